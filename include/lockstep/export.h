@@ -1,0 +1,17 @@
+/* export.h: which symbols a shared build shows. */
+#ifndef LOCKSTEP_EXPORT_H
+#define LOCKSTEP_EXPORT_H
+
+#if defined(LS_STATIC) || !defined(__GNUC__)
+#define LS_API
+#else
+#define LS_API __attribute__((visibility("default")))
+#endif
+
+#if defined(__GNUC__)
+#define LS_PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#else
+#define LS_PRINTF(format_index, first_index)
+#endif
+
+#endif

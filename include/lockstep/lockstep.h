@@ -1,0 +1,30 @@
+/* lockstep.h: the whole API. The way of a training program:
+ *
+ *   ls_context_open          seed, threads, determinism                    context.h
+ *   ls_image_folder_open     a folder of images, one sub-folder a class    data.h
+ *   ls_loader_open           batches: crop, flip, shuffle, workers         data.h
+ *   ls_net_build             a model function becomes a planned program    nn.h, net.h
+ *   ls_sgd, ls_cosine        optimizer and learning-rate schedule          optim.h
+ *   ls_context_status        did all of the above go well?
+ *   ls_loader_start, _next   for each epoch, for each batch:
+ *   ls_net_step              forward, backward, update
+ *   ls_net_evaluate          validation
+ *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
+ *   ls_context_close         frees everything
+ *
+ * Calls that make something return a pointer, NULL on failure, and NULL in gives NULL out; verbs return ls_status. The
+ * library never prints, exits or aborts: the first error waits in the context, with its text. */
+#ifndef LOCKSTEP_LOCKSTEP_H
+#define LOCKSTEP_LOCKSTEP_H
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/context.h>
+#include <lockstep/data.h>
+#include <lockstep/net.h>
+#include <lockstep/nn.h>
+#include <lockstep/optim.h>
+#include <lockstep/random.h>
+#include <lockstep/status.h>
+#include <lockstep/tensor.h>
+
+#endif

@@ -1,0 +1,44 @@
+/* status.h: what a call answers.
+ *
+ * A verb returns an ls_status. A call that makes something returns a pointer, or NULL when it failed; the reason is
+ * then kept in the context (see context.h). Strings and codes come from this one list. */
+#ifndef LOCKSTEP_STATUS_H
+#define LOCKSTEP_STATUS_H
+
+#include <lockstep/export.h>
+
+/* X(name, text) */
+#define LS_STATUS_LIST(X)                                                                          \
+    X(OK, "ok")                                                                                    \
+    X(ERR_INVALID, "invalid argument")                                                             \
+    X(ERR_SHAPE, "shapes do not fit")                                                              \
+    X(ERR_TYPE, "data type does not fit")                                                          \
+    X(ERR_UNSUPPORTED, "not supported")                                                            \
+    X(ERR_MEMORY, "out of memory")                                                                 \
+    X(ERR_IO, "input or output failed")                                                            \
+    X(ERR_FORMAT, "malformed file")                                                                \
+    X(ERR_NOT_FOUND, "not found")                                                                  \
+    X(ERR_DATA, "unusable data")                                                                   \
+    X(ERR_MISMATCH, "does not belong together")                                                    \
+    X(ERR_NONFINITE, "not a finite number")                                                        \
+    X(ERR_NONDETERMINISTIC, "no deterministic kernel")                                             \
+    X(ERR_DEVICE, "device failed")                                                                 \
+    X(ERR_EARLIER, "refused because of an earlier, unread error")
+
+typedef enum ls_status {
+#define LS_STATUS_ENUM(name, text) LS_##name,
+    LS_STATUS_LIST(LS_STATUS_ENUM)
+#undef LS_STATUS_ENUM
+} ls_status;
+
+/* One line of text for a status, static. Never NULL. */
+LS_API const char *ls_status_text(ls_status status);
+
+/* Return from the calling function when `call` did not answer LS_OK. */
+#define LS_TRY(call)                                                                               \
+    do {                                                                                           \
+        ls_status ls_try_status_ = (call);                                                         \
+        if (ls_try_status_ != LS_OK) return ls_try_status_;                                        \
+    } while (0)
+
+#endif

@@ -1,0 +1,31 @@
+/* context.h: what a context is made of. Objects opened through a context begin with an ls__owned, so that the context
+ * can close what is still open, last opened first. */
+#ifndef LS_BASE_CONTEXT_H
+#define LS_BASE_CONTEXT_H
+
+#include <lockstep/context.h>
+
+enum { LS__MESSAGE_SIZE = 1024 };
+
+typedef struct ls__owned ls__owned;
+struct ls__owned {
+    ls_context *ctx;
+    void (*close)(ls__owned *self); /* frees the whole object; it is unlinked already */
+    ls__owned *previous, *next;
+};
+
+struct ls_context {
+    ls_allocator allocator;
+    ls_context_config config;
+    ls_status error;               /* LS_OK when none waits to be read */
+    char message[LS__MESSAGE_SIZE];
+    ls__owned *last_owned;
+    struct ls__device *device;     /* tensor/backend.h */
+    struct ls__pool *pool;         /* device memory, tensor/pool.h */
+};
+
+void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));
+/* Unlinks and closes. */
+void ls__disown_and_close(ls__owned *object);
+
+#endif

@@ -1,0 +1,47 @@
+/* net.h: a built net as the folders above see it: parameters in one block, gradients in another. */
+#ifndef LS_NN_NET_H
+#define LS_NN_NET_H
+
+#include "base/context.h"
+#include "tensor/tensor.h"
+#include <lockstep/net.h>
+
+/* Entries start at multiples of this many elements; the gap's elements are zero in every block. */
+enum { LS__ENTRY_ALIGNMENT = 16 };
+
+/* A parameter or buffer. Parameters come first in the block, buffers after all of them. */
+typedef struct ls__entry {
+    char *name;            /* "layer1.0.conv1.weight" */
+    ls_entry_kind kind;
+    ls_shape shape;        /* memory order */
+    int64_t offset, count; /* elements in the block */
+    bool frozen;
+} ls__entry;
+
+typedef struct ls__net_blocks {
+    int64_t n_entries;
+    const ls__entry *entries;
+    int64_t parameter_elements; /* length of the parameters' part, gaps included: also of the gradient block */
+    float *values;              /* device memory: parameters, then buffers */
+    float *gradients;           /* device memory; NULL for inference */
+    int64_t frozen_version;     /* changes with every freeze and unfreeze */
+} ls__net_blocks;
+
+ls__net_blocks ls__net_get_blocks(const ls_net *net);
+
+/* The step's numbers, which ls_net_step and ls_net_set_step set. */
+const ls__step *ls__net_get_step(const ls_net *net);
+/* The input spec that the net was built with, for checkpoints. */
+const ls_input_spec *ls__net_input_spec(const ls_net *net);
+/* Whether the gradients in the block belong to a backward pass that no update has used. */
+bool ls__net_has_gradients(const ls_net *net);
+
+/* An optimizer, as ls_net_step calls it; src/optim extends it. */
+struct ls_optimizer {
+    ls__owned owned;
+    ls_net *net;
+    /* Queues one update; between backend begin and end. */
+    ls_status (*run)(ls_optimizer *opt, double rate);
+};
+
+#endif

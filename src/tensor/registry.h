@@ -1,0 +1,11 @@
+/* registry.h: the one place that knows the backends' names. */
+#ifndef LS_TENSOR_REGISTRY_H
+#define LS_TENSOR_REGISTRY_H
+
+#include "tensor/backend.h"
+
+/* Opens the device that ctx->config.device names: "cpu" (or NULL), "auto". An unknown name is an error that lists the
+ * known ones. */
+ls_status ls__registry_open(ls_context *ctx, ls__device **out);
+
+#endif
