@@ -1,7 +1,8 @@
-/* context.h: one context per device holds the seed, the policy on kernels, the memory, and the first error.
+/* context.h: one context per device holds the seed, the policy on kernels, the memory, and the
+ * first error.
  *
- * A context and everything opened through it belong to one thread at a time; only the allocator and the log callback
- * are called from the library's own threads as well. */
+ * A context and everything opened through it belong to one thread at a time; only the allocator and
+ * the log callback are called from the library's own threads as well. */
 #ifndef LOCKSTEP_CONTEXT_H
 #define LOCKSTEP_CONTEXT_H
 
@@ -14,7 +15,8 @@
 typedef struct ls_context ls_context;
 
 /* Where host memory comes from. Both functions must be safe to call from any thread.
- * allocate returns `bytes` of memory aligned to `alignment` (a power of two), or NULL; release accepts NULL. */
+ * allocate returns `bytes` of memory aligned to `alignment` (a power of two), or NULL; release
+ * accepts NULL. */
 typedef struct ls_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory);
@@ -22,14 +24,16 @@ typedef struct ls_allocator {
 } ls_allocator;
 
 typedef enum ls_deterministic {
-    LS_DETERMINISTIC_STRICT, /* only deterministic kernels; an op without one is an error at build */
+    LS_DETERMINISTIC_STRICT, /* only deterministic kernels; an op without one is an error at build
+                              */
     LS_DETERMINISTIC_WARN,   /* deterministic kernels first, a warning where an op has none */
     LS_DETERMINISTIC_OFF     /* any kernel */
 } ls_deterministic;
 
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
-    LS_BENCHMARK_ON   /* kernels by time measured once per shape, among those that `deterministic` leaves */
+    LS_BENCHMARK_ON   /* kernels by time measured once per shape, among those that `deterministic`
+                         leaves */
 } ls_benchmark;
 
 typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO } ls_log_level;
@@ -40,25 +44,29 @@ typedef struct ls_context_config {
     uint64_t seed;
     ls_deterministic deterministic;
     ls_benchmark benchmark;
-    int threads;                   /* threads that compute; 0 = as many as processors are available */
-    size_t memory_limit_bytes;     /* of device memory; 0 = no limit but the machine's */
+    int threads;               /* threads that compute; 0 = as many as processors are available */
+    size_t memory_limit_bytes; /* of device memory; 0 = no limit but the machine's */
     const ls_allocator *allocator; /* NULL = the C library's; copied */
     ls_log_fn log;                 /* NULL = warnings are dropped */
     void *log_user;
 } ls_context_config;
 
-/* Opens a context. config NULL = all defaults. Returns NULL only when there is no memory for the context itself; any
- * other failure (unknown device, ...) is kept in the context: ask ls_context_status. */
+/* Opens a context. config NULL = all defaults. Returns NULL only when there is no memory for the
+ * context itself; any other failure (unknown device, ...) is kept in the context: ask
+ * ls_context_status. */
 LS_API ls_context *ls_context_open(const ls_context_config *config);
 
-/* Frees the context and all that was opened through it and is still open. Accepts NULL; sets the pointer to NULL. */
+/* Frees the context and all that was opened through it and is still open. Accepts NULL; sets the
+ * pointer to NULL. */
 LS_API void ls_context_close(ls_context **ctx);
 
-/* The first error since the last one was read, or LS_OK; LS_ERR_MEMORY for NULL. Reading it lets the context work on.
- * Until then every verb answers LS_ERR_EARLIER and does nothing, and every call that makes something returns NULL. */
+/* The first error since the last one was read, or LS_OK; LS_ERR_MEMORY for NULL. Reading it lets
+ * the context work on. Until then every verb answers LS_ERR_EARLIER and does nothing, and every
+ * call that makes something returns NULL. */
 LS_API ls_status ls_context_status(ls_context *ctx);
 
-/* The text of the error that was kept last: which call, which layer, which shapes, which file. Counts as reading it.
+/* The text of the error that was kept last: which call, which layer, which shapes, which file.
+ * Counts as reading it.
  * "" when there was none. Valid until the next call with this context. */
 LS_API const char *ls_context_message(ls_context *ctx);
 
@@ -77,14 +85,16 @@ LS_API ls_memory_stats ls_context_memory(const ls_context *ctx);
 /* Gives cached device memory back to the system. */
 LS_API ls_status ls_context_trim(ls_context *ctx);
 
-/* "cpu, 2 threads, AVX2, oneDNN 2.6.3": static text about the open device, or "" for NULL. Valid as long as ctx. */
+/* "cpu, 2 threads, AVX2, oneDNN 2.6.3": static text about the open device, or "" for NULL. Valid as
+ * long as ctx. */
 LS_API const char *ls_context_device(const ls_context *ctx);
 LS_API int ls_context_threads(const ls_context *ctx);
 LS_API uint64_t ls_context_seed(const ls_context *ctx);
 
 LS_API const char *ls_version(void); /* "0.1.0" */
 
-/* In config structs zero means the default. Where zero itself is wanted for a float, LS_ZERO stands for it. */
+/* In config structs zero means the default. Where zero itself is wanted for a float, LS_ZERO stands
+ * for it. */
 #define LS_ZERO (-0.0f)
 
 #endif

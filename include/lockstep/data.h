@@ -1,7 +1,8 @@
 /* data.h: folders of images, and the loader that makes batches of them.
  *
- * A batch is a function of (seed, epoch, step, config) alone: the order is a keyed permutation of the samples, and each
- * random choice is keyed by (seed, epoch, sample). The number of workers never changes a byte. */
+ * A batch is a function of (seed, epoch, step, config) alone: the order is a keyed permutation of
+ * the samples, and each random choice is keyed by (seed, epoch, sample). The number of workers
+ * never changes a byte. */
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H
 
@@ -12,13 +13,15 @@ typedef struct ls_loader ls_loader;
 
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 
-/* Classes are the sub-folder names in byte order, samples the files below them sorted by path. Extensions, in any case:
- * jpg jpeg png bmp ppm pgm; others are counted, not read. Names that begin with a dot are skipped. Errors: no such
- * folder, no class folders, a class without images; each says what was found and what was expected. */
+/* Classes are the sub-folder names in byte order, samples the files below them sorted by path.
+ * Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read. Names that begin
+ * with a dot are skipped. Errors: no such folder, no class folders, a class without images; each
+ * says what was found and what was expected. */
 LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 
-/* The same, with the classes given: for validation data, whose numbering must be that of the training data. A folder
- * that is not in `classes` is an error; a class without a folder just has no samples. */
+/* The same, with the classes given: for validation data, whose numbering must be that of the
+ * training data. A folder that is not in `classes` is an error; a class without a folder just has
+ * no samples. */
 LS_API ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n_classes,
                                                 const char *const *classes);
 
@@ -29,16 +32,20 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
 LS_API void ls_dataset_close(ls_dataset **dataset);
 LS_API int64_t ls_dataset_count(const ls_dataset *dataset);
 LS_API int ls_dataset_classes(const ls_dataset *dataset);
-LS_API const char *ls_dataset_class_name(const ls_dataset *dataset, int label);   /* borrowed; NULL out of range */
-LS_API const char *ls_dataset_sample_path(const ls_dataset *dataset, int64_t sample); /* borrowed; NULL if in memory */
-LS_API int ls_dataset_label(const ls_dataset *dataset, int64_t sample);               /* -1 out of range */
-/* Files below the class folders that were left out for their extension, and one of them ("" when none). */
+LS_API const char *ls_dataset_class_name(const ls_dataset *dataset,
+                                         int label); /* borrowed; NULL out of range */
+LS_API const char *ls_dataset_sample_path(const ls_dataset *dataset,
+                                          int64_t sample); /* borrowed; NULL if in memory */
+LS_API int ls_dataset_label(const ls_dataset *dataset, int64_t sample); /* -1 out of range */
+/* Files below the class folders that were left out for their extension, and one of them ("" when
+ * none). */
 LS_API int64_t ls_dataset_ignored(const ls_dataset *dataset, const char **example);
 
 /* ---- One image file. ---- */
 
-/* Decodes a JPEG, PNG, BMP or PNM file by its content, not its name. Grey becomes RGB, 16 bits become 8, alpha is
- * dropped, CMYK is converted. honour_exif turns the picture upright by its EXIF orientation. Result: u8 [H,W,3]. */
+/* Decodes a JPEG, PNG, BMP or PNM file by its content, not its name. Grey becomes RGB, 16 bits
+ * become 8, alpha is dropped, CMYK is converted. honour_exif turns the picture upright by its EXIF
+ * orientation. Result: u8 [H,W,3]. */
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
 /* Antialiased bilinear resize of u8 [H,W,3], as Pillow's BILINEAR: equal within rounding. */
@@ -52,24 +59,29 @@ typedef enum ls_bad_image {
 } ls_bad_image;
 
 typedef struct ls_loader_config {
-    int64_t batch;       /* images per batch; required */
-    int workers;         /* threads that load; 0 = the calling thread loads */
-    int prefetch;        /* batches that may be ready or under way ahead of the caller; 0 = 2, or 2 * workers if more */
-    bool shuffle;        /* order by keyed permutation of the epoch; otherwise by sample number */
-    bool drop_last;      /* leave out the last batch when it would be smaller */
+    int64_t batch;  /* images per batch; required */
+    int workers;    /* threads that load; 0 = the calling thread loads */
+    int prefetch;   /* batches that may be ready or under way ahead of the caller; 0 = 2, or 2 *
+                       workers if more */
+    bool shuffle;   /* order by keyed permutation of the epoch; otherwise by sample number */
+    bool drop_last; /* leave out the last batch when it would be smaller */
     bool honour_exif;
     ls_bad_image on_bad_image;
 
-    /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same height and width. */
-    int64_t resize;         /* shorter side becomes this, keeping the aspect ratio; 0 = keep the size */
-    int64_t crop;           /* side of the square that is cut; 0 = pictures must all have one size already */
-    int64_t crop_padding;   /* > 0: zeros added on each side, and the crop is at random (else it is the centre) */
-    bool random_resized_crop; /* a random area and aspect ratio, resized to crop x crop (Szegedy et al. 2015) */
+    /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same
+     * height and width. */
+    int64_t resize; /* shorter side becomes this, keeping the aspect ratio; 0 = keep the size */
+    int64_t crop; /* side of the square that is cut; 0 = pictures must all have one size already */
+    int64_t crop_padding; /* > 0: zeros added on each side, and the crop is at random (else it is
+                             the centre) */
+    bool random_resized_crop; /* a random area and aspect ratio, resized to crop x crop (Szegedy et
+                                 al. 2015) */
     float scale_min, scale_max; /* of its area; 0, 0 = 0.08, 1 */
     float ratio_min, ratio_max; /* of its aspect; 0, 0 = 3/4, 4/3 */
-    float flip;             /* probability of a horizontal flip */
+    float flip;                 /* probability of a horizontal flip */
 
-    /* Normalisation, done on the device: (x / 255 - mean) / deviation per channel; all 0 = ImageNet's values. */
+    /* Normalisation, done on the device: (x / 255 - mean) / deviation per channel; all 0 =
+     * ImageNet's values. */
     float mean[3], deviation[3];
 } ls_loader_config;
 
@@ -79,9 +91,10 @@ LS_API void ls_loader_close(ls_loader **loader);
 
 /* What a net needs to know of its input. */
 typedef struct ls_input_spec {
-    ls_spec image;           /* u8 [batch,H,W,C], or f32 which is taken as it is */
-    float mean[4], deviation[4]; /* for u8, per channel; deviation 0 = mean 0, deviation 1: just x / 255 */
-    int n_classes;           /* 0 = no labels */
+    ls_spec image; /* u8 [batch,H,W,C], or f32 which is taken as it is */
+    float mean[4],
+        deviation[4]; /* for u8, per channel; deviation 0 = mean 0, deviation 1: just x / 255 */
+    int n_classes;    /* 0 = no labels */
 } ls_input_spec;
 LS_API ls_input_spec ls_loader_spec(const ls_loader *loader);
 
@@ -90,27 +103,30 @@ LS_API int64_t ls_loader_steps(const ls_loader *loader);
 
 /* Borrowed until the next ls_loader_next, _start or _close. */
 typedef struct ls_batch {
-    const ls_tensor *images;  /* u8 [n,H,W,C] */
-    const ls_tensor *labels;  /* i32 [n] */
-    const int64_t *samples;   /* n sample numbers, those that were really loaded */
+    const ls_tensor *images; /* u8 [n,H,W,C] */
+    const ls_tensor *labels; /* i32 [n] */
+    const int64_t *samples;  /* n sample numbers, those that were really loaded */
     int64_t n;
     int64_t epoch, step;
 } ls_batch;
 
-/* Begins an epoch at its first step, or at any step (for resuming). Work for an epoch under way is dropped. */
+/* Begins an epoch at its first step, or at any step (for resuming). Work for an epoch under way is
+ * dropped. */
 LS_API ls_status ls_loader_start(ls_loader *loader, int64_t epoch);
 LS_API ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step);
-/* The next batch in order. false at the end of the epoch, or on an error: ls_loader_status tells which. */
+/* The next batch in order. false at the end of the epoch, or on an error: ls_loader_status tells
+ * which. */
 LS_API bool ls_loader_next(ls_loader *loader, ls_batch *batch);
 LS_API ls_status ls_loader_status(const ls_loader *loader);
 
 typedef struct ls_loader_stats {
-    int64_t n_images;        /* delivered since the loader was opened */
-    int64_t n_bad;           /* different samples found unreadable */
-    double wait_seconds;     /* the caller spent waiting in ls_loader_next */
+    int64_t n_images;    /* delivered since the loader was opened */
+    int64_t n_bad;       /* different samples found unreadable */
+    double wait_seconds; /* the caller spent waiting in ls_loader_next */
 } ls_loader_stats;
 LS_API ls_loader_stats ls_loader_statistics(const ls_loader *loader);
-/* The i-th unreadable sample in order of sample number, with the reason (borrowed); -1 out of range. */
+/* The i-th unreadable sample in order of sample number, with the reason (borrowed); -1 out of
+ * range. */
 LS_API int64_t ls_loader_bad_sample(const ls_loader *loader, int64_t i, const char **reason);
 
 #endif

@@ -9,7 +9,8 @@
 #endif
 
 #if defined(__GNUC__)
-#define LS_PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#define LS_PRINTF(format_index, first_index)                                                       \
+    __attribute__((format(printf, format_index, first_index)))
 #else
 #define LS_PRINTF(format_index, first_index)
 #endif

@@ -12,8 +12,9 @@
  *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
  *   ls_context_close         frees everything
  *
- * Calls that make something return a pointer, NULL on failure, and NULL in gives NULL out; verbs return ls_status. The
- * library never prints, exits or aborts: the first error waits in the context, with its text. */
+ * Calls that make something return a pointer, NULL on failure, and NULL in gives NULL out; verbs
+ * return ls_status. The library never prints, exits or aborts: the first error waits in the
+ * context, with its text. */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 

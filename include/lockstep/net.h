@@ -9,8 +9,9 @@ typedef struct ls_net ls_net;
 typedef struct ls_optimizer ls_optimizer;
 
 typedef enum ls_loss_kind {
-    LS_NO_LOSS,        /* losses, if any, are declared in the graph with ls_loss */
-    LS_CROSS_ENTROPY   /* of the model's output [N,K] against the input "label", with top-1 (and top-5 for K > 5) */
+    LS_NO_LOSS,      /* losses, if any, are declared in the graph with ls_loss */
+    LS_CROSS_ENTROPY /* of the model's output [N,K] against the input "label", with top-1 (and top-5
+                        for K > 5) */
 } ls_loss_kind;
 
 typedef struct ls_loss_config {
@@ -22,46 +23,61 @@ typedef struct ls_loss_config {
 typedef enum ls_precision { LS_PRECISION_F32 } ls_precision;
 
 typedef struct ls_net_config {
-    ls_input_spec input;      /* of the model's input, named "input"; required */
+    ls_input_spec input; /* of the model's input, named "input"; required */
     ls_loss_config loss;
     ls_precision precision;
-    int max_plans;            /* input shapes whose plans are kept; 0 = 8. The least recently used one goes first */
-    bool inference;           /* no backward program: ls_net_step and ls_net_backward are errors */
+    int max_plans;  /* input shapes whose plans are kept; 0 = 8. The least recently used one goes
+                       first */
+    bool inference; /* no backward program: ls_net_step and ls_net_backward are errors */
 } ls_net_config;
 
-/* Calls model(graph, input, options) once and builds the programs for config->input's shape. Errors name the layer, the
- * dimension and both values; out of memory names what was asked, what was free and the largest batch that fits. */
-LS_API ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options, const ls_net_config *config);
+/* Calls model(graph, input, options) once and builds the programs for config->input's shape. Errors
+ * name the layer, the dimension and both values; out of memory names what was asked, what was free
+ * and the largest batch that fits. */
+LS_API ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
+                            const ls_net_config *config);
 LS_API void ls_net_close(ls_net **net);
 LS_API ls_context *ls_net_context(ls_net *net);
 
 typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 
-/* Forward, backward and update as one program over one batch. opt NULL = forward and backward only. */
+/* Forward, backward and update as one program over one batch. opt NULL = forward and backward only.
+ */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate);
 /* Forward in evaluation mode over one batch: output, losses, metrics. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
-/* The same in pieces. Inputs are named as in the graph; the model's input is "input", the config loss's labels "label".
- * The tensor is copied at the next forward and must live until then. dims[0] may be any batch; plans are kept by shape. */
+/* The same in pieces. Inputs are named as in the graph; the model's input is "input", the config
+ * loss's labels "label". The tensor is copied at the next forward and must live until then. dims[0]
+ * may be any batch; plans are kept by shape. */
 LS_API ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor);
 LS_API ls_status ls_net_forward(ls_net *net, ls_mode mode);
-LS_API ls_status ls_net_backward(ls_net *net); /* gradients of the sum of losses; overwrites the last ones */
+LS_API ls_status
+ls_net_backward(ls_net *net); /* gradients of the sum of losses; overwrites the last ones */
 /* Epoch and step key the random draws of dropout. ls_net_step sets them from the batch. */
 LS_API ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step);
 
-/* Results of the last forward. Scalars: sum of losses; and by name, as "top1" (a fraction) for the config loss. */
+/* Results of the last forward. Scalars: sum of losses; and by name, as "top1" (a fraction) for the
+ * config loss. */
 LS_API ls_status ls_net_loss(ls_net *net, double *loss);
 LS_API ls_status ls_net_metric(ls_net *net, const char *name, double *value);
-/* A named output, dense; the model's result is "output". Borrowed until the next forward or close. */
+/* A named output, dense; the model's result is "output". Borrowed until the next forward or close.
+ */
 LS_API const ls_tensor *ls_net_output(ls_net *net, const char *name);
-/* Gradient of the loss by a fed f32 input, when asked for before the first backward by ls_net_want_gradient. */
+/* Gradient of the loss by a fed f32 input, when asked for before the first backward by
+ * ls_net_want_gradient. */
 LS_API ls_status ls_net_want_gradient(ls_net *net, const char *input);
 LS_API const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input);
 
-/* Parameters and buffers (running statistics) in the order of the graph. The tensors are borrowed views into the net's
- * blocks: dense, in memory order (convolution weights [O,H,W,I]); valid as long as the net. */
-typedef enum ls_entry_kind { LS_ENTRY_WEIGHT, LS_ENTRY_BIAS, LS_ENTRY_NORM, LS_ENTRY_BUFFER } ls_entry_kind;
+/* Parameters and buffers (running statistics) in the order of the graph. The tensors are borrowed
+ * views into the net's blocks: dense, in memory order (convolution weights [O,H,W,I]); valid as
+ * long as the net. */
+typedef enum ls_entry_kind {
+    LS_ENTRY_WEIGHT,
+    LS_ENTRY_BIAS,
+    LS_ENTRY_NORM,
+    LS_ENTRY_BUFFER
+} ls_entry_kind;
 typedef struct ls_entry {
     const char *name;
     ls_entry_kind kind;
@@ -71,24 +87,28 @@ typedef struct ls_entry {
 } ls_entry;
 LS_API int64_t ls_net_entries(const ls_net *net);
 LS_API ls_entry ls_net_entry(const ls_net *net, int64_t i);
-LS_API ls_tensor *ls_net_parameter(ls_net *net, const char *name); /* NULL and an error when there is none */
-LS_API int64_t ls_net_parameter_count(const ls_net *net);          /* trained elements; buffers not counted */
+LS_API ls_tensor *ls_net_parameter(ls_net *net,
+                                   const char *name); /* NULL and an error when there is none */
+LS_API int64_t
+ls_net_parameter_count(const ls_net *net); /* trained elements; buffers not counted */
 
-/* Parameters whose name matches the pattern (as in a shell: * ? [..]) are frozen, or trained again: no gradient is
- * computed for them and no optimizer touches them. Takes effect at the next step. A pattern without a match is an error. */
+/* Parameters whose name matches the pattern (as in a shell: * ? [..]) are frozen, or trained again:
+ * no gradient is computed for them and no optimizer touches them. Takes effect at the next step. A
+ * pattern without a match is an error. */
 LS_API ls_status ls_net_freeze(ls_net *net, const char *pattern);
 LS_API ls_status ls_net_unfreeze(ls_net *net, const char *pattern);
 
-/* A table, one line a layer: output shape, parameters, multiply-adds, kernel (with its choice), bytes; then the memory
- * plan. Cut to size, always terminated; returns the whole text's length as snprintf does, or -1. */
+/* A table, one line a layer: output shape, parameters, multiply-adds, kernel (with its choice),
+ * bytes; then the memory plan. Cut to size, always terminated; returns the whole text's length as
+ * snprintf does, or -1. */
 LS_API int ls_net_describe(ls_net *net, char *buffer, size_t size);
 
 typedef struct ls_net_memory {
-    size_t parameter_bytes;   /* parameters and buffers */
+    size_t parameter_bytes; /* parameters and buffers */
     size_t gradient_bytes;
-    size_t arena_bytes;       /* activations, their gradients and workspaces of the largest plan */
-    size_t scratch_bytes;     /* per-thread scratch of the kernels */
-    size_t unshared_bytes;    /* what the arena would be if no two values shared memory */
+    size_t arena_bytes;    /* activations, their gradients and workspaces of the largest plan */
+    size_t scratch_bytes;  /* per-thread scratch of the kernels */
+    size_t unshared_bytes; /* what the arena would be if no two values shared memory */
 } ls_net_memory;
 LS_API ls_net_memory ls_net_memory_plan(const ls_net *net);
 

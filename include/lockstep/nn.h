@@ -1,9 +1,10 @@
 /* nn.h: layers. A model is a C function from node to node; ls_net_build (net.h) calls it once.
  *
- * Every layer call checks its shapes and appends one record to the graph. On failure it keeps the error in the context
- * and returns NULL; a NULL input gives NULL at once, so calls compose. Nodes and names belong to the graph. `name` is
- * copied and prefixed by the open scopes: "layer1.0.conv1". NULL config = all defaults. Shapes: N images, H high, W wide,
- * C channels, in memory order. */
+ * Every layer call checks its shapes and appends one record to the graph. On failure it keeps the
+ * error in the context and returns NULL; a NULL input gives NULL at once, so calls compose. Nodes
+ * and names belong to the graph. `name` is copied and prefixed by the open scopes:
+ * "layer1.0.conv1". NULL config = all defaults. Shapes: N images, H high, W wide, C channels, in
+ * memory order. */
 #ifndef LOCKSTEP_NN_H
 #define LOCKSTEP_NN_H
 
@@ -16,7 +17,8 @@ typedef ls_node *(*ls_model_fn)(ls_graph *graph, ls_node *input, const void *opt
 LS_API ls_shape ls_node_shape(const ls_node *node);
 LS_API ls_context *ls_graph_context(ls_graph *graph);
 
-/* Names of what follows begin with this, printf style: ls_scope(g, "layer%d.%d", i, j) ... ls_scope_end(g). */
+/* Names of what follows begin with this, printf style: ls_scope(g, "layer%d.%d", i, j) ...
+ * ls_scope_end(g). */
 LS_API void ls_scope(ls_graph *graph, const char *format, ...) LS_PRINTF(2, 3);
 LS_API void ls_scope_end(ls_graph *graph);
 
@@ -24,27 +26,30 @@ LS_API void ls_scope_end(ls_graph *graph);
 LS_API ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec);
 /* A further output, read by name with ls_net_output. Returns node. */
 LS_API ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node);
-/* A further loss: a node of one element; the net minimises the sum of weight * loss. weight 0 = 1. Returns node. */
+/* A further loss: a node of one element; the net minimises the sum of weight * loss. weight 0 = 1.
+ * Returns node. */
 LS_API ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight);
 
 typedef enum ls_init {
-    LS_INIT_DEFAULT,   /* the layer's own: He normal for weights (He et al. 2015, "Delving deep into rectifiers") */
-    LS_INIT_HE_FAN_OUT, /* normal, deviation sqrt(2 / fan_out) */
-    LS_INIT_HE_FAN_IN,  /* normal, deviation sqrt(2 / fan_in) */
-    LS_INIT_XAVIER,     /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
-    LS_INIT_UNIFORM_FAN_IN, /* uniform, limit 1 / sqrt(fan_in): PyTorch's default for linear and conv */
+    LS_INIT_DEFAULT, /* the layer's own: He normal for weights (He et al. 2015, "Delving deep into
+                        rectifiers") */
+    LS_INIT_HE_FAN_OUT,     /* normal, deviation sqrt(2 / fan_out) */
+    LS_INIT_HE_FAN_IN,      /* normal, deviation sqrt(2 / fan_in) */
+    LS_INIT_XAVIER,         /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
+    LS_INIT_UNIFORM_FAN_IN, /* uniform, limit 1 / sqrt(fan_in): PyTorch's default for linear and
+                               conv */
     LS_INIT_ZERO,
     LS_INIT_ONE
 } ls_init;
 
 typedef struct ls_conv2d_config {
-    int kernel, kernel_w;       /* height and width; kernel_w 0 = kernel. kernel 0 = 1 */
-    int stride, stride_w;       /* 0 = 1, and the same as stride */
-    int padding, padding_w;     /* zeros on each side; padding_w 0 = padding */
-    int dilation, dilation_w;   /* 0 = 1, and the same as dilation */
-    int groups;                 /* 0 = 1 */
+    int kernel, kernel_w;     /* height and width; kernel_w 0 = kernel. kernel 0 = 1 */
+    int stride, stride_w;     /* 0 = 1, and the same as stride */
+    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding */
+    int dilation, dilation_w; /* 0 = 1, and the same as dilation */
+    int groups;               /* 0 = 1 */
     bool bias;
-    ls_init init;               /* default: He normal, fan out */
+    ls_init init; /* default: He normal, fan out */
 } ls_conv2d_config;
 /* x [N,H,W,C] -> [N,H',W',channels], H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
  * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels]. */
@@ -52,49 +57,59 @@ LS_API ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t
                           const ls_conv2d_config *config);
 
 typedef struct ls_batch_norm_config {
-    float epsilon;     /* 0 = 1e-5 */
-    float momentum;    /* 0 = 0.1: running = (1 - momentum) running + momentum batch; variance unbiased */
-    bool zero_scale;   /* initial scale 0 instead of 1 (Goyal et al. 2017, section 5.1) */
+    float epsilon;  /* 0 = 1e-5 */
+    float momentum; /* 0 = 0.1: running = (1 - momentum) running + momentum batch; variance unbiased
+                     */
+    bool zero_scale; /* initial scale 0 instead of 1 (Goyal et al. 2017, section 5.1) */
 } ls_batch_norm_config;
-/* x [N,H,W,C] or [N,C]: per channel (x - mean) / sqrt(variance + epsilon) * weight + bias; batch statistics (biased
- * variance) in training, running statistics in evaluation (Ioffe & Szegedy 2015).
- * Parameters: <name>.weight, .bias [C]; buffers: <name>.running_mean, .running_var [C]. */
-LS_API ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x, const ls_batch_norm_config *config);
+/* x [N,H,W,C] or [N,C]: per channel (x - mean) / sqrt(variance + epsilon) * weight + bias; batch
+ * statistics (biased variance) in training, running statistics in evaluation (Ioffe & Szegedy
+ * 2015). Parameters: <name>.weight, .bias [C]; buffers: <name>.running_mean, .running_var [C]. */
+LS_API ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
+                              const ls_batch_norm_config *config);
 
 /* max(x, 0), in x's memory when nothing else needs x. */
 LS_API ls_node *ls_relu(ls_graph *graph, ls_node *x);
 
 typedef struct ls_linear_config {
     bool no_bias;
-    ls_init init;      /* default: uniform, limit 1 / sqrt(fan_in), bias too, as PyTorch's */
+    ls_init init; /* default: uniform, limit 1 / sqrt(fan_in), bias too, as PyTorch's */
 } ls_linear_config;
-/* x [N,I] -> [N,features], x W^T + b. Parameters: <name>.weight [features,I], <name>.bias [features]. */
+/* x [N,I] -> [N,features], x W^T + b. Parameters: <name>.weight [features,I], <name>.bias
+ * [features]. */
 LS_API ls_node *ls_linear(ls_graph *graph, const char *name, ls_node *x, int64_t features,
                           const ls_linear_config *config);
 
 typedef struct ls_pool_config {
-    int kernel, stride, padding; /* square; stride 0 = kernel. Averages count padded zeros, as PyTorch's default */
+    int kernel, stride,
+        padding; /* square; stride 0 = kernel. Averages count padded zeros, as PyTorch's default */
 } ls_pool_config;
 LS_API ls_node *ls_max_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
 LS_API ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
 LS_API ls_node *ls_global_avg_pool(ls_graph *graph, ls_node *x); /* [N,H,W,C] -> [N,C] */
 
 LS_API ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b); /* same shape */
-LS_API ls_node *ls_flatten(ls_graph *graph, ls_node *x);         /* [N,...] -> [N,product], in memory order */
+LS_API ls_node *ls_flatten(ls_graph *graph,
+                           ls_node *x); /* [N,...] -> [N,product], in memory order */
 
-/* Zero with this probability and the rest divided by (1 - probability), in training only (Srivastava et al. 2014). */
+/* Zero with this probability and the rest divided by (1 - probability), in training only
+ * (Srivastava et al. 2014). */
 LS_API ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability);
 
 typedef struct ls_cross_entropy_config {
-    float label_smoothing;      /* in [0,1): target (1 - s) one-hot + s / classes (Szegedy et al. 2016) */
-    const float *class_weights; /* one per class, copied; NULL = all 1. The mean is weighted, as PyTorch's */
+    float
+        label_smoothing; /* in [0,1): target (1 - s) one-hot + s / classes (Szegedy et al. 2016) */
+    const float *
+        class_weights; /* one per class, copied; NULL = all 1. The mean is weighted, as PyTorch's */
 } ls_cross_entropy_config;
-/* Mean softmax cross-entropy: logits [N,K], labels i32 [N] -> [1]. A label of -1 is left out of the mean. */
+/* Mean softmax cross-entropy: logits [N,K], labels i32 [N] -> [1]. A label of -1 is left out of the
+ * mean. */
 LS_API ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
                                  const ls_cross_entropy_config *config);
 
-/* How many of N rows have their label among the k largest logits, counted on the device -> [1]. Ties count against:
- * a row counts when fewer than k logits are greater than or equal to the label's, itself left out. No gradient. */
+/* How many of N rows have their label among the k largest logits, counted on the device -> [1].
+ * Ties count against: a row counts when fewer than k logits are greater than or equal to the
+ * label's, itself left out. No gradient. */
 LS_API ls_node *ls_top_k(ls_graph *graph, ls_node *logits, ls_node *labels, int k);
 
 /* ---- A parameter and an op of one's own. ---- */
@@ -104,8 +119,10 @@ typedef enum ls_parameter_kind {
     LS_PARAMETER_BIAS, /* left out of weight decay on request, like LS_PARAMETER_NORM */
     LS_PARAMETER_NORM
 } ls_parameter_kind;
-/* A trained f32 tensor, to be given to ls_op. fan_in and fan_out are taken from the shape [out,...,in]. */
-LS_API ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_parameter_kind kind, ls_init init);
+/* A trained f32 tensor, to be given to ls_op. fan_in and fan_out are taken from the shape
+ * [out,...,in]. */
+LS_API ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape,
+                             ls_parameter_kind kind, ls_init init);
 
 enum { LS_MAX_OP_INPUTS = 8 };
 /* What a user's callback sees: dense f32 (or i32) arrays in logical order, in device memory. */
@@ -113,22 +130,24 @@ typedef struct ls_op_call {
     int n_inputs;
     const void *inputs[LS_MAX_OP_INPUTS];
     const ls_spec *input_specs;
-    void *output;                              /* forward: to be written. backward: what forward wrote, const */
+    void *output; /* forward: to be written. backward: what forward wrote, const */
     ls_spec output_spec;
-    const float *output_gradient;              /* backward only */
-    float *input_gradients[LS_MAX_OP_INPUTS];  /* backward only: to be written whole; NULL where none is needed */
+    const float *output_gradient;             /* backward only */
+    float *input_gradients[LS_MAX_OP_INPUTS]; /* backward only: to be written whole; NULL where none
+                                                 is needed */
     bool training;
     void *user;
-    void *stream;                              /* the device's stream; NULL on the CPU */
+    void *stream; /* the device's stream; NULL on the CPU */
 } ls_op_call;
 typedef struct ls_op_config {
-    const char *kind;                              /* for messages and ls_net_describe: "swish"; required */
-    ls_spec output;                                /* f32; required */
+    const char *kind; /* for messages and ls_net_describe: "swish"; required */
+    ls_spec output;   /* f32; required */
     ls_status (*forward)(const ls_op_call *call);  /* required */
     ls_status (*backward)(const ls_op_call *call); /* NULL = no gradient flows through */
     void *user;                                    /* handed to both; must outlive the net */
 } ls_op_config;
-/* The callbacks run on the thread that steps the net, one at a time. Anything but LS_OK ends the step with that status. */
+/* The callbacks run on the thread that steps the net, one at a time. Anything but LS_OK ends the
+ * step with that status. */
 LS_API ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
                       const ls_op_config *config);
 

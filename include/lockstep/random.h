@@ -1,13 +1,15 @@
-/* random.h: counter-based random numbers, Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
- * SC'11). There is no generator state: the key comes from the seed, the counter names what is drawn, so the same draw
- * gives the same words on any thread, worker, machine and after any restart. */
+/* random.h: counter-based random numbers, Philox4x32-10 (Salmon et al., "Parallel random numbers:
+ * as easy as 1, 2, 3", SC'11). There is no generator state: the key comes from the seed, the
+ * counter names what is drawn, so the same draw gives the same words on any thread, worker, machine
+ * and after any restart. */
 #ifndef LOCKSTEP_RANDOM_H
 #define LOCKSTEP_RANDOM_H
 
 #include <lockstep/export.h>
 #include <stdint.h>
 
-/* What is drawn for. New uses get a stream of their own at the end: the numbers are part of a run's identity. */
+/* What is drawn for. New uses get a stream of their own at the end: the numbers are part of a run's
+ * identity. */
 typedef enum ls_stream {
     LS_STREAM_INIT,      /* initial values: layer = parameter index, sample = element */
     LS_STREAM_DROPOUT,   /* layer = dropout index, sample = logical element */
@@ -19,8 +21,9 @@ typedef enum ls_stream {
     LS_STREAM_USER       /* for programs */
 } ls_stream;
 
-/* One draw's name. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample < 2^40, block < 2^8: together
- * the 128 bits of the counter, so no two draws share one. Values beyond a limit are cut to it. */
+/* One draw's name. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample < 2^40,
+ * block < 2^8: together the 128 bits of the counter, so no two draws share one. Values beyond a
+ * limit are cut to it. */
 typedef struct ls_draw {
     ls_stream stream;
     uint32_t layer;
@@ -42,8 +45,8 @@ LS_API float ls_random_uniform(uint32_t word);
 /* Two words as an integer in [0,n), n >= 1, by multiplication (Lemire): bias below n * 2^-64. */
 LS_API uint64_t ls_random_below(uint32_t high, uint32_t low, uint64_t n);
 
-/* Where element i of a keyed permutation of 0..n-1 goes: a Feistel network over Philox words with cycle walking. Same
- * (seed, epoch) = same permutation; O(1) memory. */
+/* Where element i of a keyed permutation of 0..n-1 goes: a Feistel network over Philox words with
+ * cycle walking. Same (seed, epoch) = same permutation; O(1) memory. */
 LS_API uint64_t ls_random_permute(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i);
 
 #endif

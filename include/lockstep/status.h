@@ -1,7 +1,8 @@
 /* status.h: what a call answers.
  *
- * A verb returns an ls_status. A call that makes something returns a pointer, or NULL when it failed; the reason is
- * then kept in the context (see context.h). Strings and codes come from this one list. */
+ * A verb returns an ls_status. A call that makes something returns a pointer, or NULL when it
+ * failed; the reason is then kept in the context (see context.h). Strings and codes come from this
+ * one list. */
 #ifndef LOCKSTEP_STATUS_H
 #define LOCKSTEP_STATUS_H
 

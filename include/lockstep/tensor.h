@@ -1,5 +1,5 @@
-/* tensor.h: dense tensors for data and inspection. No strides, no views with gaps, no tape: networks are built with
- * net.h. Shapes are written in memory order, images as [N,H,W,C]. */
+/* tensor.h: dense tensors for data and inspection. No strides, no views with gaps, no tape:
+ * networks are built with net.h. Shapes are written in memory order, images as [N,H,W,C]. */
 #ifndef LOCKSTEP_TENSOR_H
 #define LOCKSTEP_TENSOR_H
 
@@ -59,7 +59,8 @@ LS_API ls_dtype ls_tensor_dtype(const ls_tensor *tensor);
 LS_API const ls_shape *ls_tensor_shape(const ls_tensor *tensor); /* borrowed from the tensor */
 LS_API int64_t ls_tensor_count(const ls_tensor *tensor);         /* elements */
 LS_API size_t ls_tensor_bytes(const ls_tensor *tensor);
-/* The elements, where the device's memory is the host's (device "cpu"); NULL elsewhere. Borrowed from the tensor. */
+/* The elements, where the device's memory is the host's (device "cpu"); NULL elsewhere. Borrowed
+ * from the tensor. */
 LS_API void *ls_tensor_data(ls_tensor *tensor);
 LS_API const void *ls_tensor_data_const(const ls_tensor *tensor);
 
@@ -69,26 +70,28 @@ LS_API ls_status ls_tensor_write(ls_tensor *tensor, const void *data, size_t byt
 
 /* dst = src; same type and shape. */
 LS_API ls_status ls_tensor_copy(ls_tensor *dst, const ls_tensor *src);
-/* dst = src converted to dst's type; same shape. Floats round to nearest even; float to integer truncates towards zero
- * and saturates, NaN gives 0. */
+/* dst = src converted to dst's type; same shape. Floats round to nearest even; float to integer
+ * truncates towards zero and saturates, NaN gives 0. */
 LS_API ls_status ls_tensor_cast(ls_tensor *dst, const ls_tensor *src);
 /* Every element = value, converted as in ls_tensor_cast. */
 LS_API ls_status ls_tensor_fill(ls_tensor *tensor, double value);
-/* f32 tensors: uniform in [low, high) or normal, from the context's seed and `draw` (element number added as sample). */
+/* f32 tensors: uniform in [low, high) or normal, from the context's seed and `draw` (element number
+ * added as sample). */
 LS_API ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, float high);
-LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float deviation);
+LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean,
+                                         float deviation);
 
 /* How far two tensors of one type and shape are apart. */
 typedef struct ls_difference {
-    int64_t n_different;   /* elements whose bits differ */
-    int64_t first;         /* index of the first of them, -1 when none */
+    int64_t n_different; /* elements whose bits differ */
+    int64_t first;       /* index of the first of them, -1 when none */
     double max_absolute;
-    double relative_l2;    /* |a-b| / |b|, 0 when both are zero */
+    double relative_l2; /* |a-b| / |b|, 0 when both are zero */
 } ls_difference;
 LS_API ls_status ls_tensor_compare(const ls_tensor *a, const ls_tensor *b, ls_difference *out);
 
-/* 128 bits over the elements in logical order; equal bits, type and shape = equal digest. Position-aware and the same
- * for any number of threads. */
+/* 128 bits over the elements in logical order; equal bits, type and shape = equal digest.
+ * Position-aware and the same for any number of threads. */
 typedef struct ls_digest {
     uint64_t lanes[2];
 } ls_digest;
@@ -98,23 +101,28 @@ enum { LS_DIGEST_TEXT_SIZE = 33 };
 /* 32 hex digits and a terminator; returns buffer. */
 LS_API const char *ls_digest_text(ls_digest digest, char buffer[LS_DIGEST_TEXT_SIZE]);
 
-/* Writes type, shape and the first and last elements of each dimension as text into buffer (cut to size, always
- * terminated); returns the length that the whole text has, as snprintf does, or -1 on error. */
+/* Writes type, shape and the first and last elements of each dimension as text into buffer (cut to
+ * size, always terminated); returns the length that the whole text has, as snprintf does, or -1 on
+ * error. */
 LS_API int ls_tensor_format(const ls_tensor *tensor, char *buffer, size_t size);
 
-/* safetensors files. Names and tensors in parallel arrays; metadata is a list of key, value, key, value, ... ended by
- * NULL, or NULL for none. The file appears whole or not at all. */
-LS_API ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n, const char *const *names,
-                                 const ls_tensor *const *tensors, const char *const *metadata);
+/* safetensors files. Names and tensors in parallel arrays; metadata is a list of key, value, key,
+ * value, ... ended by NULL, or NULL for none. The file appears whole or not at all. */
+LS_API ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n,
+                                 const char *const *names, const ls_tensor *const *tensors,
+                                 const char *const *metadata);
 
-/* A safetensors file, checked as a whole when opened: header, types, offsets without holes, file size. */
+/* A safetensors file, checked as a whole when opened: header, types, offsets without holes, file
+ * size. */
 typedef struct ls_tensor_file ls_tensor_file;
 LS_API ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path);
 LS_API void ls_tensor_file_close(ls_tensor_file **file);
 LS_API int64_t ls_tensor_file_count(const ls_tensor_file *file);
-LS_API const char *ls_tensor_file_name(const ls_tensor_file *file, int64_t i); /* borrowed from the file */
+LS_API const char *ls_tensor_file_name(const ls_tensor_file *file,
+                                       int64_t i); /* borrowed from the file */
 LS_API bool ls_tensor_file_find(const ls_tensor_file *file, const char *name, ls_spec *spec);
-LS_API const char *ls_tensor_file_metadata(const ls_tensor_file *file, const char *key); /* NULL when absent */
+LS_API const char *ls_tensor_file_metadata(const ls_tensor_file *file,
+                                           const char *key); /* NULL when absent */
 /* Reads one tensor: a new one, or into a tensor of the same type and shape. */
 LS_API ls_tensor *ls_tensor_file_load(ls_tensor_file *file, const char *name);
 LS_API ls_status ls_tensor_file_read(ls_tensor_file *file, const char *name, ls_tensor *out);

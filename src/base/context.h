@@ -1,5 +1,5 @@
-/* context.h: what a context is made of. Objects opened through a context begin with an ls__owned, so that the context
- * can close what is still open, last opened first. */
+/* context.h: what a context is made of. Objects opened through a context begin with an ls__owned,
+ * so that the context can close what is still open, last opened first. */
 #ifndef LS_BASE_CONTEXT_H
 #define LS_BASE_CONTEXT_H
 
@@ -17,11 +17,11 @@ struct ls__owned {
 struct ls_context {
     ls_allocator allocator;
     ls_context_config config;
-    ls_status error;               /* LS_OK when none waits to be read */
+    ls_status error; /* LS_OK when none waits to be read */
     char message[LS__MESSAGE_SIZE];
     ls__owned *last_owned;
-    struct ls__device *device;     /* tensor/backend.h */
-    struct ls__pool *pool;         /* device memory, tensor/pool.h */
+    struct ls__device *device; /* tensor/backend.h */
+    struct ls__pool *pool;     /* device memory, tensor/pool.h */
 };
 
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));

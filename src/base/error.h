@@ -5,15 +5,16 @@
 #include <lockstep/context.h>
 #include <stdarg.h>
 
-/* Keeps the error when none is waiting (the first one wins), and returns `status`. ctx NULL: returns it only.
- * The text says which call or layer, what it got and what it wanted. */
+/* Keeps the error when none is waiting (the first one wins), and returns `status`. ctx NULL:
+ * returns it only. The text says which call or layer, what it got and what it wanted. */
 ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
 ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_list args);
 
 /* "NAME: out of memory, N bytes asked": for the library's own host memory. */
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes);
 
-/* Is an unread error waiting? Public verbs begin with LS__ENTER, public makers with LS__ENTER_NULL. */
+/* Is an unread error waiting? Public verbs begin with LS__ENTER, public makers with LS__ENTER_NULL.
+ */
 bool ls__has_error(const ls_context *ctx);
 
 #define LS__ENTER(ctx)                                                                             \

@@ -1,5 +1,5 @@
-/* hash.h: digests. Position-aware and order-free: any thread may add any part. Each of two 64-bit lanes is
- * the sum over 32-bit words of mix(word, position) modulo 2^64. */
+/* hash.h: digests. Position-aware and order-free: any thread may add any part. Each of two 64-bit
+ * lanes is the sum over 32-bit words of mix(word, position) modulo 2^64. */
 #ifndef LS_BASE_HASH_H
 #define LS_BASE_HASH_H
 
@@ -20,13 +20,14 @@ static inline uint64_t ls__mix64(uint64_t z)
 
 static inline void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t position)
 {
-    const uint64_t a = ls__mix64(word ^ (position * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x243f6a8885a308d3)));
+    const uint64_t a =
+        ls__mix64(word ^ (position * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x243f6a8885a308d3)));
     sum->lanes[0] += a;
     sum->lanes[1] += ls__mix64(a ^ UINT64_C(0x13198a2e03707344));
 }
 
-/* Adds bytes that stand at byte offset `offset` (a multiple of 8) of the whole; a rest of under 8 bytes is padded with
- * zeros, so it must be the whole's end. */
+/* Adds bytes that stand at byte offset `offset` (a multiple of 8) of the whole; a rest of under 8
+ * bytes is padded with zeros, so it must be the whole's end. */
 void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 
 /* XXH3 of bytes, for keys and names. */

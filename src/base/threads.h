@@ -1,5 +1,5 @@
-/* threads.h: the pool that runs an op's tasks. An op is a list of tasks cut by shape alone; threads only decide who runs
- * which task, so results cannot depend on how many there are. */
+/* threads.h: the pool that runs an op's tasks. An op is a list of tasks cut by shape alone; threads
+ * only decide who runs which task, so results cannot depend on how many there are. */
 #ifndef LS_BASE_THREADS_H
 #define LS_BASE_THREADS_H
 
@@ -10,13 +10,14 @@ typedef struct ls__threads ls__threads;
 /* One task. `thread` in 0..n_threads-1 tells which scratch memory is this thread's. */
 typedef void (*ls__task_fn)(void *arg, int64_t task, int thread);
 
-/* n_threads >= 1, the caller's thread among them. `start` (may be NULL) runs once in each new thread. */
+/* n_threads >= 1, the caller's thread among them. `start` (may be NULL) runs once in each new
+ * thread. */
 ls_status ls__threads_open(ls_context *ctx, int n_threads, void (*start)(void), ls__threads **out);
 void ls__threads_close(ls__threads **threads);
 int ls__threads_count(const ls__threads *threads);
 
-/* Runs fn(arg, 0..n_tasks-1), each once, and returns when all are done. Allocates nothing. One caller at a time; must
- * not be called from a task. n_tasks 1 runs in the caller. */
+/* Runs fn(arg, 0..n_tasks-1), each once, and returns when all are done. Allocates nothing. One
+ * caller at a time; must not be called from a task. n_tasks 1 runs in the caller. */
 void ls__threads_run(ls__threads *threads, int64_t n_tasks, ls__task_fn fn, void *arg);
 
 /* Processors this process may run on (affinity and cgroup quota respected), at least 1. */

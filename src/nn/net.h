@@ -11,7 +11,7 @@ enum { LS__ENTRY_ALIGNMENT = 16 };
 
 /* A parameter or buffer. Parameters come first in the block, buffers after all of them. */
 typedef struct ls__entry {
-    char *name;            /* "layer1.0.conv1.weight" */
+    char *name; /* "layer1.0.conv1.weight" */
     ls_entry_kind kind;
     ls_shape shape;        /* memory order */
     int64_t offset, count; /* elements in the block */
@@ -21,7 +21,8 @@ typedef struct ls__entry {
 typedef struct ls__net_blocks {
     int64_t n_entries;
     const ls__entry *entries;
-    int64_t parameter_elements; /* length of the parameters' part, gaps included: also of the gradient block */
+    int64_t parameter_elements; /* length of the parameters' part, gaps included: also of the
+                                   gradient block */
     float *values;              /* device memory: parameters, then buffers */
     float *gradients;           /* device memory; NULL for inference */
     int64_t frozen_version;     /* changes with every freeze and unfreeze */

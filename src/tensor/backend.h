@@ -1,6 +1,6 @@
-/* backend.h: the contract between the core and a backend (src/cpu, src/cuda). The core offers ops, a backend lists the
- * kernels it has for each and runs them. Calls are asynchronous by contract: run queues, events tell, wait waits; on the
- * CPU run has finished when it returns.
+/* backend.h: the contract between the core and a backend (src/cpu, src/cuda). The core offers ops,
+ * a backend lists the kernels it has for each and runs them. Calls are asynchronous by contract:
+ * run queues, events tell, wait waits; on the CPU run has finished when it returns.
  *
  * A backend includes this header and base/ only. */
 #ifndef LS_TENSOR_BACKEND_H
@@ -12,17 +12,19 @@
 typedef struct ls__device ls__device;
 typedef struct ls__kernel ls__kernel;
 
-/* One operand of an op. Activations of rank 4 may lie in a private layout: memory order [N][C/block][H][W][block].
- * block = C is N,H,W,C itself, the layout of every tensor that a program can touch; 1 is N,C,H,W; 8 or 16 is what some
- * CPU kernels want. block divides C. For other ranks block is 0: dense. */
+/* One operand of an op. Activations of rank 4 may lie in a private layout: memory order
+ * [N][C/block][H][W][block]. block = C is N,H,W,C itself, the layout of every tensor that a program
+ * can touch; 1 is N,C,H,W; 8 or 16 is what some CPU kernels want. block divides C. For other ranks
+ * block is 0: dense. */
 typedef struct ls__operand {
     ls_dtype dtype;
-    ls_shape shape;   /* logical: [N,H,W,C] whatever the block */
+    ls_shape shape; /* logical: [N,H,W,C] whatever the block */
     int64_t block;
 } ls__operand;
 
-/* X(NAME, operands): the operands in order, inputs before "->". "x?" may be absent (its pointer is NULL and its
- * operand's shape has n_dims -1). All f32 unless said otherwise. dX is the gradient of the loss by X. */
+/* X(NAME, operands): the operands in order, inputs before "->". "x?" may be absent (its pointer is
+ * NULL and its operand's shape has n_dims -1). All f32 unless said otherwise. dX is the gradient of
+ * the loss by X. */
 #define LS__OP_LIST(X)                                                                             \
     /* y = x in another block */                                                                   \
     X(REORDER, "x -> y")                                                                           \
@@ -36,18 +38,21 @@ typedef struct ls__operand {
     X(LINEAR, "x w b? -> y")                                                                       \
     X(LINEAR_BACKWARD_DATA, "dy w -> dx")                                                          \
     X(LINEAR_BACKWARD_WEIGHTS, "x dy -> dw db?")                                                   \
-    /* y = relu?((x - mean) * invstd * scale + shift + add?); mean, invstd of the batch are saved; running statistics  \
-     * are updated in place: running = (1 - momentum) running + momentum batch, variance unbiased */                    \
+    /* y = relu?((x - mean) * invstd * scale + shift + add?); mean, invstd of the batch are saved; \
+     * running statistics are updated in place: running = (1 - momentum) running + momentum batch,                          \
+     * variance unbiased */                                                                        \
     X(BATCH_NORM, "x scale shift running_mean running_var add? -> y mean invstd")                  \
     X(BATCH_NORM_EVAL, "x scale shift running_mean running_var add? -> y")                         \
-    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu. dx may be dy1's memory. dadd too, but not both */  \
+    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu. dx may be dy1's memory.    \
+     * dadd too, but not both */                                                                   \
     X(BATCH_NORM_BACKWARD, "x y? dy1 dy2? scale mean invstd -> dx dscale dshift dadd?")            \
     /* any shape; y may be x's memory */                                                           \
     X(RELU, "x -> y")                                                                              \
     X(RELU_BACKWARD, "y dy -> dx")                                                                 \
     /* y = relu?(a + b); y may be a's or b's memory */                                             \
     X(ADD, "a b -> y")                                                                             \
-    /* index u8 (kernel of up to 255 places) or i32: place in the window, row by row, of the first maximum */  \
+    /* index u8 (kernel of up to 255 places) or i32: place in the window, row by row, of the first \
+     * maximum */                                                                                  \
     X(MAX_POOL, "x -> y index?")                                                                   \
     X(MAX_POOL_BACKWARD, "dy index -> dx")                                                         \
     X(AVG_POOL, "x -> y")                                                                          \
@@ -58,15 +63,17 @@ typedef struct ls__operand {
     /* y = x / (1 - p) or 0, drawn per logical element; any shape; y may be x's memory */          \
     X(DROPOUT, "x -> y")                                                                           \
     X(DROPOUT_BACKWARD, "dy -> dx")                                                                \
-    /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N] = log sum exp, total [1] = sum of weights */ \
+    /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N] = log sum exp, \
+     * total [1] = sum of weights */                                                               \
     X(CROSS_ENTROPY, "logits labels weights? -> loss lse total")                                   \
     /* dlogits = gradient of loss, times the scalar dloss [1] */                                   \
     X(CROSS_ENTROPY_BACKWARD, "logits labels weights? lse total dloss -> dlogits")                 \
     /* how many rows have their label among the k largest: f32 [1] */                              \
     X(TOP_K, "logits labels -> count")                                                             \
-    /* norm [1] = L2 norm of x's segments, in fixed order */                                                  \
+    /* norm [1] = L2 norm of x's segments, in fixed order */                                       \
     X(L2_NORM, "x -> norm")                                                                        \
-    /* optimizer passes over a whole block; norm? [1]: gradients are scaled by min(1, clip / (norm + 1e-6)) */  \
+    /* optimizer passes over a whole block; norm? [1]: gradients are scaled by min(1, clip / (norm \
+     * + 1e-6)) */                                                                                 \
     X(SGD, "parameter gradient momentum? norm? -> ")                                               \
     X(ADAM, "parameter gradient exp_avg exp_avg_sq norm? -> ")
 
@@ -74,12 +81,13 @@ typedef enum ls__op_kind {
 #define LS__OP_ENUM(name, operands) LS__OP_##name,
     LS__OP_LIST(LS__OP_ENUM)
 #undef LS__OP_ENUM
-    LS__N_OPS
+        LS__N_OPS
 } ls__op_kind;
 
 enum { LS__MAX_OPERANDS = 12 };
 
-/* A stretch of the parameter block that is treated alike by an optimizer. Elements outside of all are left alone. */
+/* A stretch of the parameter block that is treated alike by an optimizer. Elements outside of all
+ * are left alone. */
 typedef struct ls__segment {
     int64_t offset, count; /* elements */
     float weight_decay;
@@ -109,8 +117,9 @@ typedef struct ls__op {
         } normalize;
         struct {
             float probability;
-            uint32_t layer; /* names the draws: stream DROPOUT, this layer, the step's epoch and step, sample = element / 4,
-                               word element % 4; kept where uniform(word) >= probability */
+            uint32_t layer; /* names the draws: stream DROPOUT, this layer, the step's epoch and
+                               step, sample = element / 4, word element % 4; kept where
+                               uniform(word) >= probability */
         } dropout;
         struct {
             float label_smoothing;
@@ -137,7 +146,8 @@ typedef struct ls__op {
     } u;
 } ls__op;
 
-/* Numbers of the step that is run, the only thing that changes from step to step besides the buffers' contents. */
+/* Numbers of the step that is run, the only thing that changes from step to step besides the
+ * buffers' contents. */
 typedef struct ls__step {
     uint64_t seed;
     int64_t epoch, step;
@@ -148,17 +158,20 @@ typedef struct ls__step {
 /* A kernel that could run an op. */
 enum { LS__KERNEL_NAME_SIZE = 64, LS__MAX_CANDIDATES = 16 };
 typedef struct ls__candidate {
-    char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's candidates */
+    char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's
+                                        candidates */
     bool deterministic;
-    double cost_ms;                  /* the backend's estimate, to compare candidates, blocks and reorders */
+    double cost_ms; /* the backend's estimate, to compare candidates, blocks and reorders */
 } ls__candidate;
 
 /* A kernel made for one op; backends extend it by putting it first in a struct of their own. */
 struct ls__kernel {
     char name[LS__KERNEL_NAME_SIZE];
     size_t workspace_bytes; /* planned memory that run needs, contents do not survive */
-    /* buffers: one pointer per operand, NULL for absent ones; none overlap but where the op list says "may". */
-    ls_status (*run)(ls__kernel *kernel, void *const *buffers, void *workspace, const ls__step *step);
+    /* buffers: one pointer per operand, NULL for absent ones; none overlap but where the op list
+     * says "may". */
+    ls_status (*run)(ls__kernel *kernel, void *const *buffers, void *workspace,
+                     const ls__step *step);
     void (*close)(ls__kernel *kernel);
 };
 
@@ -191,18 +204,23 @@ typedef struct ls__backend {
     ls_status (*clear)(ls__device *device, void *memory, size_t bytes);
 
     /* Element-wise work on dense tensors; queued. Conversions as ls_tensor_cast says. */
-    ls_status (*cast)(ls__device *device, ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count);
+    ls_status (*cast)(ls__device *device, ls_dtype to, void *dst, ls_dtype from, const void *src,
+                      int64_t count);
     /* Finished on return. */
     ls_status (*digest)(ls__device *device, const void *memory, size_t bytes, uint64_t lanes[2]);
 
-    /* The blocks worth considering for an activation of shape [N,H,W,C]; C itself first. Returns how many (<= max). */
+    /* The blocks worth considering for an activation of shape [N,H,W,C]; C itself first. Returns
+     * how many (<= max). */
     int (*blocks)(const ls__device *device, const ls_shape *shape, int64_t *out, int max);
-    /* The kernels that could run op exactly as its operands are laid out, best guess first. 0 when there is none; all
-     * ops have one at block C (except where the shape is beyond the backend: then the error is kept in ctx). */
+    /* The kernels that could run op exactly as its operands are laid out, best guess first. 0 when
+     * there is none; all ops have one at block C (except where the shape is beyond the backend:
+     * then the error is kept in ctx). */
     int (*candidates)(ls__device *device, const ls__op *op, ls__candidate *out, int max);
     /* Makes the kernel of that name. */
-    ls_status (*kernel_open)(ls__device *device, const ls__op *op, const char *name, ls__kernel **out);
-    /* Bytes of per-thread scratch that kernels made so far share (outside of the planned memory). */
+    ls_status (*kernel_open)(ls__device *device, const ls__op *op, const char *name,
+                             ls__kernel **out);
+    /* Bytes of per-thread scratch that kernels made so far share (outside of the planned memory).
+     */
     size_t (*scratch_bytes)(const ls__device *device);
 
     /* Around each program: nothing may be allocated between. */
@@ -223,7 +241,8 @@ struct ls__device {
     ls_context *ctx;
 };
 
-/* The operand names of an op kind as one string, from the list above; and the kind's own name, "conv2d_backward_data". */
+/* The operand names of an op kind as one string, from the list above; and the kind's own name,
+ * "conv2d_backward_data". */
 const char *ls__op_operands(ls__op_kind kind);
 const char *ls__op_name(ls__op_kind kind);
 

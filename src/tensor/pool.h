@@ -1,5 +1,6 @@
-/* pool.h: a caching pool of device memory. Blocks are aligned to 64 bytes, sizes rounded up to classes (powers of two
- * and the three steps between), freed blocks are kept and reused, best fit first, up to a limit. */
+/* pool.h: a caching pool of device memory. Blocks are aligned to 64 bytes, sizes rounded up to
+ * classes (powers of two and the three steps between), freed blocks are kept and reused, best fit
+ * first, up to a limit. */
 #ifndef LS_TENSOR_POOL_H
 #define LS_TENSOR_POOL_H
 
@@ -11,10 +12,12 @@ ls_status ls__pool_open(ls_context *ctx, ls__device *device, size_t limit_bytes,
 /* Releases cached blocks and whatever is still handed out. */
 void ls__pool_close(ls__pool **pool);
 
-/* NULL when the limit or the device has no more, after trimming; the caller makes the report. bytes 0 is served. */
+/* NULL when the limit or the device has no more, after trimming; the caller makes the report. bytes
+ * 0 is served. */
 void *ls__pool_allocate(ls__pool *pool, size_t bytes);
 void ls__pool_release(ls__pool *pool, void *memory); /* accepts NULL */
-/* What a request could still get: limit minus current, or what the device has free plus the cache. */
+/* What a request could still get: limit minus current, or what the device has free plus the cache.
+ */
 size_t ls__pool_free_bytes(const ls__pool *pool);
 void ls__pool_trim(ls__pool *pool);
 ls_memory_stats ls__pool_stats(const ls__pool *pool);

@@ -6,13 +6,14 @@
 #include "tensor/backend.h"
 
 struct ls_tensor {
-    ls__owned owned;   /* owned.ctx is set for views too */
+    ls__owned owned; /* owned.ctx is set for views too */
     ls_dtype dtype;
     ls_shape shape;
     int64_t count;
     size_t bytes;
-    void *data;        /* device memory */
-    bool view;         /* data is somebody else's; the tensor lies inside another object and is never closed alone */
+    void *data; /* device memory */
+    bool view; /* data is somebody else's; the tensor lies inside another object and is never closed
+                  alone */
 };
 
 /* Makes `out` a view of `data`, which must outlive it. shape must be valid. */

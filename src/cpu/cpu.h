@@ -1,0 +1,48 @@
+/* cpu.h: the CPU device, and what its providers of kernels share.
+ *
+ * An op's kernel comes from one of three providers, tried in this order: oneDNN (convolution,
+ * linear), native (our own fixed-order kernels for everything between), reference (plain C for
+ * every op and layout: the oracle of every test).
+ *
+ * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
+#ifndef LS_CPU_CPU_H
+#define LS_CPU_CPU_H
+
+#include "base/threads.h"
+#include "tensor/backend.h"
+
+typedef struct ls__onednn ls__onednn; /* onednn.h */
+
+typedef enum ls__isa { LS__ISA_BASE, LS__ISA_AVX2, LS__ISA_AVX512 } ls__isa;
+
+typedef struct ls__cpu {
+    ls__device device; /* first */
+    ls__threads *threads;
+    int n_threads;
+    ls__isa isa;          /* what our own kernels use */
+    int64_t vector_block; /* channels that oneDNN's blocked layouts hold together: 16, 8 */
+    ls__onednn *onednn;
+    unsigned char **scratch; /* one block per thread, of scratch_bytes each */
+    size_t scratch_bytes;
+    char description[160];
+} ls__cpu;
+
+/* Makes every thread's scratch at least this large; only while kernels are made, never while they
+ * run. */
+ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes);
+
+/* A provider lists and makes kernels as ls__backend's slots of the same names do. */
+typedef struct ls__cpu_provider {
+    const char *name;
+    int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
+    ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
+} ls__cpu_provider;
+
+extern const ls__cpu_provider ls__onednn_provider;
+extern const ls__cpu_provider ls__native_provider;
+extern const ls__cpu_provider ls__reference_provider;
+
+/* The backend table, which the registry names. */
+extern const ls__backend ls__cpu_backend;
+
+#endif
