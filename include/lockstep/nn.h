@@ -89,6 +89,8 @@ LS_API ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *c
 LS_API ls_node *ls_global_avg_pool(ls_graph *graph, ls_node *x); /* [N,H,W,C] -> [N,C] */
 
 LS_API ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b); /* same shape */
+/* [N,H,W,C] -> [N,H,W,channels], channels >= C: the further channels are zeros. */
+LS_API ls_node *ls_pad_channels(ls_graph *graph, ls_node *x, int64_t channels);
 LS_API ls_node *ls_flatten(ls_graph *graph,
                            ls_node *x); /* [N,...] -> [N,product], in memory order */
 

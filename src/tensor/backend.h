@@ -51,6 +51,10 @@ typedef struct ls__operand {
     X(RELU_BACKWARD, "y dy -> dx")                                                                 \
     /* y = relu?(a + b); y may be a's or b's memory */                                             \
     X(ADD, "a b -> y")                                                                             \
+    /* x [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C on are 0; dx = dy's first C channels   \
+     */                                                                                            \
+    X(PAD_CHANNELS, "x -> y")                                                                      \
+    X(PAD_CHANNELS_BACKWARD, "dy -> dx")                                                           \
     /* index u8 (kernel of up to 255 places) or i32: place in the window, row by row, of the first \
      * maximum */                                                                                  \
     X(MAX_POOL, "x -> y index?")                                                                   \
