@@ -13,8 +13,8 @@ ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_l
 /* "NAME: out of memory, N bytes asked": for the library's own host memory. */
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes);
 
-/* Is an unread error waiting? Public verbs begin with LS__ENTER, public makers with LS__ENTER_NULL.
- */
+/* Is an unread error waiting? Yes for NULL, which an earlier failure left behind. Public verbs
+ * begin with LS__ENTER, public makers with LS__ENTER_NULL. */
 bool ls__has_error(const ls_context *ctx);
 
 #define LS__ENTER(ctx)                                                                             \
@@ -28,5 +28,9 @@ bool ls__has_error(const ls_context *ctx);
 
 /* A warning for the user's log callback; may be called from any thread. */
 void ls__warn(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+
+/* The system's reason for an errno, as strerror but thread-safe. May or may not use buffer. */
+enum { LS__ERRNO_TEXT_SIZE = 128 };
+const char *ls__errno_text(int error, char *buffer, size_t size);
 
 #endif

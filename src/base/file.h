@@ -3,21 +3,23 @@
 #define LS_BASE_FILE_H
 
 #include <lockstep/context.h>
-#include <stdio.h>
 
 typedef struct ls__atomic_file ls__atomic_file;
 
-/* Opens a temporary file in path's folder. Errors name the path and the system's reason. */
+/* Opens a temporary file in path's folder; a link is followed to the file it names. What is there
+ * and no regular file (a device, a pipe) is written straight. Errors name the path and the system's
+ * reason. */
 ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out);
 ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t size);
 /* Flush to disk, rename into place, flush the folder. On any earlier or present failure nothing of
- * path is changed and the temporary file is gone. Frees *file and sets it to NULL either way. */
+ * path is changed and the temporary file is gone (only when the folder's flush fails, which is
+ * reported, the new file is in place). Frees *file and sets it to NULL either way. */
 ls_status ls__atomic_file_commit(ls__atomic_file **file);
 void ls__atomic_file_abandon(ls__atomic_file **file);
 
-/* Reads a whole file into new memory from the context's allocator. max_bytes guards against
- * surprises. Thread-safe: on failure the status is returned and a text written to `message`; the
- * context is not touched. */
+/* Reads a whole regular file into new memory from the context's allocator, with a 0 byte after its
+ * end. max_bytes guards against surprises. A missing file is LS_ERR_NOT_FOUND. Thread-safe: on
+ * failure the status is returned and a text written to `message`; the context is not touched. */
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
                         unsigned char **out, size_t *size, char *message, size_t message_size);
 

@@ -1,5 +1,5 @@
 /* hash.h: digests. Position-aware and order-free: any thread may add any part. Each of two 64-bit
- * lanes is the sum over 32-bit words of mix(word, position) modulo 2^64. */
+ * lanes is the sum over 64-bit words of mix(word, position) modulo 2^64. */
 #ifndef LS_BASE_HASH_H
 #define LS_BASE_HASH_H
 

@@ -23,4 +23,8 @@ void ls__threads_run(ls__threads *threads, int64_t n_tasks, ls__task_fn fn, void
 /* Processors this process may run on (affinity and cgroup quota respected), at least 1. */
 int ls__available_processors(void);
 
+/* The smallest CPU quota, rounded up to processors, among a process's cgroups and their parents; 0
+ * = no quota. `membership` is the text of /proc/self/cgroup, `mount` where the hierarchies lie. */
+int ls__cgroup_processors(const char *membership, const char *mount);
+
 #endif

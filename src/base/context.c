@@ -1,0 +1,45 @@
+/* context.c: the parts of a context that need no device: reading its error, and the list of what it
+ * owns. Opening and closing are in tensor/context.c. */
+#include "base/context.h"
+
+ls_status ls_context_status(ls_context *ctx)
+{
+    if (!ctx) return LS_ERR_MEMORY;
+    const ls_status status = ctx->error;
+    ctx->error = LS_OK;
+    return status;
+}
+
+const char *ls_context_message(ls_context *ctx)
+{
+    if (!ctx) return "ls_context_open: out of memory";
+    ctx->error = LS_OK;
+    return ctx->message;
+}
+
+uint64_t ls_context_seed(const ls_context *ctx)
+{
+    return ctx ? ctx->config.seed : 0;
+}
+
+void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self))
+{
+    object->ctx = ctx;
+    object->close = close;
+    object->previous = ctx->last_owned;
+    object->next = NULL;
+    if (ctx->last_owned) ctx->last_owned->next = object;
+    ctx->last_owned = object;
+}
+
+void ls__disown_and_close(ls__owned *object)
+{
+    if (object->previous) object->previous->next = object->next;
+    if (object->next) {
+        object->next->previous = object->previous;
+    } else {
+        object->ctx->last_owned = object->previous;
+    }
+    object->previous = object->next = NULL;
+    object->close(object);
+}

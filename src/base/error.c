@@ -1,0 +1,61 @@
+/* error.c: statuses as text, and the sticky error of a context. */
+#include "base/error.h"
+
+#include "base/context.h"
+#include <stdio.h>
+#include <string.h>
+
+const char *ls_status_text(ls_status status)
+{
+    static const char *const texts[] = {
+#define STATUS_TEXT(name, text) text,
+        LS_STATUS_LIST(STATUS_TEXT)
+#undef STATUS_TEXT
+    };
+    const size_t n = sizeof(texts) / sizeof(texts[0]);
+    return (size_t)status < n ? texts[(size_t)status] : "unknown status";
+}
+
+bool ls__has_error(const ls_context *ctx)
+{
+    return !ctx || ctx->error != LS_OK;
+}
+
+ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_list args)
+{
+    if (ctx && ctx->error == LS_OK) {
+        ctx->error = status;
+        vsnprintf(ctx->message, sizeof(ctx->message), format, args);
+    }
+    return status;
+}
+
+ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    ls__fail_v(ctx, status, format, args);
+    va_end(args);
+    return status;
+}
+
+ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
+{
+    return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
+}
+
+void ls__warn(ls_context *ctx, const char *format, ...)
+{
+    if (!ctx || !ctx->config.log) return;
+    char message[LS__MESSAGE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    ctx->config.log(ctx->config.log_user, LS_LOG_WARNING, message);
+}
+
+const char *ls__errno_text(int error, char *buffer, size_t size)
+{
+    return strerror_r(error, buffer, size);
+}

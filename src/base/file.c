@@ -1,0 +1,222 @@
+/* file.c: whole-file writing and reading. */
+#include "base/file.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct ls__atomic_file {
+    ls_context *ctx;
+    char *path;      /* as the user wrote it, for messages */
+    char *target;    /* links followed */
+    char *folder;    /* of target, with its last slash; "" for the current one */
+    char *temporary; /* NULL when target is written straight */
+    int fd;
+    bool failed; /* a write went wrong: commit must not happen */
+};
+
+static ls_status fail_errno(ls_context *ctx, int error, const char *doing, const char *path)
+{
+    char reason[LS__ERRNO_TEXT_SIZE];
+    return ls__fail(ctx, error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO, "%s '%s': %s", doing, path,
+                    ls__errno_text(error, reason, sizeof(reason)));
+}
+
+/* Frees the struct; removes the temporary file when it is still there. */
+static void release(ls__atomic_file **file)
+{
+    ls__atomic_file *f = *file;
+    *file = NULL;
+    if (!f) return;
+    if (f->fd >= 0) {
+        close(f->fd);
+        if (f->temporary) unlink(f->temporary);
+    }
+    ls__free(f->ctx, f->path);
+    ls__free(f->ctx, f->target);
+    ls__free(f->ctx, f->folder);
+    ls__free(f->ctx, f->temporary);
+    ls__free(f->ctx, f);
+}
+
+/* Where the bytes shall end: path, or the file that a link there names. */
+static char *resolve(ls_context *ctx, const char *path)
+{
+    char *real = realpath(path, NULL);
+    char *target = ls__strdup(ctx, real ? real : path);
+    free(real);
+    return target;
+}
+
+static ls_status open_temporary(ls__atomic_file *f)
+{
+    /* A short name, for the file's own may be as long as names can be. O_EXCL finds a free one;
+     * what a killed process left has another process's number. */
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        f->temporary =
+            ls__format(f->ctx, "%s.lockstep-%ld-%d.tmp", f->folder, (long)getpid(), attempt);
+        if (!f->temporary) return ls__fail_memory(f->ctx, f->path, strlen(f->folder) + 64);
+        f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (f->fd >= 0) return LS_OK;
+        const int error = errno;
+        ls__free(f->ctx, f->temporary);
+        f->temporary = NULL;
+        if (error != EEXIST) return fail_errno(f->ctx, error, "writing", f->path);
+    }
+    return fail_errno(f->ctx, EEXIST, "writing", f->path);
+}
+
+ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out)
+{
+    *out = NULL;
+    ls_status status = LS_OK;
+    ls__atomic_file *f = ls__zalloc(ctx, sizeof(*f));
+    if (!f) return ls__fail_memory(ctx, path, sizeof(*f));
+    f->ctx = ctx;
+    f->fd = -1;
+    f->path = ls__strdup(ctx, path);
+    f->target = resolve(ctx, path);
+    f->folder = f->target ? ls__strdup(ctx, f->target) : NULL;
+    if (!f->path || !f->target || !f->folder) {
+        status = ls__fail_memory(ctx, path, strlen(path) + 1);
+        goto fail;
+    }
+    char *slash = strrchr(f->folder, '/');
+    *(slash ? slash + 1 : f->folder) = '\0';
+
+    struct stat there;
+    const bool exists = stat(f->target, &there) == 0;
+    if (exists && S_ISDIR(there.st_mode)) {
+        status = fail_errno(ctx, EISDIR, "writing", path);
+    } else if (exists && !S_ISREG(there.st_mode)) {
+        f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
+        if (f->fd < 0) status = fail_errno(ctx, errno, "writing", path);
+    } else {
+        status = open_temporary(f);
+    }
+    if (status != LS_OK) goto fail;
+    *out = f;
+    return LS_OK;
+fail:
+    release(&f);
+    return status;
+}
+
+ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        const ssize_t n = write(file->fd, at, size);
+        if (n > 0) {
+            at += n;
+            size -= (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            file->failed = true;
+            return fail_errno(file->ctx, n == 0 ? EIO : errno, "writing", file->path);
+        }
+    }
+    return LS_OK;
+}
+
+/* Some file systems cannot flush a folder (EINVAL); they have nothing to flush then. */
+static bool flush_folder(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL;
+}
+
+ls_status ls__atomic_file_commit(ls__atomic_file **file)
+{
+    ls__atomic_file *f = *file;
+    if (!f) return LS_ERR_IO;
+    ls_status status = LS_OK;
+    int folder_fd = -1;
+    if (f->failed) {
+        status = LS_ERR_IO; /* its error was kept when it happened */
+    } else if (f->temporary) {
+        folder_fd = open(*f->folder ? f->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder_fd < 0 || fsync(f->fd) != 0 || rename(f->temporary, f->target) != 0) {
+            status = fail_errno(f->ctx, errno, "writing", f->path);
+        } else {
+            ls__free(f->ctx, f->temporary);
+            f->temporary = NULL;
+            if (!flush_folder(folder_fd)) {
+                status = fail_errno(f->ctx, errno, "flushing the folder of", f->path);
+            }
+        }
+    }
+    if (folder_fd >= 0) close(folder_fd);
+    release(file);
+    return status;
+}
+
+void ls__atomic_file_abandon(ls__atomic_file **file)
+{
+    release(file);
+}
+
+static ls_status read_failure(int error, const char *path, char *message, size_t message_size)
+{
+    char reason[LS__ERRNO_TEXT_SIZE];
+    snprintf(message, message_size, "reading '%s': %s", path,
+             ls__errno_text(error, reason, sizeof(reason)));
+    return error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO;
+}
+
+ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
+                        unsigned char **out, size_t *size, char *message, size_t message_size)
+{
+    *out = NULL;
+    *size = 0;
+    ls_status status = LS_OK;
+    unsigned char *bytes = NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us */
+    struct stat there;
+    if (fd < 0 || fstat(fd, &there) != 0) {
+        status = read_failure(errno, path, message, message_size);
+        goto fail;
+    }
+    if (!S_ISREG(there.st_mode)) {
+        snprintf(message, message_size, "reading '%s': not a regular file", path);
+        status = LS_ERR_IO;
+        goto fail;
+    }
+    if ((uintmax_t)there.st_size > max_bytes) {
+        snprintf(message, message_size, "reading '%s': %jd bytes, at most %zu are allowed", path,
+                 (intmax_t)there.st_size, max_bytes);
+        status = LS_ERR_DATA;
+        goto fail;
+    }
+    const size_t n_bytes = (size_t)there.st_size;
+    bytes = n_bytes < SIZE_MAX ? ls__alloc(ctx, n_bytes + 1) : NULL;
+    if (!bytes) {
+        snprintf(message, message_size, "reading '%s': out of memory, %zu bytes asked", path,
+                 n_bytes);
+        status = LS_ERR_MEMORY;
+        goto fail;
+    }
+    for (size_t done = 0; done < n_bytes;) {
+        const ssize_t n = read(fd, bytes + done, n_bytes - done);
+        if (n > 0) {
+            done += (size_t)n;
+        } else if (n == 0 || errno != EINTR) { /* n == 0: it was cut while we read */
+            status = read_failure(n == 0 ? EIO : errno, path, message, message_size);
+            goto fail;
+        }
+    }
+    close(fd);
+    bytes[n_bytes] = 0;
+    *out = bytes;
+    *size = n_bytes;
+    return LS_OK;
+fail:
+    if (fd >= 0) close(fd);
+    ls__free(ctx, bytes);
+    return status;
+}

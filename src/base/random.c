@@ -1,0 +1,93 @@
+/* random.c: Philox4x32-10 (Salmon et al., SC'11), draws by name, and keyed permutations. */
+#include "base/hash.h"
+#include "base/random.h"
+
+void ls_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    uint32_t k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        /* multipliers and Weyl constants: the paper's table 2 and section 3.2 */
+        const uint64_t a = (uint64_t)0xD2511F53u * c0;
+        const uint64_t b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+static uint64_t low_bits(uint64_t value, int n_bits)
+{
+    return value & ((UINT64_C(1) << n_bits) - 1);
+}
+
+void ls_random_words(uint64_t seed, const ls_draw *draw, uint32_t out[4])
+{
+    /* 40 + 8 + 16 and 36 + 20 + 8 bits: every draw has a counter of its own */
+    const uint64_t low = low_bits(draw->sample, 40) | low_bits(draw->block, 8) << 40 |
+                         low_bits(draw->layer, 16) << 48;
+    const uint64_t high = low_bits(draw->step, 36) | low_bits(draw->epoch, 20) << 36 |
+                          low_bits((uint64_t)draw->stream, 8) << 56;
+    /* a bijection of the seed that leaves no pattern between neighbouring seeds; the constant, from
+     * pi's digits, keeps seed 0 from being key 0 */
+    const uint64_t mixed = ls__mix64(seed ^ UINT64_C(0x243f6a8885a308d3));
+    const uint32_t counter[4] = { (uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high,
+                                  (uint32_t)(high >> 32) };
+    const uint32_t key[2] = { (uint32_t)mixed, (uint32_t)(mixed >> 32) };
+    ls_philox4x32(counter, key, out);
+}
+
+float ls_random_uniform(uint32_t word)
+{
+    return (float)(word >> 8) * 0x1p-24f;
+}
+
+uint64_t ls_random_below(uint32_t high, uint32_t low, uint64_t n)
+{
+    /* the upper 64 bits of (high:low) * n, from four 32-bit products */
+    const uint64_t n_high = n >> 32, n_low = n & 0xffffffffu;
+    const uint64_t middle = high * n_low + (low * n_low >> 32);
+    const uint64_t carry = low * n_high + (middle & 0xffffffffu);
+    return high * n_high + (middle >> 32) + (carry >> 32);
+}
+
+/* The round function: a word for this half in this round. */
+static uint32_t feistel_word(uint64_t seed, uint32_t epoch, uint32_t round, uint32_t half)
+{
+    const ls_draw draw = {
+        .stream = LS_STREAM_SHUFFLE, .layer = round, .epoch = epoch, .sample = half
+    };
+    uint32_t words[4];
+    ls_random_words(seed, &draw, words);
+    return words[0];
+}
+
+uint64_t ls_random_permute(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i)
+{
+    if (i >= n) return i;
+    int n_bits = 0;
+    while (n_bits < 64 && (n - 1) >> n_bits) n_bits++;
+    const int left_bits = n_bits / 2, right_bits = n_bits - left_bits;
+    const uint32_t left_mask = (uint32_t)low_bits(UINT64_MAX, left_bits);
+    const uint32_t right_mask = (uint32_t)low_bits(UINT64_MAX, right_bits);
+
+    /* The network permutes 0..2^n_bits-1, fewer than 2n values. Walking on until the value is below
+     * n keeps that a permutation of 0..n-1, in fewer than two steps on average. Eight rounds: four
+     * suffice for large halves (Luby and Rackoff 1988), tiny ones gain from more. */
+    do {
+        uint32_t left = (uint32_t)(i >> right_bits), right = (uint32_t)i & right_mask;
+        for (uint32_t round = 0; round < 8; round += 2) {
+            left ^= feistel_word(seed, epoch, round, right) & left_mask;
+            right ^= feistel_word(seed, epoch, round + 1, left) & right_mask;
+        }
+        i = (uint64_t)left << right_bits | right;
+    } while (i >= n);
+    return i;
+}

@@ -1,0 +1,221 @@
+/* Random numbers: the published vectors of Philox, draws by name, permutations, normal numbers. */
+#include "base/random.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+START_TEST(philox_published_vectors)
+{
+    /* Random123's kat_vectors, philox4x32 with 10 rounds */
+    static const struct {
+        uint32_t counter[4], key[2], out[4];
+    } cases[] = {
+        { { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+        { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff },
+          { 0xffffffff, 0xffffffff },
+          { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+        { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
+          { 0xa4093822, 0x299f31d0 },
+          { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t out[4];
+        ls_philox4x32(cases[i].counter, cases[i].key, out);
+        ck_assert_mem_eq(out, cases[i].out, sizeof(out));
+    }
+}
+END_TEST
+
+START_TEST(every_field_of_a_draw_has_bits_of_its_own)
+{
+    /* every single bit of every field, and no bit: all draws differ */
+    static const int bits[6] = { 8, 16, 20, 36, 40, 8 };
+    uint32_t words[129][4];
+    int n = 0;
+    ls_random_words(7, &(ls_draw){ 0 }, words[n++]);
+    for (int field = 0; field < 6; field++) {
+        for (int bit = 0; bit < bits[field]; bit++) {
+            const uint64_t v = UINT64_C(1) << bit;
+            const ls_draw draw = { .stream = field == 0 ? (ls_stream)v : 0,
+                                   .layer = field == 1 ? (uint32_t)v : 0,
+                                   .epoch = field == 2 ? (uint32_t)v : 0,
+                                   .step = field == 3 ? v : 0,
+                                   .sample = field == 4 ? v : 0,
+                                   .block = field == 5 ? (uint32_t)v : 0 };
+            ls_random_words(7, &draw, words[n++]);
+        }
+    }
+    ck_assert_int_eq(n, 129);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < i; j++) ck_assert(memcmp(words[i], words[j], 16) != 0);
+    }
+    /* beyond the limit a value is cut and touches no other field */
+    uint32_t cut[4];
+    ls_random_words(7, &(ls_draw){ .layer = 1 << 16, .epoch = 1 << 20, .step = UINT64_C(1) << 36 },
+                    cut);
+    ck_assert_mem_eq(cut, words[0], 16);
+}
+END_TEST
+
+START_TEST(uniform_and_below_stay_in_range)
+{
+    ck_assert_float_eq(ls_random_uniform(0), 0.0f);
+    ck_assert_float_eq(ls_random_uniform(0xffffffff), 1.0f - 0x1p-24f);
+    ck_assert_uint_eq(ls_random_below(0, 0, 10), 0);
+    ck_assert_uint_eq(ls_random_below(0xffffffff, 0xffffffff, 10), 9);
+    ck_assert_uint_eq(ls_random_below(0xffffffff, 0xffffffff, UINT64_MAX), UINT64_MAX - 1);
+    ck_assert_uint_eq(ls_random_below(0x80000000, 0, 10), 5);
+    ck_assert_uint_eq(ls_random_below(0x7fffffff, 0xffffffff, 10), 4);
+    ck_assert_uint_eq(ls_random_below(0x12345678, 0x9abcdef0, 1), 0);
+    ck_assert_uint_eq(ls_random_below(0xdeadbeef, 0xcafebabe, UINT64_C(0x123456789abcdef1)),
+                      UINT64_C(0xfd5bdeeeb2a01d8)); /* 0xdeadbeefcafebabe * n >> 64 */
+}
+END_TEST
+
+static const uint64_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 9, 31, 100, 128, 129, 1000, 50000, 65537 };
+
+START_TEST(permutation_is_a_bijection)
+{
+    const uint64_t n = sizes[_i];
+    unsigned char *seen = calloc(n, 1);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t to = ls_random_permute(11, 3, n, i);
+        ck_assert_uint_lt(to, n);
+        ck_assert_uint_eq(seen[to], 0);
+        seen[to] = 1;
+        ck_assert_uint_eq(ls_random_permute(11, 3, n, i), to);
+    }
+    free(seen);
+    ck_assert_uint_eq(ls_random_permute(11, 3, n, n), n);
+}
+END_TEST
+
+START_TEST(permutations_of_neighbours_are_unrelated)
+{
+    /* Two unrelated permutations agree in about one place (Poisson with mean 1), and neighbouring
+     * places are not carried along. */
+    enum { N = 10000 };
+    static const struct {
+        uint64_t seed;
+        uint32_t epoch;
+    } others[] = { { 1, 0 }, { 2, 0 }, { 0, 1 }, { 0, 2 }, { UINT64_C(1) << 63, 0 } };
+    for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
+        int n_same = 0, n_carried = 0;
+        uint64_t before_a = 0, before_b = 0;
+        for (uint64_t i = 0; i < N; i++) {
+            const uint64_t a = ls_random_permute(0, 0, N, i);
+            const uint64_t b = ls_random_permute(others[k].seed, others[k].epoch, N, i);
+            n_same += a == b;
+            n_carried += i > 0 && a - before_a == b - before_b;
+            before_a = a;
+            before_b = b;
+        }
+        ck_assert_int_lt(n_same, 10);
+        ck_assert_int_lt(n_carried, 10);
+    }
+}
+END_TEST
+
+START_TEST(small_permutations_are_all_alike_frequent)
+{
+    /* 6000 seeds over the 6 permutations of three: each 1000 times, deviation 29 */
+    int count[27] = { 0 };
+    for (uint64_t seed = 0; seed < 6000; seed++) {
+        int code = 0;
+        for (uint64_t i = 0; i < 3; i++) code = code * 3 + (int)ls_random_permute(seed, 0, 3, i);
+        count[code]++;
+    }
+    int n_kinds = 0;
+    for (int i = 0; i < 27; i++) {
+        if (count[i] == 0) continue;
+        n_kinds++;
+        ck_assert_int_gt(count[i], 1000 - 6 * 29);
+        ck_assert_int_lt(count[i], 1000 + 6 * 29);
+    }
+    ck_assert_int_eq(n_kinds, 6);
+}
+END_TEST
+
+START_TEST(shuffled_positions_are_uniform)
+{
+    /* where element 0 of 64 goes over 6400 seeds: chi-square with 63 degrees of freedom, mean 63,
+     * deviation 11 */
+    enum { N = 64 };
+    int count[N] = { 0 };
+    for (uint64_t seed = 0; seed < 100 * N; seed++) count[ls_random_permute(seed, 5, N, 0)]++;
+    double chi = 0;
+    for (int i = 0; i < N; i++) chi += (count[i] - 100.0) * (count[i] - 100.0) / 100.0;
+    ck_assert_double_lt(chi, 63 + 6 * 11.2);
+}
+END_TEST
+
+START_TEST(normal_quantile_is_accurate)
+{
+    /* AS 241's own test values, and the distribution function by libm's erfc the other way round */
+    ck_assert_double_eq_tol(ls__normal_quantile(0.25), -0.6744897501960817, 1e-15);
+    ck_assert_double_eq_tol(ls__normal_quantile(0.001), -3.090232306167814, 4e-15);
+    ck_assert_double_eq_tol(ls__normal_quantile(1e-20), -9.262340089798408, 1e-14);
+    for (double p = 0x1p-53; p < 0.5; p *= 1.37) {
+        const double back = 0.5 * erfc(-ls__normal_quantile(p) / sqrt(2.0));
+        ck_assert_double_eq_tol(back / p, 1.0, 1e-13);
+        if (p > 1e-3)
+            ck_assert_double_eq_tol(ls__normal_quantile(1.0 - p), -ls__normal_quantile(p), 1e-13);
+    }
+}
+END_TEST
+
+START_TEST(normal_draws_have_the_right_moments_and_bits)
+{
+    enum { N = 200000 };
+    double sum = 0, squares = 0, fourth = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        uint32_t words[4];
+        ls_random_words(42, &(ls_draw){ .stream = LS_STREAM_USER, .sample = i }, words);
+        const double z = ls__random_normal(words[0], words[1]);
+        sum += z;
+        squares += z * z;
+        fourth += z * z * z * z;
+    }
+    ck_assert_double_eq_tol(sum / N, 0.0, 5 / sqrt(N));
+    ck_assert_double_eq_tol(squares / N, 1.0, 5 * sqrt(2.0 / N));
+    ck_assert_double_eq_tol(fourth / N, 3.0, 5 * sqrt(96.0 / N));
+
+    /* ends, symmetry, and bits that must be the same on every machine */
+    ck_assert_float_eq(ls__random_normal(0, 0), -ls__random_normal(0xffffffff, 0xffffffff));
+    ck_assert_float_eq_tol(ls__random_normal(0, 0), -8.2095f, 1e-3f);
+    static const struct {
+        uint32_t high, low;
+        float z;
+    } known[] = {
+        { 0x80000000, 0x00000000, 0x1.40d932p-52f },
+        { 0x12345678, 0x9abcdef0, -0x1.77b264p+0f },
+        { 0xfffff000, 0x00000000, 0x1.30d502p+2f },
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        ck_assert_float_eq(ls__random_normal(known[i].high, known[i].low), known[i].z);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("random");
+    TCase *tests = tcase_create("random");
+    tcase_add_test(tests, philox_published_vectors);
+    tcase_add_test(tests, every_field_of_a_draw_has_bits_of_its_own);
+    tcase_add_test(tests, uniform_and_below_stay_in_range);
+    tcase_add_loop_test(tests, permutation_is_a_bijection, 0, sizeof(sizes) / sizeof(sizes[0]));
+    tcase_add_test(tests, permutations_of_neighbours_are_unrelated);
+    tcase_add_test(tests, small_permutations_are_all_alike_frequent);
+    tcase_add_test(tests, shuffled_positions_are_uniform);
+    tcase_add_test(tests, normal_quantile_is_accurate);
+    tcase_add_test(tests, normal_draws_have_the_right_moments_and_bits);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed != 0;
+}
