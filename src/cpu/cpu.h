@@ -10,6 +10,7 @@
 
 #include "base/threads.h"
 #include "tensor/backend.h"
+#include <fenv.h>
 
 typedef struct ls__onednn ls__onednn; /* onednn.h */
 
@@ -24,8 +25,13 @@ typedef struct ls__cpu {
     ls__onednn *onednn;
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
+    fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */
     char description[160];
 } ls__cpu;
+
+/* The best instruction set of this machine that our own kernels are compiled for. */
+ls__isa ls__isa_detect(void);
+const char *ls__isa_name(ls__isa isa); /* "AVX2" */
 
 /* Makes every thread's scratch at least this large; only while kernels are made, never while they
  * run. */

@@ -39,7 +39,7 @@ typedef struct ls__operand {
     X(LINEAR_BACKWARD_DATA, "dy w -> dx")                                                          \
     X(LINEAR_BACKWARD_WEIGHTS, "x dy -> dw db?")                                                   \
     /* y = relu?((x - mean) * invstd * scale + shift + add?); mean, invstd of the batch are saved; \
-     * running statistics are updated in place: running = (1 - momentum) running + momentum batch,                          \
+     * running statistics are updated in place: running = (1 - momentum) running + momentum batch, \
      * variance unbiased */                                                                        \
     X(BATCH_NORM, "x scale shift running_mean running_var add? -> y mean invstd")                  \
     X(BATCH_NORM_EVAL, "x scale shift running_mean running_var add? -> y")                         \
@@ -249,5 +249,11 @@ struct ls__device {
  * "conv2d_backward_data". */
 const char *ls__op_operands(ls__op_kind kind);
 const char *ls__op_name(ls__op_kind kind);
+
+/* bf16 and f16 to and from f32, round to nearest even; shared by all backends. */
+float ls__bf16_to_f32(uint16_t bits);
+uint16_t ls__f32_to_bf16(float value);
+float ls__f16_to_f32(uint16_t bits);
+uint16_t ls__f32_to_f16(float value);
 
 #endif

@@ -19,10 +19,4 @@ struct ls_tensor {
 /* Makes `out` a view of `data`, which must outlive it. shape must be valid. */
 void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape shape, void *data);
 
-/* bf16 and f16 to and from f32, round to nearest even; shared by all backends. */
-float ls__bf16_to_f32(uint16_t bits);
-uint16_t ls__f32_to_bf16(float value);
-float ls__f16_to_f32(uint16_t bits);
-uint16_t ls__f32_to_f16(float value);
-
 #endif

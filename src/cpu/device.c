@@ -1,0 +1,213 @@
+/* device.c: the CPU backend's table: the device, its threads and scratch memory, and the choice
+ * among the providers of kernels. */
+#include "cpu/cpu.h"
+#include "base/alloc.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "cpu/memory.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Best first. */
+static const ls__cpu_provider *const providers[] = { &ls__reference_provider };
+enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
+
+/* Tasks run in the caller's thread and in the pool's: all of them must round alike. */
+static void start_thread(void)
+{
+    fesetenv(FE_DFL_ENV);
+}
+
+static void cpu_close(ls__device *device)
+{
+    ls__cpu *cpu = (ls__cpu *)device;
+    if (!cpu) return;
+    ls_context *ctx = cpu->device.ctx;
+    ls__threads_close(&cpu->threads);
+    if (cpu->scratch)
+        for (int i = 0; i < cpu->n_threads; i++) ls__free(ctx, cpu->scratch[i]);
+    ls__free(ctx, cpu->scratch);
+    ls__free(ctx, cpu);
+}
+
+static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
+{
+    *out = NULL;
+    if (index != 0)
+        return ls__fail(ctx, LS_ERR_INVALID, "cpu: got device number %d, there is only 0", index);
+    ls__cpu *cpu = ls__zalloc(ctx, sizeof *cpu);
+    if (!cpu) return ls__fail_memory(ctx, "cpu", sizeof *cpu);
+    cpu->device = (ls__device){ .backend = &ls__cpu_backend, .ctx = ctx };
+    cpu->n_threads = ctx->config.threads > 0 ? ctx->config.threads : ls__available_processors();
+    cpu->isa = ls__isa_detect();
+    cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
+    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s", cpu->n_threads,
+             cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa));
+
+    ls_status status = LS_OK;
+    const size_t list_bytes = (size_t)cpu->n_threads * sizeof *cpu->scratch;
+    cpu->scratch = ls__zalloc(ctx, list_bytes);
+    if (!cpu->scratch) {
+        status = ls__fail_memory(ctx, "cpu", list_bytes);
+        goto fail;
+    }
+    status = ls__threads_open(ctx, cpu->n_threads, start_thread, &cpu->threads);
+    if (status != LS_OK) goto fail;
+    *out = &cpu->device;
+    return LS_OK;
+fail:
+    cpu_close(&cpu->device);
+    return status;
+}
+
+static const char *cpu_describe(const ls__device *device)
+{
+    return ((const ls__cpu *)device)->description;
+}
+
+static int cpu_threads(const ls__device *device)
+{
+    return ((const ls__cpu *)device)->n_threads;
+}
+
+ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes)
+{
+    if (bytes <= cpu->scratch_bytes) return LS_OK;
+    /* Contents need not survive. A failure leaves every thread with at least what it had. */
+    for (int i = 0; i < cpu->n_threads; i++) {
+        unsigned char *block = ls__alloc(cpu->device.ctx, bytes);
+        if (!block)
+            return ls__fail_memory(cpu->device.ctx, "cpu: scratch memory of a thread", bytes);
+        ls__free(cpu->device.ctx, cpu->scratch[i]);
+        cpu->scratch[i] = block;
+    }
+    cpu->scratch_bytes = bytes;
+    return LS_OK;
+}
+
+static size_t cpu_scratch_bytes(const ls__device *device)
+{
+    const ls__cpu *cpu = (const ls__cpu *)device;
+    return cpu->scratch_bytes * (size_t)cpu->n_threads;
+}
+
+static int cpu_blocks(const ls__device *device, const ls_shape *shape, int64_t *out, int max)
+{
+    const int64_t channels = shape->dims[3];
+    const int64_t vector_block = ((const ls__cpu *)device)->vector_block;
+    int n = 0;
+    if (n < max) out[n++] = channels;
+    if (n < max && channels != vector_block && channels % vector_block == 0)
+        out[n++] = vector_block;
+    return n;
+}
+
+static int cpu_candidates(ls__device *device, const ls__op *op, ls__candidate *out, int max)
+{
+    int n = 0;
+    for (int i = 0; i < N_PROVIDERS && n < max; i++)
+        n += providers[i]->candidates((ls__cpu *)device, op, out + n, max - n);
+    return n;
+}
+
+/* A kernel's name begins with its provider's: "onednn jit:avx2". */
+static ls_status cpu_kernel_open(ls__device *device, const ls__op *op, const char *name,
+                                 ls__kernel **out)
+{
+    *out = NULL;
+    for (int i = 0; i < N_PROVIDERS; i++) {
+        const size_t length = strlen(providers[i]->name);
+        if (strncmp(name, providers[i]->name, length) == 0 &&
+            (name[length] == '\0' || name[length] == ' '))
+            return providers[i]->kernel_open((ls__cpu *)device, op, name, out);
+    }
+    return ls__fail(device->ctx, LS_ERR_NOT_FOUND, "%s: the cpu has no kernel '%s'",
+                    ls__op_name(op->kind), name);
+}
+
+/* The caller may have set another rounding mode, or flushing of denormals, for itself. */
+static void cpu_begin(ls__device *device)
+{
+    fegetenv(&((ls__cpu *)device)->caller_environment);
+    fesetenv(FE_DFL_ENV);
+}
+
+static void cpu_end(ls__device *device)
+{
+    fesetenv(&((ls__cpu *)device)->caller_environment);
+}
+
+static ls_status cpu_read(ls__device *device, void *host, const void *memory, size_t bytes)
+{
+    return ls__cpu_copy(device, host, memory, bytes);
+}
+
+static ls_status cpu_write(ls__device *device, void *memory, const void *host, size_t bytes)
+{
+    return ls__cpu_copy(device, memory, host, bytes);
+}
+
+/* Everything has finished when its call returns, so an event has nothing to remember. */
+struct ls__event {
+    bool recorded;
+};
+
+static ls_status cpu_event_open(ls__device *device, ls__event **out)
+{
+    *out = ls__zalloc(device->ctx, sizeof **out);
+    return *out ? LS_OK : ls__fail_memory(device->ctx, "cpu: event", sizeof **out);
+}
+
+static ls_status cpu_event_record(ls__device *device, ls__event *event)
+{
+    (void)device;
+    event->recorded = true;
+    return LS_OK;
+}
+
+static ls_status cpu_event_wait(ls__device *device, ls__event *event)
+{
+    (void)device;
+    (void)event;
+    return LS_OK;
+}
+
+static void cpu_event_close(ls__device *device, ls__event *event)
+{
+    ls__free(device->ctx, event);
+}
+
+static ls_status cpu_wait(ls__device *device)
+{
+    (void)device;
+    return LS_OK;
+}
+
+const ls__backend ls__cpu_backend = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .threads = cpu_threads,
+    .allocate = ls__cpu_allocate,
+    .release = ls__cpu_release,
+    .free_bytes = ls__cpu_free_bytes,
+    .host_memory = true,
+    .read = cpu_read,
+    .write = cpu_write,
+    .copy = ls__cpu_copy,
+    .clear = ls__cpu_clear,
+    .cast = ls__cpu_cast,
+    .digest = ls__cpu_digest,
+    .blocks = cpu_blocks,
+    .candidates = cpu_candidates,
+    .kernel_open = cpu_kernel_open,
+    .scratch_bytes = cpu_scratch_bytes,
+    .begin = cpu_begin,
+    .end = cpu_end,
+    .event_open = cpu_event_open,
+    .event_record = cpu_event_record,
+    .event_wait = cpu_event_wait,
+    .event_close = cpu_event_close,
+    .wait = cpu_wait,
+};

@@ -1,0 +1,134 @@
+/* memory.c: device memory of the CPU, which is host memory: allocation, copies, digests. */
+#include "cpu/memory.h"
+#include "base/alloc.h"
+#include "base/hash.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Large blocks on huge pages spare most of the TLB misses of kernels that stream through them. */
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+static void advise_huge_pages(void *memory, size_t bytes)
+{
+    const uintptr_t begin = ls__round_up((uintptr_t)memory, HUGE_PAGE_BYTES);
+    const uintptr_t end = ((uintptr_t)memory + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (end > begin) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* a hint only */
+}
+
+void *ls__cpu_allocate(ls__device *device, size_t bytes)
+{
+    void *memory = ls__alloc(device->ctx, bytes);
+    if (memory) advise_huge_pages(memory, bytes);
+    return memory;
+}
+
+void ls__cpu_release(ls__device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    ls__free(device->ctx, memory);
+}
+
+/* The number after `key` in a file of the kernel's; false when there is none. */
+static bool read_number(const char *path, const char *key, uint64_t *out)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    char line[128];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) {
+        unsigned long long value;
+        if (strncmp(line, key, strlen(key)) == 0 &&
+            sscanf(line + strlen(key), "%llu", &value) == 1) {
+            *out = value;
+            found = true;
+        }
+    }
+    fclose(file);
+    return found;
+}
+
+size_t ls__cpu_free_bytes(ls__device *device)
+{
+    (void)device;
+    uint64_t available = 0, limit, used;
+    if (read_number("/proc/meminfo", "MemAvailable:", &available)) available *= 1024;
+    if (read_number("/sys/fs/cgroup/memory.max", "", &limit) &&
+        read_number("/sys/fs/cgroup/memory.current", "", &used)) {
+        const uint64_t rest = limit > used ? limit - used : 0;
+        if (rest < available) available = rest;
+    }
+    return (size_t)available;
+}
+
+/* Copies, fills and digests are cut into pieces of this size, one task each. */
+enum { PIECE_BYTES = 1 << 20 };
+
+typedef struct piece_job {
+    unsigned char *dst;
+    const unsigned char *src;
+    size_t bytes;
+    _Atomic uint64_t lanes[2];
+} piece_job;
+
+static int64_t count_pieces(size_t bytes)
+{
+    return (int64_t)((bytes + PIECE_BYTES - 1) / PIECE_BYTES);
+}
+
+static size_t piece_size(const piece_job *job, int64_t task)
+{
+    const size_t begin = (size_t)task * PIECE_BYTES;
+    return job->bytes - begin < PIECE_BYTES ? job->bytes - begin : PIECE_BYTES;
+}
+
+static void copy_piece(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    piece_job *job = arg;
+    const size_t begin = (size_t)task * PIECE_BYTES;
+    memcpy(job->dst + begin, job->src + begin, piece_size(job, task));
+}
+
+static void clear_piece(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    piece_job *job = arg;
+    memset(job->dst + (size_t)task * PIECE_BYTES, 0, piece_size(job, task));
+}
+
+/* The sum is modulo 2^64, so the order in which pieces are added does not matter. */
+static void digest_piece(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    piece_job *job = arg;
+    const size_t begin = (size_t)task * PIECE_BYTES;
+    ls__digest_sum sum = { { 0, 0 } };
+    ls__digest_bytes(&sum, job->src + begin, piece_size(job, task), begin);
+    atomic_fetch_add_explicit(&job->lanes[0], sum.lanes[0], memory_order_relaxed);
+    atomic_fetch_add_explicit(&job->lanes[1], sum.lanes[1], memory_order_relaxed);
+}
+
+ls_status ls__cpu_copy(ls__device *device, void *dst, const void *src, size_t bytes)
+{
+    piece_job job = { .dst = dst, .src = src, .bytes = bytes };
+    ls__threads_run(((ls__cpu *)device)->threads, count_pieces(bytes), copy_piece, &job);
+    return LS_OK;
+}
+
+ls_status ls__cpu_clear(ls__device *device, void *memory, size_t bytes)
+{
+    piece_job job = { .dst = memory, .bytes = bytes };
+    ls__threads_run(((ls__cpu *)device)->threads, count_pieces(bytes), clear_piece, &job);
+    return LS_OK;
+}
+
+ls_status ls__cpu_digest(ls__device *device, const void *memory, size_t bytes, uint64_t lanes[2])
+{
+    piece_job job = { .src = memory, .bytes = bytes };
+    ls__threads_run(((ls__cpu *)device)->threads, count_pieces(bytes), digest_piece, &job);
+    lanes[0] = job.lanes[0];
+    lanes[1] = job.lanes[1];
+    return LS_OK;
+}

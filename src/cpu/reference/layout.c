@@ -1,0 +1,36 @@
+/* layout.c: reference REORDER and NORMALIZE. */
+#include "cpu/reference/reference.h"
+
+static int64_t images(const ls__op *op)
+{
+    return ls__operand_view(&op->operands[0]).n;
+}
+
+/* y = x, each in its own block */
+static void reorder(const ls__reference_call *call, int64_t n)
+{
+    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
+    for (int64_t h = 0; h < x.h; h++)
+        for (int64_t w = 0; w < x.w; w++)
+            for (int64_t c = 0; c < x.c; c++)
+                *ls__view_at(&y, n, h, w, c) = *ls__view_at(&x, n, h, w, c);
+}
+
+/* y = (x / 255 - mean[c]) / deviation[c] */
+static void normalize(const ls__reference_call *call, int64_t n)
+{
+    const ls__view x = ls__operand_view(&call->op->operands[0]), y = ls__reference_view(call, 1);
+    const uint8_t *bytes = call->buffers[0];
+    const float *mean = call->op->u.normalize.mean, *deviation = call->op->u.normalize.deviation;
+    for (int64_t h = 0; h < x.h; h++)
+        for (int64_t w = 0; w < x.w; w++)
+            for (int64_t c = 0; c < x.c; c++) {
+                const double value = bytes[ls__view_offset(&x, n, h, w, c)] / 255.0;
+                *ls__view_at(&y, n, h, w, c) = (float)((value - mean[c]) / deviation[c]);
+            }
+}
+
+const ls__reference ls__reference_layout[LS__N_OPS] = {
+    [LS__OP_REORDER] = { images, reorder },
+    [LS__OP_NORMALIZE] = { images, normalize },
+};

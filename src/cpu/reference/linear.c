@@ -1,0 +1,59 @@
+/* linear.c: reference linear layer, y[n,o] = b[o] + sum over i of x[n,i] w[o,i]. */
+#include "cpu/reference/reference.h"
+
+static int64_t rows(const ls__op *op)
+{
+    return ls__operand_view(&op->operands[0]).n;
+}
+
+static int64_t output_features(const ls__op *op)
+{
+    return ls__operand_view(&op->operands[1]).c; /* of dy */
+}
+
+/* x w b? -> y */
+static void linear(const ls__reference_call *call, int64_t n)
+{
+    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 3);
+    const float *w = call->buffers[1], *b = call->buffers[2];
+    for (int64_t o = 0; o < y.c; o++) {
+        double sum = b ? b[o] : 0.0;
+        for (int64_t i = 0; i < x.c; i++) sum += (double)x.data[n * x.c + i] * w[o * x.c + i];
+        y.data[n * y.c + o] = (float)sum;
+    }
+}
+
+/* dy w -> dx */
+static void linear_backward_data(const ls__reference_call *call, int64_t n)
+{
+    const ls__view dy = ls__reference_view(call, 0), dx = ls__reference_view(call, 2);
+    const float *w = call->buffers[1];
+    for (int64_t i = 0; i < dx.c; i++) {
+        double sum = 0.0;
+        for (int64_t o = 0; o < dy.c; o++) sum += (double)dy.data[n * dy.c + o] * w[o * dx.c + i];
+        dx.data[n * dx.c + i] = (float)sum;
+    }
+}
+
+/* x dy -> dw db? */
+static void linear_backward_weights(const ls__reference_call *call, int64_t o)
+{
+    const ls__view x = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
+    float *dw = call->buffers[2], *db = call->buffers[3];
+    for (int64_t i = 0; i < x.c; i++) {
+        double sum = 0.0;
+        for (int64_t n = 0; n < x.n; n++)
+            sum += (double)x.data[n * x.c + i] * dy.data[n * dy.c + o];
+        dw[o * x.c + i] = (float)sum;
+    }
+    if (!db) return;
+    double sum = 0.0;
+    for (int64_t n = 0; n < dy.n; n++) sum += dy.data[n * dy.c + o];
+    db[o] = (float)sum;
+}
+
+const ls__reference ls__reference_linear[LS__N_OPS] = {
+    [LS__OP_LINEAR] = { rows, linear },
+    [LS__OP_LINEAR_BACKWARD_DATA] = { rows, linear_backward_data },
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { output_features, linear_backward_weights },
+};

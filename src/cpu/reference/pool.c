@@ -1,0 +1,157 @@
+/* pool.c: reference pooling. Windows may reach into the padding: a maximum leaves it out, an
+ * average counts its zeros. */
+#include "cpu/reference/reference.h"
+#include <math.h>
+
+static int64_t images(const ls__op *op)
+{
+    return ls__operand_view(&op->operands[0]).n;
+}
+
+/* The input place under place r of output place p's window. */
+static int64_t window_place(const ls__op *op, int dim, int64_t p, int64_t r)
+{
+    return p * op->u.pool.stride[dim] - op->u.pool.padding[dim] + r;
+}
+
+static bool inside(const ls__view *x, int64_t h, int64_t w)
+{
+    return h >= 0 && h < x->h && w >= 0 && w < x->w;
+}
+
+static void write_index(const ls__reference_call *call, int operand, int64_t offset, int64_t value)
+{
+    if (!call->buffers[operand]) return;
+    if (call->op->operands[operand].dtype == LS_U8)
+        ((uint8_t *)call->buffers[operand])[offset] = (uint8_t)value;
+    else
+        ((int32_t *)call->buffers[operand])[offset] = (int32_t)value;
+}
+
+static int64_t read_index(const ls__reference_call *call, int operand, int64_t offset)
+{
+    return call->op->operands[operand].dtype == LS_U8
+               ? ((const uint8_t *)call->buffers[operand])[offset]
+               : ((const int32_t *)call->buffers[operand])[offset];
+}
+
+/* x -> y index? ; NaN counts as the largest */
+static void max_pool(const ls__reference_call *call, int64_t n)
+{
+    const ls__op *op = call->op;
+    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
+    const ls__view index = ls__operand_view(&op->operands[2]);
+    for (int64_t p = 0; p < y.h; p++)
+        for (int64_t q = 0; q < y.w; q++)
+            for (int64_t c = 0; c < y.c; c++) {
+                float best = 0;
+                int64_t where = -1;
+                for (int64_t r = 0; r < op->u.pool.kernel[0]; r++)
+                    for (int64_t s = 0; s < op->u.pool.kernel[1]; s++) {
+                        const int64_t h = window_place(op, 0, p, r), w = window_place(op, 1, q, s);
+                        if (!inside(&x, h, w)) continue;
+                        const float value = *ls__view_at(&x, n, h, w, c);
+                        if (where < 0 || value > best || (isnan(value) && !isnan(best))) {
+                            best = value;
+                            where = r * op->u.pool.kernel[1] + s;
+                        }
+                    }
+                *ls__view_at(&y, n, p, q, c) = best;
+                if (call->buffers[2])
+                    write_index(call, 2, ls__view_offset(&index, n, p, q, c), where);
+            }
+}
+
+/* dy index -> dx */
+static void max_pool_backward(const ls__reference_call *call, int64_t n)
+{
+    const ls__op *op = call->op;
+    const ls__view dy = ls__reference_view(call, 0), dx = ls__reference_view(call, 2);
+    const ls__view index = ls__operand_view(&op->operands[1]);
+    for (int64_t c = 0; c < dx.c; c++) {
+        for (int64_t h = 0; h < dx.h; h++)
+            for (int64_t w = 0; w < dx.w; w++) *ls__view_at(&dx, n, h, w, c) = 0;
+        for (int64_t p = 0; p < dy.h; p++)
+            for (int64_t q = 0; q < dy.w; q++) {
+                const int64_t where = read_index(call, 1, ls__view_offset(&index, n, p, q, c));
+                const int64_t h = window_place(op, 0, p, where / op->u.pool.kernel[1]);
+                const int64_t w = window_place(op, 1, q, where % op->u.pool.kernel[1]);
+                *ls__view_at(&dx, n, h, w, c) += *ls__view_at(&dy, n, p, q, c);
+            }
+    }
+}
+
+/* x -> y */
+static void avg_pool(const ls__reference_call *call, int64_t n)
+{
+    const ls__op *op = call->op;
+    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
+    const double places = (double)(op->u.pool.kernel[0] * op->u.pool.kernel[1]);
+    for (int64_t p = 0; p < y.h; p++)
+        for (int64_t q = 0; q < y.w; q++)
+            for (int64_t c = 0; c < y.c; c++) {
+                double sum = 0.0;
+                for (int64_t r = 0; r < op->u.pool.kernel[0]; r++)
+                    for (int64_t s = 0; s < op->u.pool.kernel[1]; s++) {
+                        const int64_t h = window_place(op, 0, p, r), w = window_place(op, 1, q, s);
+                        if (inside(&x, h, w)) sum += *ls__view_at(&x, n, h, w, c);
+                    }
+                *ls__view_at(&y, n, p, q, c) = (float)(sum / places);
+            }
+}
+
+/* dy -> dx */
+static void avg_pool_backward(const ls__reference_call *call, int64_t n)
+{
+    const ls__op *op = call->op;
+    const ls__view dy = ls__reference_view(call, 0), dx = ls__reference_view(call, 1);
+    const double places = (double)(op->u.pool.kernel[0] * op->u.pool.kernel[1]);
+    for (int64_t h = 0; h < dx.h; h++)
+        for (int64_t w = 0; w < dx.w; w++)
+            for (int64_t c = 0; c < dx.c; c++) {
+                double sum = 0.0;
+                for (int64_t p = 0; p < dy.h; p++)
+                    for (int64_t q = 0; q < dy.w; q++) {
+                        const int64_t r = h - window_place(op, 0, p, 0);
+                        const int64_t s = w - window_place(op, 1, q, 0);
+                        if (r >= 0 && r < op->u.pool.kernel[0] && s >= 0 &&
+                            s < op->u.pool.kernel[1])
+                            sum += *ls__view_at(&dy, n, p, q, c);
+                    }
+                *ls__view_at(&dx, n, h, w, c) = (float)(sum / places);
+            }
+}
+
+/* x -> y [N,C] */
+static void global_avg_pool(const ls__reference_call *call, int64_t n)
+{
+    const ls__view x = ls__reference_view(call, 0);
+    float *y = call->buffers[1];
+    for (int64_t c = 0; c < x.c; c++) {
+        double sum = 0.0;
+        for (int64_t h = 0; h < x.h; h++)
+            for (int64_t w = 0; w < x.w; w++) sum += *ls__view_at(&x, n, h, w, c);
+        y[n * x.c + c] = (float)(sum / (double)(x.h * x.w));
+    }
+}
+
+/* dy [N,C] -> dx */
+static void global_avg_pool_backward(const ls__reference_call *call, int64_t n)
+{
+    const ls__view dx = ls__reference_view(call, 1);
+    const float *dy = call->buffers[0];
+    for (int64_t h = 0; h < dx.h; h++)
+        for (int64_t w = 0; w < dx.w; w++)
+            for (int64_t c = 0; c < dx.c; c++)
+                *ls__view_at(&dx, n, h, w, c) =
+                    (float)((double)dy[n * dx.c + c] / (double)(dx.h * dx.w));
+}
+
+const ls__reference ls__reference_pool[LS__N_OPS] = {
+    [LS__OP_MAX_POOL] = { images, max_pool },
+    [LS__OP_MAX_POOL_BACKWARD] = { images, max_pool_backward },
+    [LS__OP_AVG_POOL] = { images, avg_pool },
+    [LS__OP_AVG_POOL_BACKWARD] = { images, avg_pool_backward },
+    [LS__OP_GLOBAL_AVG_POOL] = { images, global_avg_pool },
+    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { images, global_avg_pool_backward },
+};

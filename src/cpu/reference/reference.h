@@ -1,0 +1,52 @@
+/* reference.h: how the reference kernels are written. They are the oracle of every test: plain
+ * loops over logical indices, sums in double, any layout. A kernel is a number of tasks, each of
+ * which writes outputs of its own, and a function that does one of them. */
+#ifndef LS_CPU_REFERENCE_H
+#define LS_CPU_REFERENCE_H
+
+#include "cpu/cpu.h"
+
+typedef struct ls__reference_call {
+    const ls__op *op;
+    void *const *buffers;
+    const ls__step *step;
+} ls__reference_call;
+
+typedef struct ls__reference {
+    int64_t (*tasks)(const ls__op *op); /* NULL = one */
+    void (*run)(const ls__reference_call *call, int64_t task);
+} ls__reference;
+
+/* One list per family, indexed by op kind; entries of other families are empty. */
+extern const ls__reference ls__reference_layout[LS__N_OPS];
+extern const ls__reference ls__reference_conv[LS__N_OPS];
+extern const ls__reference ls__reference_linear[LS__N_OPS];
+extern const ls__reference ls__reference_norm[LS__N_OPS];
+extern const ls__reference ls__reference_activation[LS__N_OPS];
+extern const ls__reference ls__reference_pool[LS__N_OPS];
+extern const ls__reference ls__reference_loss[LS__N_OPS];
+extern const ls__reference ls__reference_optimizer[LS__N_OPS];
+
+/* An operand as [n,h,w,c]: rank 2 is [n,1,1,c], other ranks but 4 are one row of all elements.
+ * data is NULL for an absent operand. */
+typedef struct ls__view {
+    float *data;
+    int64_t n, h, w, c, block;
+} ls__view;
+
+ls__view ls__reference_view(const ls__reference_call *call, int operand);
+/* The shape's part of it; data is NULL. */
+ls__view ls__operand_view(const ls__operand *operand);
+
+static inline int64_t ls__view_offset(const ls__view *v, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return (((n * (v->c / v->block) + c / v->block) * v->h + h) * v->w + w) * v->block +
+           c % v->block;
+}
+
+static inline float *ls__view_at(const ls__view *v, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return v->data + ls__view_offset(v, n, h, w, c);
+}
+
+#endif
