@@ -5,12 +5,12 @@
 #include <lockstep/models.h>
 #include <string.h>
 
-typedef struct arch {
+typedef struct resnet_arch {
     int64_t width; /* channels of the first stage */
     bool bottleneck;
     int blocks[4]; /* of each stage */
     int64_t image_size, n_classes;
-} arch;
+} resnet_arch;
 
 static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int kernel,
                      int stride)
@@ -58,7 +58,7 @@ static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, bool b
     return ls_relu(g, ls_add(g, y, x));
 }
 
-static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const arch *arch)
+static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const resnet_arch *arch)
 {
     static const ls_resnet_options defaults;
     const ls_resnet_options *options = user_options ? user_options : &defaults;
@@ -99,7 +99,7 @@ static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const 
     ls_node *ls_resnet##layers(ls_graph *graph, ls_node *x, const void *options)                   \
     {                                                                                              \
         return resnet(graph, x, options,                                                           \
-                      &(arch){ width, bottleneck, { a, b, c, d }, size, n_classes });              \
+                      &(resnet_arch){ width, bottleneck, { a, b, c, d }, size, n_classes });       \
     }
 RESNETS(FUNCTION)
 

@@ -19,7 +19,8 @@ typedef struct ls_state {
 } ls_state;
 
 /* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", the
- * rest into metadata.
+ * rest into metadata: "classes", a JSON array of names; "mean" and "std", JSON arrays of numbers,
+ * and "crop", the side of the pictures, as the loader has them; and what `state->metadata` adds.
  * ".safetensors" is appended to path when it is missing. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
 /* Restores what state's members point to, and sets epoch, step and best. Everything is checked

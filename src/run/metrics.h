@@ -1,0 +1,20 @@
+/* metrics.h: a run's numbers, a row per epoch, as DIR/metrics.jsonl (one JSON object a line) and
+ * DIR/metrics.csv. Both are small and written anew with each row, so that they are whole whenever a
+ * run is killed. */
+#ifndef LS_RUN_METRICS_H
+#define LS_RUN_METRICS_H
+
+#include <jansson.h>
+#include <lockstep/context.h>
+
+typedef struct ls__metrics ls__metrics;
+
+/* Starts with the file's rows whose "epoch" is at most last_epoch: those that a resumed run has
+ * behind it. No file is no rows. */
+ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch, ls__metrics **out);
+/* Adds a row, a flat object of numbers and nulls, and writes both files. Takes over the reference;
+ * row NULL reports that there was no memory for it. */
+ls_status ls__metrics_append(ls__metrics *metrics, json_t *row);
+void ls__metrics_close(ls__metrics **metrics);
+
+#endif
