@@ -22,67 +22,69 @@ typedef struct ls__operand {
     int64_t block;
 } ls__operand;
 
-/* X(NAME, operands): the operands in order, inputs before "->". "x?" may be absent (its pointer is
- * NULL and its operand's shape has n_dims -1). All f32 unless said otherwise. dX is the gradient of
- * the loss by X. */
+/* X(NAME, text, operands): the operands in order, inputs before "->". "x?" may be absent (its
+ * pointer is NULL and its operand's shape has n_dims -1). All f32 unless said otherwise. dX is the
+ * gradient of the loss by X. */
 #define LS__OP_LIST(X)                                                                             \
     /* y = x in another block */                                                                   \
-    X(REORDER, "x -> y")                                                                           \
+    X(REORDER, "reorder", "x -> y")                                                                \
     /* y = (x / 255 - mean[c]) / deviation[c]; x u8 */                                             \
-    X(NORMALIZE, "x -> y")                                                                         \
+    X(NORMALIZE, "normalize", "x -> y")                                                            \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
-    X(CONV2D, "x w b? -> y")                                                                       \
-    X(CONV2D_BACKWARD_DATA, "dy w -> dx")                                                          \
-    X(CONV2D_BACKWARD_WEIGHTS, "x dy -> dw db?")                                                   \
+    X(CONV2D, "conv2d", "x w b? -> y")                                                             \
+    X(CONV2D_BACKWARD_DATA, "conv2d_backward_data", "dy w -> dx")                                  \
+    X(CONV2D_BACKWARD_WEIGHTS, "conv2d_backward_weights", "x dy -> dw db?")                        \
     /* x [N,I], w [O,I], b [O] */                                                                  \
-    X(LINEAR, "x w b? -> y")                                                                       \
-    X(LINEAR_BACKWARD_DATA, "dy w -> dx")                                                          \
-    X(LINEAR_BACKWARD_WEIGHTS, "x dy -> dw db?")                                                   \
+    X(LINEAR, "linear", "x w b? -> y")                                                             \
+    X(LINEAR_BACKWARD_DATA, "linear_backward_data", "dy w -> dx")                                  \
+    X(LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights", "x dy -> dw db?")                        \
     /* y = relu?((x - mean) * invstd * scale + shift + add?); mean, invstd of the batch are saved; \
      * running statistics are updated in place: running = (1 - momentum) running + momentum batch, \
      * variance unbiased */                                                                        \
-    X(BATCH_NORM, "x scale shift running_mean running_var add? -> y mean invstd")                  \
-    X(BATCH_NORM_EVAL, "x scale shift running_mean running_var add? -> y")                         \
+    X(BATCH_NORM, "batch_norm", "x scale shift running_mean running_var add? -> y mean invstd")    \
+    X(BATCH_NORM_EVAL, "batch_norm_eval", "x scale shift running_mean running_var add? -> y")      \
     /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu. dx may be dy1's memory.    \
      * dadd too, but not both */                                                                   \
-    X(BATCH_NORM_BACKWARD, "x y? dy1 dy2? scale mean invstd -> dx dscale dshift dadd?")            \
+    X(BATCH_NORM_BACKWARD, "batch_norm_backward",                                                  \
+      "x y? dy1 dy2? scale mean invstd -> dx dscale dshift dadd?")                                 \
     /* any shape; y may be x's memory */                                                           \
-    X(RELU, "x -> y")                                                                              \
-    X(RELU_BACKWARD, "y dy -> dx")                                                                 \
+    X(RELU, "relu", "x -> y")                                                                      \
+    X(RELU_BACKWARD, "relu_backward", "y dy -> dx")                                                \
     /* y = relu?(a + b); y may be a's or b's memory */                                             \
-    X(ADD, "a b -> y")                                                                             \
-    /* x [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C on are 0; dx = dy's first C channels   \
+    X(ADD, "add", "a b -> y")                                                                      \
+    /* x [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C on are 0; dx = dy's first C channels  \
      */                                                                                            \
-    X(PAD_CHANNELS, "x -> y")                                                                      \
-    X(PAD_CHANNELS_BACKWARD, "dy -> dx")                                                           \
+    X(PAD_CHANNELS, "pad_channels", "x -> y")                                                      \
+    X(PAD_CHANNELS_BACKWARD, "pad_channels_backward", "dy -> dx")                                  \
     /* index u8 (kernel of up to 255 places) or i32: place in the window, row by row, of the first \
      * maximum */                                                                                  \
-    X(MAX_POOL, "x -> y index?")                                                                   \
-    X(MAX_POOL_BACKWARD, "dy index -> dx")                                                         \
-    X(AVG_POOL, "x -> y")                                                                          \
-    X(AVG_POOL_BACKWARD, "dy -> dx")                                                               \
+    X(MAX_POOL, "max_pool", "x -> y index?")                                                       \
+    X(MAX_POOL_BACKWARD, "max_pool_backward", "dy index -> dx")                                    \
+    X(AVG_POOL, "avg_pool", "x -> y")                                                              \
+    X(AVG_POOL_BACKWARD, "avg_pool_backward", "dy -> dx")                                          \
     /* x [N,H,W,C], y [N,C] */                                                                     \
-    X(GLOBAL_AVG_POOL, "x -> y")                                                                   \
-    X(GLOBAL_AVG_POOL_BACKWARD, "dy -> dx")                                                        \
+    X(GLOBAL_AVG_POOL, "global_avg_pool", "x -> y")                                                \
+    X(GLOBAL_AVG_POOL_BACKWARD, "global_avg_pool_backward", "dy -> dx")                            \
     /* y = x / (1 - p) or 0, drawn per logical element; any shape; y may be x's memory */          \
-    X(DROPOUT, "x -> y")                                                                           \
-    X(DROPOUT_BACKWARD, "dy -> dx")                                                                \
+    X(DROPOUT, "dropout", "x -> y")                                                                \
+    X(DROPOUT_BACKWARD, "dropout_backward", "dy -> dx")                                            \
     /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N] = log sum exp, \
      * total [1] = sum of weights */                                                               \
-    X(CROSS_ENTROPY, "logits labels weights? -> loss lse total")                                   \
+    X(CROSS_ENTROPY, "cross_entropy", "logits labels weights? -> loss lse total")                  \
     /* dlogits = gradient of loss, times the scalar dloss [1] */                                   \
-    X(CROSS_ENTROPY_BACKWARD, "logits labels weights? lse total dloss -> dlogits")                 \
+    X(CROSS_ENTROPY_BACKWARD, "cross_entropy_backward",                                            \
+      "logits labels weights? lse total dloss -> dlogits")                                         \
     /* how many rows have their label among the k largest: f32 [1] */                              \
-    X(TOP_K, "logits labels -> count")                                                             \
+    X(TOP_K, "top_k", "logits labels -> count")                                                    \
     /* norm [1] = L2 norm of x's segments, in fixed order */                                       \
-    X(L2_NORM, "x -> norm")                                                                        \
+    X(L2_NORM, "l2_norm", "x -> norm")                                                             \
     /* optimizer passes over a whole block; norm? [1]: gradients are scaled by min(1, clip / (norm \
      * + 1e-6)) */                                                                                 \
-    X(SGD, "parameter gradient momentum? norm? -> ")                                               \
-    X(ADAM, "parameter gradient exp_avg exp_avg_sq norm? -> ")
+    X(SGD, "sgd", "parameter gradient momentum? norm? -> ")                                        \
+    X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? -> ")
 
 typedef enum ls__op_kind {
-#define LS__OP_ENUM(name, operands) LS__OP_##name,
+#define LS__OP_ENUM(name, text, operands) LS__OP_##name,
     LS__OP_LIST(LS__OP_ENUM)
 #undef LS__OP_ENUM
         LS__N_OPS
