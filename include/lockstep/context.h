@@ -53,7 +53,7 @@ typedef struct ls_context_config {
 
 /* Opens a context. config NULL = all defaults. Returns NULL only when there is no memory for the
  * context itself; any other failure (unknown device, ...) is kept in the context: ask
- * ls_context_status. */
+ * ls_context_status. Such an error stays, also when it was read: the context can only be closed. */
 LS_API ls_context *ls_context_open(const ls_context_config *config);
 
 /* Frees the context and all that was opened through it and is still open. Accepts NULL; sets the

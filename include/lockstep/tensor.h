@@ -118,12 +118,15 @@ typedef struct ls_tensor_file ls_tensor_file;
 LS_API ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path);
 LS_API void ls_tensor_file_close(ls_tensor_file **file);
 LS_API int64_t ls_tensor_file_count(const ls_tensor_file *file);
-LS_API const char *ls_tensor_file_name(const ls_tensor_file *file,
-                                       int64_t i); /* borrowed from the file */
+/* In the order of names; borrowed from the file. */
+LS_API const char *ls_tensor_file_name(const ls_tensor_file *file, int64_t i);
+/* Whether there is a tensor of that name that can be read; then its type and shape, if spec is not
+ * NULL. */
 LS_API bool ls_tensor_file_find(const ls_tensor_file *file, const char *name, ls_spec *spec);
 LS_API const char *ls_tensor_file_metadata(const ls_tensor_file *file,
                                            const char *key); /* NULL when absent */
-/* Reads one tensor: a new one, or into a tensor of the same type and shape. */
+/* Reads one tensor: a new one, or into a tensor of the same type and shape. A tensor whose type or
+ * number of dimensions we do not have (F64, I16, ...) is LS_ERR_UNSUPPORTED. */
 LS_API ls_tensor *ls_tensor_file_load(ls_tensor_file *file, const char *name);
 LS_API ls_status ls_tensor_file_read(ls_tensor_file *file, const char *name, ls_tensor *out);
 

@@ -6,15 +6,20 @@ ls_status ls_context_status(ls_context *ctx)
 {
     if (!ctx) return LS_ERR_MEMORY;
     const ls_status status = ctx->error;
-    ctx->error = LS_OK;
+    if (!ctx->unusable) ctx->error = LS_OK;
     return status;
 }
 
 const char *ls_context_message(ls_context *ctx)
 {
     if (!ctx) return "ls_context_open: out of memory";
-    ctx->error = LS_OK;
+    if (!ctx->unusable) ctx->error = LS_OK;
     return ctx->message;
+}
+
+const char *ls_version(void)
+{
+    return LS__VERSION; /* the build's */
 }
 
 uint64_t ls_context_seed(const ls_context *ctx)

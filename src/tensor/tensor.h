@@ -16,7 +16,21 @@ struct ls_tensor {
                   alone */
 };
 
+/* The device's table of operations: ls__table(tensor)->read(...). */
+static inline const ls__backend *ls__table(const ls_tensor *tensor)
+{
+    return tensor->owned.ctx->device->backend;
+}
+
 /* Makes `out` a view of `data`, which must outlive it. shape must be valid. */
 void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape shape, void *data);
+
+/* Refuses two tensors that do not go together: an unread error, different contexts, shapes, types.
+ */
+ls_status ls__tensor_check_pair(const char *call, const ls_tensor *a, const ls_tensor *b,
+                                bool same_type);
+
+/* One element in host memory as a number. */
+double ls__element_value(ls_dtype dtype, const void *element);
 
 #endif

@@ -1,0 +1,65 @@
+/* half.c: bf16 and f16 (IEEE 754 binary16) to and from f32, by bits, rounding to nearest even.
+ * Every NaN stays a NaN of the same sign. */
+#include "tensor/backend.h"
+
+#include <string.h>
+
+static uint32_t float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static float bits_float(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+float ls__bf16_to_f32(uint16_t bits)
+{
+    return bits_float((uint32_t)bits << 16);
+}
+
+uint16_t ls__f32_to_bf16(float value)
+{
+    const uint32_t bits = float_bits(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* quiet NaN */
+    /* a half minus one below, and one more where the kept part is odd; a carry goes to the exponent
+     * and to infinity rightly */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+float ls__f16_to_f32(uint16_t bits)
+{
+    const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
+    const uint32_t magnitude = bits & 0x7fffu;
+    if (magnitude >= 0x7c00u) return bits_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    if (magnitude >= 0x400u) return bits_float(sign | ((magnitude << 13) + ((127u - 15u) << 23)));
+    const float subnormal = (float)magnitude * 0x1p-24f; /* exact */
+    return sign ? -subnormal : subnormal;
+}
+
+uint16_t ls__f32_to_f16(float value)
+{
+    const uint32_t bits = float_bits(value);
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) {
+        return (uint16_t)(sign | 0x7e00u | (magnitude >> 13 & 0x1ffu)); /* quiet NaN */
+    }
+    if (magnitude >= 0x477ff000u) return sign | 0x7c00u; /* from 65520 on: infinity */
+    if (magnitude >= 0x38800000u) {                      /* from 2^-14 on: normal */
+        const uint32_t rebased = magnitude - ((127u - 15u) << 23);
+        return (uint16_t)(sign | (rebased + 0xfffu + (rebased >> 13 & 1u)) >> 13);
+    }
+    if (magnitude < 0x33000000u) return sign; /* below 2^-25: zero */
+    /* subnormal: the mantissa, with its leading one, in units of 2^-24 */
+    const uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+    const uint32_t shift = 126u - (magnitude >> 23); /* 14 to 24 */
+    const uint32_t half = 1u << (shift - 1);
+    const uint32_t kept = mantissa >> shift, rest = mantissa & ((1u << shift) - 1);
+    return (uint16_t)(sign | (kept + (rest > half || (rest == half && (kept & 1u)))));
+}

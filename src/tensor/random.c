@@ -1,0 +1,76 @@
+/* random.c: tensors of random numbers. One draw per element, named by its number, so an element's
+ * value does not depend on the shape or on the others. */
+#include "base/random.h"
+#include "base/error.h"
+#include "tensor/tensor.h"
+#include <math.h>
+
+/* What an element's four words become. */
+typedef struct distribution {
+    bool normal;
+    float low, high;       /* uniform */
+    float mean, deviation; /* normal */
+} distribution;
+
+static float element_value(const distribution *d, const uint32_t words[4])
+{
+    if (d->normal) return d->mean + d->deviation * ls__random_normal(words[0], words[1]);
+    const float value = d->low + (d->high - d->low) * ls_random_uniform(words[0]);
+    return value < d->high ? value : nextafterf(d->high, d->low); /* the sum may round up */
+}
+
+static ls_status fill_random(ls_tensor *tensor, const char *call, uint64_t draw,
+                             const distribution *d)
+{
+    ls_context *ctx = tensor->owned.ctx;
+    if (tensor->dtype != LS_F32) {
+        return ls__fail(ctx, LS_ERR_TYPE, "%s: got a tensor of %s, wanted F32", call,
+                        ls_dtype_name(tensor->dtype));
+    }
+    /* the 64 bits of draw go to the three fields that nothing else needs here */
+    ls_draw name = { .stream = LS_STREAM_TENSOR,
+                     .step = draw & 0xfffffffffu,
+                     .epoch = (uint32_t)(draw >> 36 & 0xfffffu),
+                     .layer = (uint32_t)(draw >> 56) };
+    enum { CHUNK = 2048 };
+    float values[CHUNK];
+    float *data = tensor->data;
+    for (int64_t done = 0; done < tensor->count; done += CHUNK) {
+        const int64_t rest = tensor->count - done, n = rest < CHUNK ? rest : CHUNK;
+        for (int64_t i = 0; i < n; i++) {
+            uint32_t words[4];
+            name.sample = (uint64_t)(done + i);
+            ls_random_words(ctx->config.seed, &name, words);
+            values[i] = element_value(d, words);
+        }
+        LS_TRY(ls__table(tensor)->write(ctx->device, data + done, values,
+                                        (size_t)n * sizeof(*values)));
+    }
+    return LS_OK;
+}
+
+ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, float high)
+{
+    LS__ENTER(tensor ? tensor->owned.ctx : NULL);
+    if (!(low < high) || !isfinite(high - low)) {
+        return ls__fail(tensor->owned.ctx, LS_ERR_INVALID,
+                        "ls_tensor_random_uniform: got low %g, high %g, wanted low < high, and a "
+                        "finite difference",
+                        (double)low, (double)high);
+    }
+    const distribution d = { .low = low, .high = high };
+    return fill_random(tensor, "ls_tensor_random_uniform", draw, &d);
+}
+
+ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float deviation)
+{
+    LS__ENTER(tensor ? tensor->owned.ctx : NULL);
+    if (!isfinite(mean) || !isfinite(deviation) || deviation < 0.0f) {
+        return ls__fail(tensor->owned.ctx, LS_ERR_INVALID,
+                        "ls_tensor_random_normal: got mean %g, deviation %g, wanted finite numbers "
+                        "and no negative deviation",
+                        (double)mean, (double)deviation);
+    }
+    const distribution d = { .normal = true, .mean = mean, .deviation = deviation };
+    return fill_random(tensor, "ls_tensor_random_normal", draw, &d);
+}
