@@ -1,0 +1,38 @@
+/* cli.h: what the verbs share. */
+#ifndef LS_CLI_CLI_H
+#define LS_CLI_CLI_H
+
+#include "options.h"
+#include <lockstep/lockstep.h>
+#include <lockstep/models.h>
+
+/* What the command answers; a signal's answer is 128 + its number. */
+enum {
+    EXIT_DONE = 0,
+    EXIT_RUNTIME = 1,   /* anything but the following */
+    EXIT_USAGE = 2,     /* the command line */
+    EXIT_DATA = 3,      /* the images */
+    EXIT_NONFINITE = 4, /* the loss became infinite or not a number */
+    EXIT_SIGNAL = 128
+};
+
+/* Square pictures up to this side. */
+enum { MAX_IMAGE_SIZE = 4096 };
+
+#define MODEL_NAMES "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
+
+/* Prints the context's error (ctx NULL: no memory) and returns `answer`. */
+int print_error(const cli_verb *verb, ls_context *ctx, int answer);
+
+/* For ls_context_config.log: to stderr. */
+void print_log(void *user, ls_log_level level, const char *message);
+
+/* A bundled model; on failure prints which was probably meant and returns NULL. */
+const ls_model *find_model(const cli_verb *verb, const char *name);
+
+/* That this process may use. */
+int processors(void);
+
+extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_demo_data;
+
+#endif

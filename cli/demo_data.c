@@ -1,0 +1,132 @@
+/* demo_data.c: 'lockstep demo-data': a folder of small pictures to train on. */
+#include "cli.h"
+#include "draw.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#include <stb/stb_image_write.h>
+
+typedef struct demo_values {
+    int64_t n_train, n_val, seed;
+} demo_values;
+
+#define AT(member) offsetof(demo_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_INTEGER, 0, "train", AT(n_train), "training pictures per class", "N", 1, 1e6,
+      .fallback = "400" },
+    { OPTION_INTEGER, 0, "val", AT(n_val), "validation pictures per class", "N", 1, 1e6,
+      .fallback = "60" },
+    { OPTION_INTEGER, 0, "seed", AT(seed), "the same seed draws the same files", "S", 0, 9e18,
+      .fallback = "0" },
+};
+
+static int fail_errno(const char *path)
+{
+    fprintf(stderr, "lockstep demo-data: %s: %s\n", path, strerror(errno));
+    return EXIT_RUNTIME;
+}
+
+static void write_to_file(void *file, void *bytes, int size)
+{
+    fwrite(bytes, 1, (size_t)size, file);
+}
+
+static int write_picture(const char *path, const drawing *picture)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file) return fail_errno(path);
+    errno = ENOMEM; /* the writer's only own reason to fail */
+    const int done =
+        picture->jpeg ? stbi_write_jpg_to_func(write_to_file, file, picture->width, picture->height,
+                                               3, picture->pixels, picture->quality)
+                      : stbi_write_png_to_func(write_to_file, file, picture->width, picture->height,
+                                               3, picture->pixels, 3 * picture->width);
+    const bool failed = ferror(file);
+    if (fclose(file) != 0 || failed || !done) return fail_errno(path);
+    return EXIT_DONE;
+}
+
+/* Makes one folder; one that is there already is fine. */
+static int make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? EXIT_DONE : fail_errno(path);
+}
+
+static int write_split(const char *dir, const char *name, int split, int64_t n_per_class,
+                       uint64_t seed)
+{
+    enum { PATH_SIZE = 4096 };
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    int answer = make_folder(path);
+    for (int label = 0; answer == EXIT_DONE && label < DRAW_CLASSES; label++) {
+        snprintf(path, sizeof(path), "%s/%s/%s", dir, name, draw_class_names[label]);
+        answer = make_folder(path);
+        for (int64_t i = 0; answer == EXIT_DONE && i < n_per_class; i++) {
+            drawing picture;
+            draw_picture(seed, split, label, i, &picture);
+            snprintf(path, sizeof(path), "%s/%s/%s/%06lld.%s", dir, name, draw_class_names[label],
+                     (long long)i, picture.jpeg ? "jpg" : "png");
+            answer = write_picture(path, &picture);
+        }
+    }
+    return answer;
+}
+
+/* Nothing that exists is written over: the folder must be new or empty. */
+static int claim_folder(const char *dir)
+{
+    if (mkdir(dir, 0777) == 0) return EXIT_DONE;
+    if (errno != EEXIST) return fail_errno(dir);
+    DIR *entries = opendir(dir);
+    if (!entries) return fail_errno(dir);
+    bool empty = true;
+    for (const struct dirent *e; empty && (e = readdir(entries));)
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    closedir(entries);
+    if (empty) return EXIT_DONE;
+    fprintf(stderr, "lockstep demo-data: %s is not empty; give another folder, or remove it\n",
+            dir);
+    return EXIT_RUNTIME;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv)
+{
+    demo_values values = { 0 };
+    cli_parsed parsed;
+    const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
+    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    enum { MAX_DIR = 4000 };
+    if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR) {
+        fprintf(stderr, "lockstep demo-data: wants one folder to write to, got %d arguments\n",
+                parsed.n_arguments);
+        return EXIT_USAGE;
+    }
+    const char *dir = parsed.arguments[0];
+    const uint64_t seed = (uint64_t)values.seed;
+    int answer = claim_folder(dir);
+    if (answer == EXIT_DONE) answer = write_split(dir, "train", 0, values.n_train, seed);
+    if (answer == EXIT_DONE) answer = write_split(dir, "val", 1, values.n_val, seed);
+    if (answer == EXIT_DONE)
+        printf("%s: %d classes, %lld pictures to train on, %lld to validate\nnext: lockstep train "
+               "--data-dir %s --model resnet20\n",
+               dir, DRAW_CLASSES, (long long)(DRAW_CLASSES * values.n_train),
+               (long long)(DRAW_CLASSES * values.n_val), dir);
+    return answer;
+}
+
+const cli_verb verb_demo_data = {
+    .name = "demo-data",
+    .summary = "draw a folder of small pictures to train on",
+    .arguments = "DIR",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(options[0]),
+    .run = run,
+};

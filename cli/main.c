@@ -1,0 +1,46 @@
+/* main.c: the lockstep command: finds the verb and runs it. */
+#include "cli.h"
+#include <stdio.h>
+#include <string.h>
+
+static const cli_verb *const verbs[] = { &verb_describe, &verb_demo_data };
+enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+static void print_usage(FILE *out)
+{
+    fprintf(out, "usage: lockstep VERB [option...]\n\nTrains image networks: the same bits for any "
+                 "number of threads and workers.\n\n");
+    for (int i = 0; i < N_VERBS; i++)
+        fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    fprintf(out, "\n'lockstep VERB --help' lists a verb's options; 'lockstep --version' tells the "
+                 "version.\n");
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "--version") == 0) {
+        printf("lockstep %s\n", ls_version());
+        return EXIT_DONE;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        print_usage(stdout);
+        return EXIT_DONE;
+    }
+    const char *names[N_VERBS];
+    for (int i = 0; i < N_VERBS; i++) {
+        names[i] = verbs[i]->name;
+        if (strcmp(word, names[i]) == 0) return verbs[i]->run(verbs[i], argc - 2, argv + 2);
+    }
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    const char *meant = closest_word(word, N_VERBS, names);
+    fprintf(stderr, "lockstep: unknown verb '%s'", word);
+    if (meant)
+        fprintf(stderr, "; did you mean '%s'?\n", meant);
+    else
+        fprintf(stderr, "; 'lockstep --help' lists them\n");
+    return EXIT_USAGE;
+}

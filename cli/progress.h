@@ -1,0 +1,36 @@
+/* progress.h: how far a run is: a bar on a terminal, a line per interval otherwise. */
+#ifndef LS_CLI_PROGRESS_H
+#define LS_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct progress {
+    bool terminal, colour;        /* of stderr */
+    double opened;                /* clock */
+    int64_t work_done, work_left; /* steps that the time left is reckoned by */
+
+    const char *title;     /* of the part under way, "epoch 3/30"; borrowed */
+    bool is_work;          /* the part's steps count as work */
+    int64_t step, n_steps; /* of the part */
+    int64_t n_images;      /* of the part so far */
+    double begun, shown;   /* clock */
+} progress;
+
+/* Seconds of a clock that only goes forward. */
+double clock_seconds(void);
+
+/* For a whole run of n_work steps. */
+void progress_open(progress *p, int64_t n_work);
+/* Begins a part of n_steps, of which the first first_step are done already. */
+void progress_begin(progress *p, const char *title, bool is_work, int64_t first_step,
+                    int64_t n_steps);
+/* One more step; shows it when it is time. wait_seconds: spent waiting for data since the part
+ * began. */
+void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1);
+/* Ends the part: the bar goes away. */
+void progress_end(progress *p);
+/* Takes the bar off the terminal, before something else is printed. */
+void progress_clear(const progress *p);
+
+#endif
