@@ -13,22 +13,26 @@ typedef struct ls_loader ls_loader;
 
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 
-/* Classes are the sub-folder names in byte order, samples the files below them sorted by path.
- * Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read. Names that begin
- * with a dot are skipped. Errors: no such folder, no class folders, a class without images; each
- * says what was found and what was expected. */
+/* Classes are the sub-folder names in byte order; samples are the files below them, class by class,
+ * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read.
+ * Names that begin with a dot are skipped. Links to files and folders are followed. Errors: no such
+ * folder, no class folders, a class folder without images, a link back to a folder above it; each
+ * says what was found and what was expected. A warning: one class only, or classes that are called
+ * train, val or test. */
 LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 
 /* The same, with the classes given: for validation data, whose numbering must be that of the
  * training data. A folder that is not in `classes` is an error; a class without a folder just has
- * no samples. */
+ * no samples. Labels follow the order of `classes`. */
 LS_API ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n_classes,
                                                 const char *const *classes);
 
-/* Samples in memory: images u8 [N,H,W,C] (C 1 or 3) and labels [N] in 0..n_classes-1, copied. */
+/* Samples in memory: images u8 [N,H,W,C] (C 1 or 3) and labels [N] in 0..n_classes-1, copied. The
+ * classes are called "0", "1", ...; a loader's batches have C channels, too. */
 LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,
                                           const int32_t *labels, int n_classes);
 
+/* What loaders over it still need lives until they are closed. */
 LS_API void ls_dataset_close(ls_dataset **dataset);
 LS_API int64_t ls_dataset_count(const ls_dataset *dataset);
 LS_API int ls_dataset_classes(const ls_dataset *dataset);
@@ -43,35 +47,44 @@ LS_API int64_t ls_dataset_ignored(const ls_dataset *dataset, const char **exampl
 
 /* ---- One image file. ---- */
 
-/* Decodes a JPEG, PNG, BMP or PNM file by its content, not its name. Grey becomes RGB, 16 bits
- * become 8, alpha is dropped, CMYK is converted. honour_exif turns the picture upright by its EXIF
- * orientation. Result: u8 [H,W,3]. */
+/* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Grey becomes
+ * RGB, 16 bits become 8, alpha is dropped, CMYK is converted. honour_exif turns the picture upright
+ * by its EXIF orientation. Result: u8 [H,W,3]. Errors name the file and the reason:
+ * LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be read, LS_ERR_DATA when it is empty, truncated,
+ * damaged (wherever the format lets one see it), of another kind, or beyond 2^28 pixels or 2^30
+ * bytes. */
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
-/* Antialiased bilinear resize of u8 [H,W,3], as Pillow's BILINEAR: equal within rounding. */
+/* Antialiased bilinear resize of u8 [H,W,3]: the same bytes as Pillow's Image.resize with BILINEAR.
+ */
 LS_API ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width);
 
 /* ---- The loader. ---- */
 
 typedef enum ls_bad_image {
     LS_BAD_IMAGE_FAIL, /* an unreadable image ends the epoch with an error that names the file */
-    LS_BAD_IMAGE_SKIP  /* another sample, drawn by key, takes its place; it is counted and listed */
+    LS_BAD_IMAGE_SKIP  /* another sample, of any class, drawn by key (seed, epoch, bad sample,
+                          attempt), takes its place, a hundred attempts at most; the bad one is
+                          counted and listed when its batch is handed out */
 } ls_bad_image;
 
 typedef struct ls_loader_config {
     int64_t batch;  /* images per batch; required */
     int workers;    /* threads that load; 0 = the calling thread loads */
-    int prefetch;   /* batches that may be ready or under way ahead of the caller; 0 = 2, or 2 *
-                       workers if more */
+    int prefetch;   /* batches that may be ready or under way ahead of the caller, where there are
+                       workers; 0 = 4. Several workers share a batch, so few are enough */
     bool shuffle;   /* order by keyed permutation of the epoch; otherwise by sample number */
-    bool drop_last; /* leave out the last batch when it would be smaller */
+    bool drop_last; /* leave out the last batch when it would be smaller; an error when none is left
+                     */
     bool honour_exif;
     ls_bad_image on_bad_image;
 
     /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same
-     * height and width. */
+     * height and width; a picture that cannot be brought to it is a bad image. Sizes and rounding
+     * are torchvision's. A field that would have no effect is an error. */
     int64_t resize; /* shorter side becomes this, keeping the aspect ratio; 0 = keep the size */
-    int64_t crop; /* side of the square that is cut; 0 = pictures must all have one size already */
+    int64_t crop;   /* side of the square that is cut; 0 = pictures must all have one size already,
+                       that of the first one that can be read */
     int64_t crop_padding; /* > 0: zeros added on each side, and the crop is at random (else it is
                              the centre) */
     bool random_resized_crop; /* a random area and aspect ratio, resized to crop x crop (Szegedy et
@@ -81,11 +94,12 @@ typedef struct ls_loader_config {
     float flip;                 /* probability of a horizontal flip */
 
     /* Normalisation, done on the device: (x / 255 - mean) / deviation per channel; all 0 =
-     * ImageNet's values. */
+     * ImageNet's values (for one channel their average, 0.449 and 0.226). */
     float mean[3], deviation[3];
 } ls_loader_config;
 
-/* Opens a loader over a data set, which must stay open. */
+/* Opens a loader over a data set. Batches and threads are all made here. The threads block all
+ * signals and never call back into the program but for the allocator. */
 LS_API ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config);
 LS_API void ls_loader_close(ls_loader **loader);
 
@@ -110,19 +124,19 @@ typedef struct ls_batch {
     int64_t epoch, step;
 } ls_batch;
 
-/* Begins an epoch at its first step, or at any step (for resuming). Work for an epoch under way is
- * dropped. */
+/* Begins an epoch (0 to 2^20 - 1) at its first step, or at any step (for resuming). Work for an
+ * epoch under way is dropped. */
 LS_API ls_status ls_loader_start(ls_loader *loader, int64_t epoch);
 LS_API ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step);
 /* The next batch in order. false at the end of the epoch, or on an error: ls_loader_status tells
- * which. */
+ * which. When several images of a batch are bad, the error is about the first in its order. */
 LS_API bool ls_loader_next(ls_loader *loader, ls_batch *batch);
 LS_API ls_status ls_loader_status(const ls_loader *loader);
 
 typedef struct ls_loader_stats {
     int64_t n_images;    /* delivered since the loader was opened */
     int64_t n_bad;       /* different samples found unreadable */
-    double wait_seconds; /* the caller spent waiting in ls_loader_next */
+    double wait_seconds; /* the caller spent in ls_loader_next waiting for a batch, or making it */
 } ls_loader_stats;
 LS_API ls_loader_stats ls_loader_statistics(const ls_loader *loader);
 /* The i-th unreadable sample in order of sample number, with the reason (borrowed); -1 out of

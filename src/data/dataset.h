@@ -1,0 +1,47 @@
+/* dataset.h: samples with labels, in files or in memory, as the loader sees them. */
+#ifndef LS_DATA_DATASET_H
+#define LS_DATA_DATASET_H
+
+#include "base/context.h"
+#include "data/image.h"
+#include "data/resize.h"
+#include <lockstep/data.h>
+
+struct ls_dataset {
+    ls__owned owned;
+    int n_loaders; /* open over it; the memory goes when it is closed and they are too */
+    bool closed;
+
+    int64_t n_samples;
+    int n_classes;
+    int channels;       /* 3 for files */
+    char **class_names; /* n_classes */
+    int32_t *labels;    /* n_samples */
+    int64_t n_ignored;
+    char *ignored_example; /* NULL when none */
+
+    /* In files: n_samples paths, each in path_text. Else NULL. */
+    const char **paths;
+    char *path_text;
+
+    /* In memory: [n_samples,height,width,channels]. Else NULL. */
+    uint8_t *images;
+    int64_t height, width;
+};
+
+/* An empty one, owned by ctx; NULL with an error kept. ls_dataset_close frees whatever is in it. */
+ls_dataset *ls__dataset_open(ls_context *ctx, const char *what);
+
+/* Room for that many class names, NULL each. */
+bool ls__dataset_make_classes(ls_dataset *dataset, int n_classes);
+
+/* For loaders: keeps the data set until as many releases. */
+void ls__dataset_retain(ls_dataset *dataset);
+void ls__dataset_release(ls_dataset *dataset);
+
+/* The picture of a sample, borrowed from the decoder or the data set. Thread-safe with a decoder
+ * per thread; errors as ls__decode_file. */
+ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
+                           ls__decoder *decoder, ls__view *out);
+
+#endif

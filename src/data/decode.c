@@ -1,0 +1,204 @@
+/* decode.c: reads a file, tells its format by its first bytes, and hands it to the format's
+ * decoder.
+ */
+#include "data/image.h"
+
+#include "base/error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes)
+{
+    if (bytes <= *capacity) return true;
+    ls__free(ctx, *memory);
+    *memory = ls__alloc(ctx, bytes);
+    *capacity = *memory ? bytes : 0;
+    return *memory != NULL;
+}
+
+bool ls__picture_reserve(const ls_context *ctx, ls__picture *picture, int64_t height, int64_t width,
+                         int channels)
+{
+    size_t bytes;
+    void *memory = picture->pixels;
+    const bool fits = ls__mul_size((size_t)height, (size_t)width, &bytes) &&
+                      ls__mul_size(bytes, (size_t)channels, &bytes) &&
+                      ls__buffer_reserve(ctx, &memory, &picture->capacity, bytes);
+    picture->pixels = memory;
+    picture->height = fits ? height : 0;
+    picture->width = fits ? width : 0;
+    picture->channels = channels;
+    return fits;
+}
+
+void ls__picture_free(const ls_context *ctx, ls__picture *picture)
+{
+    ls__free(ctx, picture->pixels);
+    *picture = (ls__picture){ 0 };
+}
+
+void ls__decoder_free(ls__decoder *decoder)
+{
+    ls__free(decoder->ctx, decoder->file);
+    ls__picture_free(decoder->ctx, &decoder->picture);
+    ls__picture_free(decoder->ctx, &decoder->spare);
+    *decoder = (ls__decoder){ .ctx = decoder->ctx };
+}
+
+bool ls__is_bad_image(ls_status status)
+{
+    return status == LS_ERR_DATA || status == LS_ERR_IO || status == LS_ERR_NOT_FOUND;
+}
+
+ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(decoder->reason, sizeof(decoder->reason), format, args);
+    va_end(args);
+    return status;
+}
+
+ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
+{
+    if (height <= 0 || width <= 0)
+        return ls__undecodable(decoder, LS_ERR_DATA, "a picture of %lld x %lld pixels",
+                               (long long)width, (long long)height);
+    if (width > LS__MAX_PIXELS / height)
+        return ls__undecodable(decoder, LS_ERR_DATA,
+                               "claims %lld x %lld pixels, more than the limit of %d",
+                               (long long)width, (long long)height, LS__MAX_PIXELS);
+    if (!ls__picture_reserve(decoder->ctx, &decoder->picture, height, width, 3))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
+                               (long long)width, (long long)height);
+    return LS_OK;
+}
+
+/* What stands at the front of files that bear an image's extension. Formats that we do not read are
+ * here so that the error can say what the file really is. */
+static const struct {
+    const char *magic;
+    size_t offset, n;
+    const char *name;
+    ls_status (*decode)(ls__decoder *decoder); /* NULL: not read */
+} formats[] = {
+    { "\xff\xd8\xff", 0, 3, "JPEG", ls__decode_jpeg },
+    { "\x89PNG\r\n\x1a\n", 0, 8, "PNG", ls__decode_png },
+    { "BM", 0, 2, "BMP", ls__decode_bmp },
+    { "P2", 0, 2, "PNM", ls__decode_pnm },
+    { "P3", 0, 2, "PNM", ls__decode_pnm },
+    { "P5", 0, 2, "PNM", ls__decode_pnm },
+    { "P6", 0, 2, "PNM", ls__decode_pnm },
+    { "WEBP", 8, 4, "WebP", NULL },
+    { "GIF8", 0, 4, "GIF", NULL },
+    { "II*\0", 0, 4, "TIFF", NULL },
+    { "MM\0*", 0, 4, "TIFF", NULL },
+    { "ftyp", 4, 4, "HEIF, AVIF or MP4", NULL },
+    { "\xff\x0a", 0, 2, "JPEG XL", NULL },
+    { "\0\0\0\x0cjP", 0, 6, "JPEG 2000", NULL },
+    { "8BPS", 0, 4, "Photoshop", NULL },
+    { "%PDF", 0, 4, "PDF", NULL },
+    { "P1", 0, 2, "PBM", NULL },
+    { "P4", 0, 2, "PBM", NULL },
+    { "<", 0, 1, "HTML, XML or SVG", NULL },
+};
+
+ls_status ls__decode_bytes(ls__decoder *decoder, bool honour_exif)
+{
+    const size_t bytes = decoder->file_bytes;
+    if (bytes == 0) return ls__undecodable(decoder, LS_ERR_DATA, "empty file");
+    size_t i = 0;
+    const size_t n = sizeof(formats) / sizeof(formats[0]);
+    while (i < n &&
+           (bytes < formats[i].offset + formats[i].n ||
+            memcmp(decoder->file + formats[i].offset, formats[i].magic, formats[i].n) != 0))
+        i++;
+    if (i == n) return ls__undecodable(decoder, LS_ERR_DATA, "not a JPEG, PNG, BMP or PNM file");
+    if (!formats[i].decode)
+        return ls__undecodable(decoder, LS_ERR_DATA,
+                               "a file of type %s, wanted JPEG, PNG, BMP or PNM", formats[i].name);
+    /* Before decoding, which may change the bytes. */
+    const int orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
+    LS_TRY(formats[i].decode(decoder));
+    return ls__exif_turn(decoder, orientation);
+}
+
+/* Is it the file that is at fault, or have we run out of something? */
+static ls_status status_of_errno(int number)
+{
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR: return LS_ERR_NOT_FOUND;
+    case ENOMEM: return LS_ERR_MEMORY;
+    case EMFILE:
+    case ENFILE: return LS_ERR_DEVICE;
+    default: return LS_ERR_IO;
+    }
+}
+
+static ls_status undecodable_errno(ls__decoder *decoder, int number)
+{
+    char text[LS__ERRNO_TEXT_SIZE];
+    return ls__undecodable(decoder, status_of_errno(number), "%s",
+                           ls__errno_text(number, text, sizeof(text)));
+}
+
+static ls_status read_open_file(ls__decoder *decoder, int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0) return undecodable_errno(decoder, errno);
+    if (!S_ISREG(info.st_mode))
+        return ls__undecodable(decoder, LS_ERR_DATA,
+                               S_ISDIR(info.st_mode) ? "a folder, not a file"
+                                                     : "not a regular file");
+    if (info.st_size > LS__MAX_FILE_BYTES)
+        return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
+                               (long long)info.st_size, LS__MAX_FILE_BYTES);
+    const size_t size = (size_t)info.st_size;
+    void *memory = decoder->file;
+    const bool fits = ls__buffer_reserve(decoder->ctx, &memory, &decoder->file_capacity, size);
+    decoder->file = memory;
+    if (!fits) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
+
+    size_t n = 0;
+    while (n < size) {
+        const ssize_t got = read(fd, decoder->file + n, size - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return undecodable_errno(decoder, errno);
+        if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
+        n += (size_t)got;
+    }
+    decoder->file_bytes = size;
+    return LS_OK;
+}
+
+/* One huge picture should not hold its memory for the rest of the run. */
+static void give_back(ls__decoder *decoder)
+{
+    if (decoder->file_capacity > LS__KEEP_BYTES) {
+        ls__free(decoder->ctx, decoder->file);
+        decoder->file = NULL;
+        decoder->file_capacity = 0;
+    }
+    if (decoder->spare.capacity > LS__KEEP_BYTES) ls__picture_free(decoder->ctx, &decoder->spare);
+    decoder->file_bytes = 0;
+}
+
+ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif)
+{
+    if (decoder->picture.capacity > LS__KEEP_BYTES)
+        ls__picture_free(decoder->ctx, &decoder->picture);
+    /* Without O_NONBLOCK a pipe with an image's name would be waited on for ever. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return undecodable_errno(decoder, errno);
+    ls_status status = read_open_file(decoder, fd);
+    close(fd);
+    if (status == LS_OK) status = ls__decode_bytes(decoder, honour_exif);
+    give_back(decoder);
+    return status;
+}

@@ -1,0 +1,93 @@
+/* image.h: from the bytes of a file to a picture, one file at a time, in memory that is reused.
+ *
+ * Used by the library's own threads as well, so a failure is a status and a text in the decoder;
+ * the context's error is never touched, only its allocator. */
+#ifndef LS_DATA_IMAGE_H
+#define LS_DATA_IMAGE_H
+
+#include "base/alloc.h"
+
+enum {
+    LS__REASON_SIZE = 256,
+    LS__MAX_PIXELS = 1 << 28,     /* 16384 x 16384; more is taken for a bomb or a broken header */
+    LS__MAX_FILE_BYTES = 1 << 30, /* an uncompressed picture of that many pixels */
+    LS__KEEP_BYTES = 64 << 20     /* buffers beyond this are given back after use */
+};
+
+/* u8 [height,width,channels], rows without gaps, in a buffer that grows. */
+typedef struct ls__picture {
+    uint8_t *pixels;
+    size_t capacity;
+    int64_t height, width;
+    int channels;
+} ls__picture;
+
+/* Room for a picture of that size; its pixels are undefined. On failure the old one is gone. */
+bool ls__picture_reserve(const ls_context *ctx, ls__picture *picture, int64_t height, int64_t width,
+                         int channels);
+void ls__picture_free(const ls_context *ctx, ls__picture *picture);
+
+/* Grows *memory to at least `bytes`; the contents are lost. */
+bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes);
+
+/* What one thread needs to decode pictures. Start with all zero but ctx. */
+typedef struct ls__decoder {
+    const ls_context *ctx;
+    uint8_t *file; /* the file's bytes */
+    size_t file_bytes, file_capacity;
+    ls__picture picture; /* the result */
+    ls__picture spare;   /* a turned copy on its way, a row of CMYK */
+    char reason[LS__REASON_SIZE];
+} ls__decoder;
+
+void ls__decoder_free(ls__decoder *decoder);
+
+/* Statuses that speak of the picture: a loader may go on without it. The others (no memory, no file
+ * handles) speak of the machine. */
+bool ls__is_bad_image(ls_status status);
+
+/* Reads and decodes a file into decoder->picture, RGB. LS_ERR_NOT_FOUND and LS_ERR_IO: could not be
+ * read; LS_ERR_DATA: empty, damaged or not a picture that we know; LS_ERR_MEMORY; LS_ERR_DEVICE: no
+ * file handle to be had. The reason is a phrase without the file's name: "truncated PNG file". */
+ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif);
+
+/* The same for decoder->file, whose bytes may be changed. */
+ls_status ls__decode_bytes(ls__decoder *decoder, bool honour_exif);
+
+/* ---- For the decoders, one per format: from decoder->file to decoder->picture. ---- */
+
+ls_status ls__decode_jpeg(ls__decoder *decoder);
+ls_status ls__decode_png(ls__decoder *decoder);
+ls_status ls__decode_bmp(ls__decoder *decoder);
+ls_status ls__decode_pnm(ls__decoder *decoder);
+
+/* Keeps the reason and returns the status. */
+ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
+    LS_PRINTF(3, 4);
+/* Checks a size that a header claims, then makes room for it in decoder->picture, RGB. */
+ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width);
+
+/* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or it makes no sense.
+ */
+int ls__exif_orientation(const uint8_t *file, size_t bytes);
+/* Turns decoder->picture upright. */
+ls_status ls__exif_turn(ls__decoder *decoder, int orientation);
+
+static inline uint32_t ls__be16(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 8 | p[1];
+}
+static inline uint32_t ls__be32(const uint8_t *p)
+{
+    return ls__be16(p) << 16 | ls__be16(p + 2);
+}
+static inline uint32_t ls__le16(const uint8_t *p)
+{
+    return (uint32_t)p[1] << 8 | p[0];
+}
+static inline uint32_t ls__le32(const uint8_t *p)
+{
+    return ls__le16(p + 2) << 16 | ls__le16(p);
+}
+
+#endif

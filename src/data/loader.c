@@ -1,0 +1,322 @@
+/* loader.c: the caller's side of a loader. */
+#include "data/loader.h"
+
+#include "base/error.h"
+#include "tensor/pool.h"
+#include <string.h>
+#include <time.h>
+
+/* The counter of a draw has 20 bits for the epoch (random.h). */
+enum { MAX_EPOCHS = 1 << 20 };
+
+/* ---- Opening and closing. ---- */
+
+static void free_bads(const ls_context *ctx, ls__place *place)
+{
+    while (place->bads) {
+        ls__bad *bad = place->bads;
+        place->bads = bad->next;
+        ls__free(ctx, bad);
+    }
+}
+
+static void close_slot(ls_loader *loader, ls__slot *slot)
+{
+    ls_context *ctx = loader->owned.ctx;
+    if (!loader->host_memory) {
+        ls__free(ctx, slot->pixels);
+        ls__free(ctx, slot->label_values);
+    }
+    ls__pool_release(ctx->pool, slot->images);
+    ls__pool_release(ctx->pool, slot->labels);
+    for (int64_t i = 0; slot->places && i < loader->config.batch; i++)
+        free_bads(ctx, &slot->places[i]);
+    ls__free(ctx, slot->places);
+    ls__free(ctx, slot->samples);
+}
+
+static void close_loader(ls__owned *self)
+{
+    ls_loader *loader = (ls_loader *)self;
+    const ls_context *ctx = self->ctx;
+    ls__queue_close(&loader->queue);
+    for (int i = 0; loader->slots && i < loader->n_slots; i++)
+        close_slot(loader, &loader->slots[i]);
+    for (int i = 0; loader->workers && i < loader->n_workers; i++) {
+        ls__decoder_free(&loader->workers[i].decoder);
+        ls__transformer_free(&loader->workers[i].transformer);
+    }
+    for (int64_t i = 0; i < loader->n_bads; i++) ls__free(ctx, loader->bads[i].reason);
+    ls__free(ctx, loader->bads);
+    ls__free(ctx, loader->slots);
+    ls__free(ctx, loader->workers);
+    ls__dataset_release(loader->dataset);
+    ls__free(ctx, loader);
+}
+
+void ls_loader_close(ls_loader **loader)
+{
+    if (!loader || !*loader) return;
+    ls__disown_and_close(&(*loader)->owned);
+    *loader = NULL;
+}
+
+static ls_shape image_shape(const ls_loader *loader, int64_t n)
+{
+    return LS_SHAPE(n, loader->transform.height, loader->transform.width,
+                    loader->dataset->channels);
+}
+
+static ls_status open_slot(ls_loader *loader, ls__slot *slot)
+{
+    ls_context *ctx = loader->owned.ctx;
+    const size_t n = (size_t)loader->config.batch, bytes = n * loader->sample_bytes;
+    slot->images = ls__pool_allocate(ctx->pool, bytes);
+    slot->labels = ls__pool_allocate(ctx->pool, n * sizeof(int32_t));
+    slot->pixels = loader->host_memory ? slot->images : ls__alloc(ctx, bytes);
+    slot->label_values = loader->host_memory ? slot->labels : ls__alloc(ctx, n * sizeof(int32_t));
+    slot->samples = ls__alloc(ctx, n * sizeof(int64_t));
+    slot->places = ls__zalloc(ctx, n * sizeof(ls__place));
+    if (slot->images && slot->labels && slot->pixels && slot->label_values && slot->samples &&
+        slot->places)
+        return LS_OK;
+    return ls__fail(ctx, LS_ERR_MEMORY,
+                    "ls_loader_open: out of memory: %d batches take %zu bytes each, %zu are free",
+                    loader->n_slots, bytes, ls__pool_free_bytes(ctx->pool));
+}
+
+static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
+{
+    ls_context *ctx = loader->owned.ctx;
+    LS_TRY(ls__loader_configure(loader, config));
+    const int n_threads = loader->config.workers;
+    loader->sample_bytes =
+        (size_t)(loader->transform.height * loader->transform.width * loader->dataset->channels);
+    loader->n_slots = n_threads == 0 ? 1 : loader->config.prefetch + 1;
+    loader->n_workers = n_threads == 0 ? 1 : n_threads;
+    loader->slots = ls__zalloc(ctx, (size_t)loader->n_slots * sizeof(ls__slot));
+    loader->workers = ls__zalloc(ctx, (size_t)loader->n_workers * sizeof(ls__loader_worker));
+    if (!loader->slots || !loader->workers)
+        return ls__fail_memory(ctx, "ls_loader_open",
+                               (size_t)loader->n_workers * sizeof(ls__loader_worker));
+    for (int i = 0; i < loader->n_workers; i++) {
+        loader->workers[i].decoder.ctx = ctx;
+        loader->workers[i].transformer.resizer.ctx = ctx;
+    }
+    for (int i = 0; i < loader->n_slots; i++) LS_TRY(open_slot(loader, &loader->slots[i]));
+    return ls__queue_open(ctx, n_threads, loader->n_slots, ls__loader_fill, loader, &loader->queue);
+}
+
+ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
+{
+    if (!dataset) return NULL;
+    ls_context *ctx = dataset->owned.ctx;
+    LS__ENTER_NULL(ctx);
+    ls_loader *loader = ls__zalloc(ctx, sizeof(*loader));
+    if (!loader) {
+        ls__fail_memory(ctx, "ls_loader_open", sizeof(*loader));
+        return NULL;
+    }
+    loader->dataset = dataset;
+    ls__dataset_retain(dataset);
+    ls__own(ctx, &loader->owned, close_loader);
+    if (open_parts(loader, config) != LS_OK) ls_loader_close(&loader);
+    return loader;
+}
+
+ls_input_spec ls_loader_spec(const ls_loader *loader)
+{
+    ls_input_spec spec = { 0 };
+    if (!loader) return spec;
+    spec.image = (ls_spec){ LS_U8, image_shape(loader, loader->config.batch) };
+    for (int i = 0; i < loader->dataset->channels; i++) {
+        spec.mean[i] = loader->config.mean[i];
+        spec.deviation[i] = loader->config.deviation[i];
+    }
+    spec.n_classes = loader->dataset->n_classes;
+    return spec;
+}
+
+int64_t ls_loader_steps(const ls_loader *loader)
+{
+    return loader ? loader->n_steps : 0;
+}
+
+/* ---- An epoch. ---- */
+
+ls_status ls_loader_start(ls_loader *loader, int64_t epoch)
+{
+    return ls_loader_start_at(loader, epoch, 0);
+}
+
+ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
+{
+    if (!loader) return LS_ERR_EARLIER;
+    ls_context *ctx = loader->owned.ctx;
+    LS__ENTER(ctx);
+    if (epoch < 0 || epoch >= MAX_EPOCHS)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start: epoch is %lld, wanted 0 to %d",
+                        (long long)epoch, MAX_EPOCHS - 1);
+    if (step < 0 || step > loader->n_steps)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start_at: step is %lld, wanted 0 to %lld",
+                        (long long)step, (long long)loader->n_steps);
+    ls__queue_stop(loader->queue);
+    for (int i = 0; i < loader->n_slots; i++)
+        for (int64_t k = 0; k < loader->config.batch; k++)
+            free_bads(ctx, &loader->slots[i].places[k]);
+    loader->started = true;
+    loader->status = LS_OK;
+    loader->epoch = epoch;
+    loader->step = step;
+    ls__queue_start(loader->queue, loader->n_used, loader->config.batch, step, loader->n_steps);
+    return LS_OK;
+}
+
+/* Where in the list of bad samples this one is, or belongs. */
+static int64_t find_bad(const ls_loader *loader, int64_t sample)
+{
+    int64_t low = 0, high = loader->n_bads;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (loader->bads[middle].sample < sample)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ls_status remember_bad(ls_loader *loader, const ls__bad *bad)
+{
+    ls_context *ctx = loader->owned.ctx;
+    const int64_t at = find_bad(loader, bad->sample);
+    if (at < loader->n_bads && loader->bads[at].sample == bad->sample) return LS_OK;
+    if (loader->n_bads == loader->bad_capacity) {
+        const int64_t wanted = 2 * loader->bad_capacity + 16;
+        const size_t bytes = (size_t)wanted * sizeof(ls__known_bad);
+        void *memory =
+            ls__realloc(ctx, loader->bads, (size_t)loader->n_bads * sizeof(ls__known_bad), bytes);
+        if (!memory) return ls__fail_memory(ctx, "ls_loader_next", bytes);
+        loader->bads = memory;
+        loader->bad_capacity = wanted;
+    }
+    char *reason = ls__strdup(ctx, bad->reason);
+    if (!reason) return ls__fail_memory(ctx, "ls_loader_next", strlen(bad->reason));
+    memmove(loader->bads + at + 1, loader->bads + at,
+            (size_t)(loader->n_bads - at) * sizeof(ls__known_bad));
+    loader->bads[at] = (ls__known_bad){ bad->sample, reason };
+    loader->n_bads++;
+    return LS_OK;
+}
+
+static ls_status fail_place(ls_loader *loader, const ls__place *place)
+{
+    ls_context *ctx = loader->owned.ctx;
+    const ls__bad *first = place->bads, *last = first;
+    int64_t n_tried = 0;
+    for (const ls__bad *bad = first; bad; bad = bad->next, n_tried++) last = bad;
+    /* A status of the place's own: there was no memory to note a sample. */
+    if (!last || last->status != place->status)
+        return ls__fail(ctx, place->status, "loader: epoch %lld, step %lld: out of memory",
+                        (long long)loader->epoch, (long long)loader->step);
+    char text[2][LS__SAMPLE_TEXT_SIZE];
+    ls__sample_text(loader->dataset, first->sample, text[0]);
+    ls__sample_text(loader->dataset, last->sample, text[1]);
+    if (n_tried == 1)
+        return ls__fail(ctx, place->status, "loader: epoch %lld, step %lld: %s: %s",
+                        (long long)loader->epoch, (long long)loader->step, text[0], first->reason);
+    return ls__fail(ctx, place->status,
+                    "loader: epoch %lld, step %lld: %lld replacements for %.200s failed too, the "
+                    "last of them %.200s: %s",
+                    (long long)loader->epoch, (long long)loader->step, (long long)n_tried - 1,
+                    text[0], text[1], last->reason);
+}
+
+/* Takes note of the bad samples, place by place, up to the first place that could not be filled:
+ * what is noted and what is reported depends on the order of the batch alone. */
+static ls_status settle(ls_loader *loader, ls__slot *slot, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        ls__place *place = &slot->places[i];
+        if (place->status == LS_OK && !place->bads) continue;
+        for (const ls__bad *bad = place->bads; bad; bad = bad->next)
+            if (ls__is_bad_image(bad->status)) LS_TRY(remember_bad(loader, bad));
+        if (place->status != LS_OK) return fail_place(loader, place);
+        free_bads(loader->owned.ctx, place);
+    }
+    return LS_OK;
+}
+
+/* The one place that knows whether workers wrote into the tensors themselves. */
+static ls_status hand_out(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch *batch)
+{
+    ls_context *ctx = loader->owned.ctx;
+    ls__tensor_view(ctx, &slot->image_view, LS_U8, image_shape(loader, n), slot->images);
+    ls__tensor_view(ctx, &slot->label_view, LS_I32, LS_SHAPE(n), slot->labels);
+    if (!loader->host_memory) {
+        LS_TRY(ls_tensor_write(&slot->image_view, slot->pixels, slot->image_view.bytes));
+        LS_TRY(ls_tensor_write(&slot->label_view, slot->label_values, slot->label_view.bytes));
+    }
+    *batch = (ls_batch){ .images = &slot->image_view,
+                         .labels = &slot->label_view,
+                         .samples = slot->samples,
+                         .n = n,
+                         .epoch = loader->epoch,
+                         .step = loader->step };
+    return LS_OK;
+}
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool ls_loader_next(ls_loader *loader, ls_batch *batch)
+{
+    if (batch) *batch = (ls_batch){ 0 };
+    if (!loader || loader->status != LS_OK || ls__has_error(loader->owned.ctx)) return false;
+    if (!batch || !loader->started) {
+        loader->status = ls__fail(loader->owned.ctx, LS_ERR_INVALID, "ls_loader_next: %s",
+                                  batch ? "no epoch was started" : "batch is NULL");
+        return false;
+    }
+    const double before = now_seconds();
+    const int index = ls__queue_take(loader->queue);
+    loader->wait_seconds += now_seconds() - before;
+    if (index < 0) return false;
+
+    const int64_t left = loader->n_used - loader->step * loader->config.batch;
+    const int64_t n = left < loader->config.batch ? left : loader->config.batch;
+    ls__slot *slot = &loader->slots[index];
+    loader->status = settle(loader, slot, n);
+    if (loader->status == LS_OK) loader->status = hand_out(loader, slot, n, batch);
+    if (loader->status != LS_OK) {
+        ls__queue_stop(loader->queue);
+        return false;
+    }
+    loader->n_images += n;
+    loader->step++;
+    return true;
+}
+
+ls_status ls_loader_status(const ls_loader *loader)
+{
+    if (!loader) return LS_ERR_EARLIER;
+    if (loader->status != LS_OK) return loader->status;
+    return ls__has_error(loader->owned.ctx) ? LS_ERR_EARLIER : LS_OK;
+}
+
+ls_loader_stats ls_loader_statistics(const ls_loader *loader)
+{
+    if (!loader) return (ls_loader_stats){ 0 };
+    return (ls_loader_stats){ loader->n_images, loader->n_bads, loader->wait_seconds };
+}
+
+int64_t ls_loader_bad_sample(const ls_loader *loader, int64_t i, const char **reason)
+{
+    const bool there = loader && i >= 0 && i < loader->n_bads;
+    if (reason) *reason = there ? loader->bads[i].reason : "";
+    return there ? loader->bads[i].sample : -1;
+}

@@ -1,0 +1,81 @@
+/* loader.h: what a loader is made of: a ring of batches, and workers that fill them picture by
+ * picture. */
+#ifndef LS_DATA_LOADER_H
+#define LS_DATA_LOADER_H
+
+#include "data/dataset.h"
+#include "data/loader_queue.h"
+#include "data/transform.h"
+#include "tensor/tensor.h"
+
+/* A sample that could not be used, on its way from a worker to the caller. */
+typedef struct ls__bad {
+    struct ls__bad *next;
+    int64_t sample;
+    ls_status status;
+    char reason[LS__REASON_SIZE];
+} ls__bad;
+
+/* One image's place in a batch: whether it was filled, and which samples were tried in vain. */
+typedef struct ls__place {
+    ls_status status;
+    ls__bad *bads; /* in the order of the attempts; not all there when there was no memory */
+} ls__place;
+
+/* A batch in the making, ready, or in the caller's hands. */
+typedef struct ls__slot {
+    void *images, *labels;            /* device memory for a full batch */
+    ls_tensor image_view, label_view; /* what the caller gets of it */
+    uint8_t *pixels;                  /* where workers write: the same memory, */
+    int32_t *label_values;            /* or the host's where the device's is elsewhere */
+    int64_t *samples;
+    ls__place *places;
+} ls__slot;
+
+/* A worker's own memory. */
+typedef struct ls__loader_worker {
+    ls__decoder decoder;
+    ls__transformer transformer;
+} ls__loader_worker;
+
+typedef struct ls__known_bad {
+    int64_t sample;
+    char *reason;
+} ls__known_bad;
+
+struct ls_loader {
+    ls__owned owned;
+    ls_dataset *dataset;
+    ls_loader_config config; /* defaults filled in */
+    ls__transform transform;
+    int64_t n_steps, n_used; /* per epoch: steps, and samples in them */
+    size_t sample_bytes;
+    bool host_memory; /* workers write into device memory */
+
+    ls__queue *queue;
+    int n_slots, n_workers; /* n_workers: at least 1, for the caller's thread */
+    ls__slot *slots;
+    ls__loader_worker *workers;
+
+    bool started;
+    int64_t epoch, step; /* step: the next to be handed out */
+    ls_status status;    /* of the epoch */
+    int64_t n_images;
+    double wait_seconds;
+    ls__known_bad *bads; /* sorted by sample */
+    int64_t n_bads, bad_capacity;
+};
+
+/* Checks the configuration against the data set and fills in defaults: config, transform, n_steps,
+ * n_used. Errors are kept in the context. */
+ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config);
+
+/* Fills one place: an ls__queue_fn whose arg is the loader. */
+void ls__loader_fill(void *loader, const ls__queue_item *item);
+
+/* "image 'cats/1.jpg'" or "sample 7", for messages. */
+enum { LS__SAMPLE_TEXT_SIZE = 600 };
+const char *ls__sample_text(const ls_dataset *dataset, int64_t sample,
+                            char buffer[LS__SAMPLE_TEXT_SIZE]);
+
+#endif

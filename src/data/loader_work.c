@@ -1,0 +1,81 @@
+/* loader_work.c: what workers do: fill one place of a batch. Nothing here depends on which worker
+ * it is or on what it did before, and nothing touches the context's error. */
+#include "data/loader.h"
+
+#include <stdio.h>
+
+/* Replacements tried for one place. When half of all files are bad, this many in a row have a
+ * probability of 2^-100. */
+enum { MAX_REPLACEMENTS = 100 };
+
+static int64_t sample_at(const ls_loader *loader, int64_t position)
+{
+    if (!loader->config.shuffle) return position;
+    return (int64_t)ls_random_permute(loader->transform.seed, (uint32_t)loader->epoch,
+                                      (uint64_t)loader->dataset->n_samples, (uint64_t)position);
+}
+
+/* Any sample, of any class, may take a bad one's place. */
+static int64_t replacement(const ls_loader *loader, int64_t bad_sample, uint32_t attempt)
+{
+    uint32_t words[4];
+    ls_random_words(loader->transform.seed,
+                    &(ls_draw){ .stream = LS_STREAM_REPLACE,
+                                .epoch = (uint32_t)loader->epoch,
+                                .sample = (uint64_t)bad_sample,
+                                .block = attempt },
+                    words);
+    return (int64_t)ls_random_below(words[0], words[1], (uint64_t)loader->dataset->n_samples);
+}
+
+static ls_status load(const ls_loader *loader, ls__loader_worker *worker, int64_t sample,
+                      uint8_t *dst)
+{
+    ls__view picture;
+    LS_TRY(ls__dataset_read(loader->dataset, sample, loader->config.honour_exif, &worker->decoder,
+                            &picture));
+    const ls_status status = ls__transform_run(&loader->transform, &worker->transformer, &picture,
+                                               loader->epoch, sample, dst, worker->decoder.reason);
+    if (status != LS_ERR_MEMORY) return status;
+    return ls__undecodable(&worker->decoder, status, "no memory to transform it");
+}
+
+static ls__bad *new_bad(const ls_context *ctx, int64_t sample, ls_status status, const char *reason)
+{
+    ls__bad *bad = ls__alloc(ctx, sizeof(*bad));
+    if (!bad) return NULL;
+    bad->next = NULL;
+    bad->sample = sample;
+    bad->status = status;
+    snprintf(bad->reason, sizeof(bad->reason), "%s", reason);
+    return bad;
+}
+
+void ls__loader_fill(void *arg, const ls__queue_item *item)
+{
+    const ls_loader *loader = arg;
+    const ls__slot *slot = &loader->slots[item->slot];
+    ls__loader_worker *worker = &loader->workers[item->worker];
+    ls__place *place = &slot->places[item->item];
+    uint8_t *dst = slot->pixels + (size_t)item->item * loader->sample_bytes;
+
+    const int64_t original = sample_at(loader, item->step * loader->config.batch + item->item);
+    int64_t sample = original;
+    ls__bad **end = &place->bads;
+    for (uint32_t attempt = 0;; attempt++) {
+        place->status = load(loader, worker, sample, dst);
+        if (place->status == LS_OK) break;
+        *end = new_bad(loader->owned.ctx, sample, place->status, worker->decoder.reason);
+        if (!*end) {
+            place->status = LS_ERR_MEMORY;
+            return;
+        }
+        end = &(*end)->next;
+        if (!ls__is_bad_image(place->status) || loader->config.on_bad_image == LS_BAD_IMAGE_FAIL ||
+            attempt == MAX_REPLACEMENTS)
+            return;
+        sample = replacement(loader, original, attempt);
+    }
+    slot->samples[item->item] = sample;
+    slot->label_values[item->item] = loader->dataset->labels[sample];
+}

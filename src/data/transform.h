@@ -1,0 +1,45 @@
+/* transform.h: from a decoded picture to a sample of fixed size. */
+#ifndef LS_DATA_TRANSFORM_H
+#define LS_DATA_TRANSFORM_H
+
+#include "data/image.h"
+#include "data/resize.h"
+
+/* As ls_loader_config says, with defaults filled in. */
+typedef struct ls__transform {
+    uint64_t seed;
+    int64_t resize, crop, padding;
+    bool random_resized_crop;
+    double scale_min, scale_max, ratio_min, ratio_max;
+    float flip;
+    int64_t height, width; /* of the result, whose channels are the picture's */
+} ls__transform;
+
+/* What one thread needs. Start with all zero but resizer.ctx. */
+typedef struct ls__transformer {
+    ls__resizer resizer;
+    ls__picture resized;
+} ls__transformer;
+
+void ls__transformer_free(ls__transformer *self);
+
+/* The size of a picture after `resize`: its shorter side becomes that, the longer one keeps the
+ * aspect ratio, rounded down, as torchvision's Resize. 0 changes nothing. */
+void ls__resized_size(int64_t resize, int64_t *height, int64_t *width);
+
+/* The box that a random resized crop cuts from a picture of that size. */
+ls__window ls__random_box(const ls__transform *transform, int64_t epoch, int64_t sample,
+                          int64_t height, int64_t width);
+
+/* dst [height,width,channels] = the sample; what is random is keyed by (seed, epoch, sample).
+ * LS_ERR_DATA: the picture does not fit the configuration; LS_ERR_MEMORY. */
+ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
+                            const ls__view *picture, int64_t epoch, int64_t sample, uint8_t *dst,
+                            char reason[LS__REASON_SIZE]);
+
+/* log2 and 2^x within 1e-15 relative by arithmetic alone: the C library's differ between machines
+ * in the last bit, which could move a crop by a pixel. */
+double ls__log2(double x);
+double ls__exp2(double x);
+
+#endif
