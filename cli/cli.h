@@ -19,6 +19,20 @@ enum {
 /* Square pictures up to this side. */
 enum { MAX_IMAGE_SIZE = 4096 };
 
+#define MODEL_NAMES "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
+
+/* Prints the context's error (ctx NULL: no memory) and returns `answer`. */
+int print_error(const cli_verb *verb, ls_context *ctx, int answer);
+
+/* For ls_context_config.log: to stderr. */
+void print_log(void *user, ls_log_level level, const char *message);
+
+/* A bundled model; on failure prints which was probably meant and returns NULL. */
+const ls_model *find_model(const cli_verb *verb, const char *name);
+
+/* That this process may use. */
+int processors(void);
+
 extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_demo_data;
 
 #endif

@@ -105,7 +105,7 @@ RESNETS(FUNCTION)
 
 static const ls_model models[] = {
 #define ENTRY(layers, width, bottleneck, a, b, c, d, size, n_classes)                              \
-    { "resnet" #layers, ls_resnet##layers, size },
+    { "resnet" #layers, ls_resnet##layers, size, n_classes },
     RESNETS(ENTRY)
 };
 

@@ -46,6 +46,7 @@ typedef struct ls_model {
     const char *name; /* "resnet20" */
     ls_model_fn function;
     int64_t image_size; /* that it was designed for: 32 or 224 */
+    int64_t n_classes;  /* unless options say otherwise: 10 or 1000 */
 } ls_model;
 /* The i-th bundled model, in the order above; NULL beyond the last. */
 LS_API const ls_model *ls_model_at(int i);

@@ -126,7 +126,7 @@ typedef enum ls_parameter_kind {
 LS_API ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape,
                              ls_parameter_kind kind, ls_init init);
 
-enum { LS_MAX_OP_INPUTS = 8 };
+enum { LS_MAX_OP_INPUTS = 5 };
 /* What a user's callback sees: dense f32 (or i32) arrays in logical order, in device memory. */
 typedef struct ls_op_call {
     int n_inputs;

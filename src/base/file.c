@@ -89,7 +89,9 @@ ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_fil
         goto fail;
     }
     char *slash = strrchr(f->folder, '/');
-    *(slash ? slash + 1 : f->folder) = '\0';
+    char *name = slash ? slash + 1 : f->folder;
+    const bool has_name = *name != '\0';
+    *name = '\0';
 
     struct stat there;
     const bool exists = stat(f->target, &there) == 0;
@@ -98,6 +100,8 @@ ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_fil
     } else if (exists && !S_ISREG(there.st_mode)) {
         f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
         if (f->fd < 0) status = fail_errno(ctx, errno, "writing", path);
+    } else if (!has_name) {
+        status = fail_errno(ctx, ENOENT, "writing", path);
     } else {
         status = open_temporary(f);
     }

@@ -37,10 +37,23 @@ const ls_input_spec *ls__net_input_spec(const ls_net *net);
 /* Whether the gradients in the block belong to a backward pass that no update has used. */
 bool ls__net_has_gradients(const ls_net *net);
 
+/* Seconds spent in each instruction of the program that ran last, since profiling was switched on.
+ */
+typedef struct ls__profile_line {
+    const char *layer, *op, *kernel;
+    double seconds;
+} ls__profile_line;
+/* Starts counting from zero in all programs that are planned now. */
+ls_status ls__net_profile(ls_net *net);
+/* Fills up to max lines in order of running; returns how many there are. */
+int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max);
+
 /* An optimizer, as ls_net_step calls it; src/optim extends it. */
 struct ls_optimizer {
     ls__owned owned;
     ls_net *net;
+    /* Before a step, where memory may still be allocated (optional). */
+    ls_status (*prepare)(ls_optimizer *opt);
     /* Queues one update; between backend begin and end. */
     ls_status (*run)(ls_optimizer *opt, double rate);
 };

@@ -1,7 +1,7 @@
 /* Random numbers: the published vectors of Philox, draws by name, permutations, normal numbers. */
 #include "base/random.h"
 
-#include <check.h>
+#include "../suite.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,21 +74,27 @@ START_TEST(uniform_and_below_stay_in_range)
 }
 END_TEST
 
-static const uint64_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 9, 31, 100, 128, 129, 1000, 50000, 65537 };
-
 START_TEST(permutation_is_a_bijection)
 {
-    const uint64_t n = sizes[_i];
-    unsigned char *seen = calloc(n, 1);
-    for (uint64_t i = 0; i < n; i++) {
-        const uint64_t to = ls_random_permute(11, 3, n, i);
-        ck_assert_uint_lt(to, n);
-        ck_assert_uint_eq(seen[to], 0);
-        seen[to] = 1;
-        ck_assert_uint_eq(ls_random_permute(11, 3, n, i), to);
+    static const uint64_t sizes[] = {
+        1, 2, 3, 4, 5, 7, 8, 9, 31, 100, 128, 129, 1000, 50000, 65537
+    };
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+        const uint64_t n = sizes[k];
+        unsigned char *seen = calloc(n, 1);
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t to = ls_random_permute(11, 3, n, i);
+            ck_assert_uint_lt(to, n);
+            ck_assert_uint_eq(seen[to], 0);
+            seen[to] = 1;
+        }
+        free(seen);
+        ck_assert_uint_eq(ls_random_permute(11, 3, n, n), n); /* beyond the end: left alone */
     }
-    free(seen);
-    ck_assert_uint_eq(ls_random_permute(11, 3, n, n), n);
+    /* the largest domain there is */
+    const uint64_t a = ls_random_permute(11, 3, UINT64_MAX, 0);
+    ck_assert_uint_lt(a, UINT64_MAX);
+    ck_assert_uint_ne(a, ls_random_permute(11, 3, UINT64_MAX, 1));
 }
 END_TEST
 
@@ -201,21 +207,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("random");
-    TCase *tests = tcase_create("random");
-    tcase_add_test(tests, philox_published_vectors);
-    tcase_add_test(tests, every_field_of_a_draw_has_bits_of_its_own);
-    tcase_add_test(tests, uniform_and_below_stay_in_range);
-    tcase_add_loop_test(tests, permutation_is_a_bijection, 0, sizeof(sizes) / sizeof(sizes[0]));
-    tcase_add_test(tests, permutations_of_neighbours_are_unrelated);
-    tcase_add_test(tests, small_permutations_are_all_alike_frequent);
-    tcase_add_test(tests, shuffled_positions_are_uniform);
-    tcase_add_test(tests, normal_quantile_is_accurate);
-    tcase_add_test(tests, normal_draws_have_the_right_moments_and_bits);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed != 0;
+    return RUN_SUITE("random", philox_published_vectors, every_field_of_a_draw_has_bits_of_its_own,
+                     uniform_and_below_stay_in_range, permutation_is_a_bijection,
+                     permutations_of_neighbours_are_unrelated,
+                     small_permutations_are_all_alike_frequent, shuffled_positions_are_uniform,
+                     normal_quantile_is_accurate, normal_draws_have_the_right_moments_and_bits);
 }

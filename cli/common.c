@@ -1,0 +1,40 @@
+/* common.c: what the verbs share; see cli.h. */
+#include "cli.h"
+#include <sched.h>
+#include <stdio.h>
+
+int print_error(const cli_verb *verb, ls_context *ctx, int answer)
+{
+    const char *message = ctx ? ls_context_message(ctx) : "out of memory";
+    fprintf(stderr, "lockstep %s: %s\n", verb->name, message);
+    return answer;
+}
+
+void print_log(void *user, ls_log_level level, const char *message)
+{
+    (void)user;
+    fprintf(stderr, "lockstep: %s%s\n", level == LS_LOG_WARNING ? "warning: " : "", message);
+}
+
+const ls_model *find_model(const cli_verb *verb, const char *name)
+{
+    const ls_model *model = ls_model_find(name);
+    if (model) return model;
+    enum { MAX_MODELS = 64 };
+    const char *names[MAX_MODELS];
+    int n = 0;
+    for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
+    const char *meant = closest_word(name, n, names);
+    fprintf(stderr, "lockstep %s: no model is called '%s'; ", verb->name, name);
+    if (meant)
+        fprintf(stderr, "did you mean '%s'?\n", meant);
+    else
+        fprintf(stderr, "'lockstep %s --help' lists them\n", verb->name);
+    return NULL;
+}
+
+int processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}

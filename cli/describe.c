@@ -1,0 +1,91 @@
+/* describe.c: 'lockstep describe': a model's layers, shapes, parameters, kernels and memory. */
+#include "cli.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct describe_values {
+    const char *model, *device;
+    int64_t image_size, batch, n_classes, threads;
+    int stem, deterministic;
+    bool parameter_free_shortcuts, inference, benchmark;
+} describe_values;
+
+#define AT(member) offsetof(describe_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "model", AT(model), MODEL_NAMES, "NAME", .fallback = "resnet20" },
+    { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the pictures", "S", 8,
+      MAX_IMAGE_SIZE, .note = "32 or 224, by model" },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
+      .fallback = "128" },
+    { OPTION_INTEGER, 0, "classes", AT(n_classes), "outputs", "N", 2, 1e6,
+      .note = "10 or 1000, by model" },
+    { OPTION_CHOICE, 0, "stem", AT(stem), "first layer: 3x3, or 7x7 and pooling",
+      "auto|small|large", .fallback = "auto" },
+    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
+      "zero channels in place of 1x1 convolutions where the shape changes", .value = NULL },
+    { OPTION_SWITCH, 0, "inference", AT(inference), "without the backward pass", .value = NULL },
+    { OPTION_TEXT, 0, "device", AT(device), "where to compute: auto, cpu, cuda", "NAME",
+      .fallback = "auto" },
+    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
+      .note = "one per processor" },
+    { OPTION_CHOICE, 0, "deterministic", AT(deterministic), "which kernels may be used",
+      "strict|warn|off", .fallback = "strict" },
+    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), "choose kernels by measuring them first",
+      .value = NULL },
+};
+
+/* The whole text, to be freed; NULL and an error in the context, or without memory. */
+static char *describe(ls_net *net)
+{
+    const int length = ls_net_describe(net, NULL, 0);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (text) ls_net_describe(net, text, (size_t)length + 1);
+    return text;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv)
+{
+    describe_values v = { 0 };
+    cli_parsed parsed;
+    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
+    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    const ls_model *model = find_model(verb, v.model);
+    if (!model) return EXIT_USAGE;
+    const int64_t side = v.image_size ? v.image_size : model->image_size;
+
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .device = v.device,
+                              .threads = (int)v.threads,
+                              .deterministic = (ls_deterministic)v.deterministic,
+                              .benchmark = v.benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
+                              .log = print_log });
+    const ls_resnet_options model_options = {
+        .n_classes = v.n_classes ? v.n_classes : model->n_classes,
+        .stem = (ls_stem)v.stem,
+        .parameter_free_shortcuts = v.parameter_free_shortcuts,
+    };
+    const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(v.batch, side, side, 3) },
+                                              .n_classes = (int)model_options.n_classes },
+                                   .loss = { LS_CROSS_ENTROPY },
+                                   .inference = v.inference };
+    ls_net *net = ls_net_build(ctx, model->function, &model_options, &config);
+    char *text = describe(net);
+    int answer = EXIT_DONE;
+    if (text)
+        printf("%s, %s\n%s", model->name, ls_context_device(ctx), text);
+    else
+        answer = print_error(verb, ctx, EXIT_RUNTIME);
+    free(text);
+    ls_context_close(&ctx);
+    return answer;
+}
+
+const cli_verb verb_describe = {
+    .name = "describe",
+    .summary = "show a model's layers, parameters, kernels and memory",
+    .arguments = "",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(options[0]),
+    .run = run,
+};

@@ -1,0 +1,82 @@
+/* lower.h: how node kinds turn into instructions. A lowering that fails keeps its error and sets
+ * builder->status; further calls then do nothing and give -1. */
+#ifndef LS_NN_LOWER_H
+#define LS_NN_LOWER_H
+
+#include "nn/program.h"
+
+typedef struct ls__gradient_list {
+    int *values;
+    int n, room;
+} ls__gradient_list;
+
+typedef struct ls__builder {
+    ls__program *program;
+    ls_status status;
+    bool *wants;                  /* per node: its gradient is needed */
+    ls__gradient_list *gradients; /* per node: contributions to its gradient */
+    const ls_node *node;          /* being lowered */
+    bool backward;
+    int *saved; /* per node, LS__MAX_SAVED values kept for the backward part */
+} ls__builder;
+enum { LS__MAX_SAVED = 2 };
+
+/* A new arena value; activations of rank 4 get a layout group of their own. */
+int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);
+/* Like it, always dense. */
+int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape);
+int ls__value_constant(ls__builder *b, const float *data, int64_t count);
+/* The value, or the gradient, of an entry of the node's graph; -1 for entry -1. */
+int ls__value_entry(ls__builder *b, int entry);
+int ls__value_entry_gradient(ls__builder *b, int entry);
+/* Both have one layout. */
+void ls__same_layout(ls__builder *b, int a, int c);
+/* v itself when it is dense for sure; otherwise a reordered copy, which costs nothing where v turns
+ * out dense. */
+int ls__dense(ls__builder *b, int v);
+
+/* What the forward part computed for a node. */
+int ls__forward_value(ls__builder *b, const ls_node *node);
+void ls__set_forward_value(ls__builder *b, const ls_node *node, int value);
+const ls_spec *ls__spec_of(ls__builder *b, const ls_node *node);
+
+/* Does anyone need the gradient of this node's output; of this entry? */
+bool ls__wants_gradient(const ls__builder *b, const ls_node *node);
+bool ls__wants_entry(const ls__builder *b, int entry);
+/* The gradient of a node's output as one value, summed where several consumers contributed; -1 when
+ * there is none. */
+int ls__gradient_of(ls__builder *b, const ls_node *node);
+/* The same in up to two parts that still have to be added: *second is -1 when one is enough. */
+int ls__gradient_parts(ls__builder *b, const ls_node *node, int *second);
+void ls__contribute(ls__builder *b, const ls_node *node, int value);
+
+/* Appends an instruction. `kind_and_config` has the kind and `u`; operands as in the op list. */
+void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
+              int n_outputs, const int *outputs);
+/* The same for a user's op. */
+void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,
+                     const int *inputs, int n_outputs, const int *outputs);
+
+/* ---- The table of node kinds ---- */
+
+typedef struct ls__node_rules {
+    /* Output spec from input specs; keeps an error that names the node, the dimension and both
+     * values. */
+    ls_status (*infer)(const ls_node *node, const ls_spec *inputs, ls_spec *out);
+    /* Forward: emits and sets the value of stage->tail. Backward (optional): takes the gradient of
+     * stage->tail and contributes to the inputs and addend of the stage. */
+    void (*forward)(ls__builder *b, const ls__stage *stage);
+    void (*backward)(ls__builder *b, const ls__stage *stage);
+    /* Multiply-adds of the forward pass (optional: none). */
+    int64_t (*multiply_adds)(const ls_node *node, const ls_spec *inputs, const ls_spec *out);
+} ls__node_rules;
+
+const ls__node_rules *ls__rules(ls__node_kind kind);
+
+extern const ls__node_rules ls__conv2d_rules, ls__linear_rules, ls__batch_norm_rules,
+    ls__relu_rules, ls__add_rules, ls__max_pool_rules, ls__avg_pool_rules,
+    ls__global_avg_pool_rules, ls__pad_channels_rules, ls__flatten_rules, ls__dropout_rules,
+    ls__cross_entropy_rules, ls__top_k_rules, ls__custom_rules, ls__input_rules,
+    ls__parameter_rules, ls__normalize_rules;
+
+#endif

@@ -1,0 +1,177 @@
+/* memory.c: one arena for all values that live during a program. Values may share memory in two
+ * ways: a result takes over the memory of an input that nobody needs afterwards (in-place ReLU and
+ * the like), and values whose lives do not overlap get the same place. Offsets: largest first, each
+ * at the lowest gap among those that live at the same time. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/lower.h"
+
+#include <stdlib.h>
+
+/* Results that may be written into an operand's memory, counted from the first output and the first
+ * input. */
+typedef struct in_place {
+    ls__op_kind kind;
+    int output, input;
+} in_place;
+
+static const in_place in_place_table[] = {
+    { LS__OP_RELU, 0, 0 },
+    { LS__OP_RELU_BACKWARD, 0, 1 },
+    { LS__OP_ADD, 0, 0 },
+    { LS__OP_ADD, 0, 1 },
+    { LS__OP_DROPOUT, 0, 0 },
+    { LS__OP_DROPOUT_BACKWARD, 0, 0 },
+    { LS__OP_BATCH_NORM_BACKWARD, 0, 2 },
+    { LS__OP_BATCH_NORM_BACKWARD, 3, 2 },
+};
+
+static int storage_of(const ls__program *p, int v)
+{
+    while (p->values[v].storage != v) v = p->values[v].storage;
+    return v;
+}
+
+/* First and last use of each value. Values from outside live from before the first instruction,
+ * pinned ones until after the last. */
+static void find_lives(ls__program *p)
+{
+    for (int v = 0; v < p->n_values; v++) {
+        p->values[v].first = -1;
+        p->values[v].last = p->values[v].pinned ? p->n_instructions : -1;
+    }
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        for (int j = 0; j < in->op.n_operands; j++) {
+            if (in->operands[j] < 0) continue;
+            ls__value *value = &p->values[in->operands[j]];
+            if (j >= in->n_inputs && value->first < 0) value->first = i;
+            if (value->last < i) value->last = i;
+        }
+        if (in->workspace >= 0) p->values[in->workspace].first = p->values[in->workspace].last = i;
+    }
+}
+
+static void join(ls__program *p, int storage, int v)
+{
+    p->values[v].storage = storage;
+    if (p->values[storage].last < p->values[v].last) p->values[storage].last = p->values[v].last;
+}
+
+static void share_in_place(ls__program *p, int i)
+{
+    ls__instruction *in = &p->instructions[i];
+    bool taken[LS__MAX_OPERANDS] = { false };
+    for (size_t t = 0; t < sizeof in_place_table / sizeof *in_place_table; t++) {
+        const in_place *rule = &in_place_table[t];
+        if (rule->kind != in->op.kind) continue;
+        const int x = in->operands[rule->input], y = in->operands[in->n_inputs + rule->output];
+        if (x < 0 || y < 0 || taken[rule->input]) continue;
+        const int storage = storage_of(p, x);
+        if (p->values[storage].place != LS__PLACE_ARENA || p->values[storage].last > i ||
+            p->values[y].place != LS__PLACE_ARENA || p->values[y].storage != y ||
+            p->values[storage].bytes != p->values[y].bytes)
+            continue;
+        /* The same memory must not come in through another operand as well. */
+        bool twice = false;
+        for (int j = 0; j < in->n_inputs; j++)
+            twice |= j != rule->input && in->operands[j] >= 0 &&
+                     storage_of(p, in->operands[j]) == storage;
+        if (twice && in->op.kind == LS__OP_BATCH_NORM_BACKWARD) continue;
+        join(p, storage, y);
+        taken[rule->input] = true;
+    }
+}
+
+static void share(ls__program *p)
+{
+    for (int i = 0; i < p->n_instructions; i++) {
+        ls__instruction *in = &p->instructions[i];
+        if (in->custom) continue;
+        if (ls__reorder_is_identity(p, in)) {
+            ls__value *y = &p->values[in->operands[1]];
+            if (y->place != LS__PLACE_ARENA) continue; /* stays a copy */
+            join(p, storage_of(p, in->operands[0]), in->operands[1]);
+            in->skipped = true;
+        } else {
+            share_in_place(p, i);
+        }
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const ls__value *const x = *(const ls__value *const *)a, *const y =
+                                                                 *(const ls__value *const *)b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x < y ? -1 : x > y;
+}
+
+/* The lowest offset at which `value` meets none of the placed ones (sorted by offset) that live
+ * while it does. */
+static size_t lowest_gap(ls__value *const *placed, int n, const ls__value *value)
+{
+    size_t offset = 0;
+    for (int i = 0; i < n; i++) {
+        const ls__value *other = placed[i];
+        if (other->first > value->last || value->first > other->last) continue;
+        if (offset + value->bytes <= other->offset) break;
+        const size_t end = ls__round_up(other->offset + other->bytes, LS__ALIGNMENT);
+        if (end > offset) offset = end;
+    }
+    return offset;
+}
+
+static ls_status add_workspaces(ls__program *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_instructions; i++)
+        n += p->instructions[i].kernel && p->instructions[i].kernel->workspace_bytes > 0;
+    const size_t room = (size_t)(p->n_values + n);
+    ls__value *larger =
+        ls__bump_grow(&p->bump, p->values, (size_t)p->n_values, room, sizeof *larger);
+    if (!larger) return ls__fail_memory(p->ctx, "memory plan", room * sizeof *larger);
+    p->values = larger;
+    p->value_room = (int)room;
+    for (int i = 0; i < p->n_instructions; i++) {
+        ls__instruction *in = &p->instructions[i];
+        if (!in->kernel || in->kernel->workspace_bytes == 0) continue;
+        in->workspace = p->n_values;
+        p->values[p->n_values] = (ls__value){ .dtype = LS_U8,
+                                              .place = LS__PLACE_ARENA,
+                                              .group = -1,
+                                              .bytes = in->kernel->workspace_bytes,
+                                              .storage = p->n_values };
+        p->n_values++;
+    }
+    return LS_OK;
+}
+
+ls_status ls__program_plan_memory(ls__program *p)
+{
+    LS_TRY(add_workspaces(p));
+    find_lives(p);
+    share(p);
+    const size_t bytes = (size_t)p->n_values * sizeof(ls__value *);
+    ls__value **sorted = ls__bump_alloc(&p->bump, bytes),
+              **placed = ls__bump_alloc(&p->bump, bytes);
+    if (!sorted || !placed) return ls__fail_memory(p->ctx, "memory plan", 2 * bytes);
+    int n = 0, n_placed = 0;
+    for (int v = 0; v < p->n_values; v++)
+        if (p->values[v].place == LS__PLACE_ARENA && p->values[v].storage == v)
+            sorted[n++] = &p->values[v];
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    for (int i = 0; i < n; i++) {
+        ls__value *value = sorted[i];
+        value->offset = lowest_gap(placed, n_placed, value);
+        if (value->offset + value->bytes > p->arena_bytes)
+            p->arena_bytes = value->offset + value->bytes;
+        int at = n_placed++;
+        for (; at > 0 && placed[at - 1]->offset > value->offset; at--) placed[at] = placed[at - 1];
+        placed[at] = value;
+    }
+    for (int v = 0; v < p->n_values; v++)
+        if (p->values[v].place == LS__PLACE_ARENA)
+            p->unshared_bytes += ls__round_up(p->values[v].bytes, LS__ALIGNMENT);
+    return LS_OK;
+}

@@ -1,0 +1,221 @@
+/* net.c: building a net: record the model, hang the loss on it, allocate, plan. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/layer_input.h"
+#include "nn/net_state.h"
+#include "tensor/pool.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DEFAULT_PLANS = 8, MAX_PLANS = 1024, TOP_FEW = 5 };
+
+/* ---- Recording ---- */
+
+static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_config *config)
+{
+    if (!model || !config)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: model and config are required");
+    const ls_spec *image = &config->input.image;
+    char text[LS_SHAPE_TEXT_SIZE];
+    ls_shape_text(&image->shape, text, sizeof text);
+    if (image->shape.n_dims < 2 || ls_shape_count(&image->shape) <= 0)
+        return ls__fail(ctx, LS_ERR_SHAPE,
+                        "ls_net_build: config.input.image has shape %s, wanted [batch,...]", text);
+    if (image->dtype != LS_F32 && image->dtype != LS_U8)
+        return ls__fail(ctx, LS_ERR_TYPE,
+                        "ls_net_build: config.input.image is %s, wanted U8 or F32",
+                        ls_dtype_name(image->dtype));
+    if (image->dtype == LS_U8 && (image->shape.n_dims != 4 || image->shape.dims[3] > 4))
+        return ls__fail(
+            ctx, LS_ERR_SHAPE,
+            "ls_net_build: config.input.image is U8 %s; wanted [N,H,W,C] with at most 4 channels",
+            text);
+    if (config->max_plans < 0 || config->max_plans > MAX_PLANS)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.max_plans is %d, wanted 0 to %d",
+                        config->max_plans, MAX_PLANS);
+    if (config->precision != LS_PRECISION_F32)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "ls_net_build: precision %d; there is F32",
+                        (int)config->precision);
+    if (config->loss.kind != LS_NO_LOSS && config->loss.kind != LS_CROSS_ENTROPY)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.loss.kind is %d",
+                        (int)config->loss.kind);
+    if (config->loss.kind == LS_NO_LOSS &&
+        (config->loss.label_smoothing != 0 || config->loss.class_weights))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: label smoothing or class weights without a loss");
+    return LS_OK;
+}
+
+static ls_node *record_input(ls_net *net)
+{
+    const ls_input_spec *input = &net->config.input;
+    ls_graph *graph = &net->graph;
+    ls_node *x = ls__append_input(graph, "input", input->image);
+    if (!x || input->image.dtype == LS_F32) return x;
+    float mean[4], deviation[4];
+    for (int i = 0; i < 4; i++) {
+        const bool unset = input->deviation[i] == 0;
+        mean[i] = unset ? 0 : input->mean[i];
+        deviation[i] = unset ? 1 : input->deviation[i];
+        if (isfinite(mean[i]) && isfinite(deviation[i]) && deviation[i] > 0) continue;
+        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_net_build: mean %g, deviation %g of channel %d",
+                 (double)mean[i], (double)deviation[i], i);
+        return NULL;
+    }
+    return ls__append_normalize(graph, x, mean, deviation);
+}
+
+static bool record_loss(ls_net *net, ls_node *y)
+{
+    ls_graph *graph = &net->graph;
+    const ls_shape shape = ls_node_shape(y);
+    if (shape.n_dims != 2 ||
+        (net->config.input.n_classes > 0 && shape.dims[1] != net->config.input.n_classes)) {
+        char text[LS_SHAPE_TEXT_SIZE];
+        ls__fail(graph->ctx, LS_ERR_SHAPE,
+                 "ls_net_build: the model's output '%s' is %s; cross-entropy wants [N,K], with K = "
+                 "%d for this data",
+                 y->name, ls_shape_text(&shape, text, sizeof text), net->config.input.n_classes);
+        return false;
+    }
+    ls_node *label = ls_input(graph, "label", (ls_spec){ LS_I32, LS_SHAPE(shape.dims[0]) });
+    const ls_cross_entropy_config config = { net->config.loss.label_smoothing,
+                                             net->config.loss.class_weights };
+    ls_node *loss = ls_loss(graph, "loss", ls_cross_entropy(graph, y, label, &config), 1);
+    ls_node *top1 = ls_top_k(graph, y, label, 1);
+    if (!loss || !top1 || !ls__graph_name_node(graph, &graph->metrics, "metric", "top1", top1, 0))
+        return false;
+    if (shape.dims[1] <= TOP_FEW) return true;
+    ls_node *top5 = ls_top_k(graph, y, label, TOP_FEW);
+    return top5 && ls__graph_name_node(graph, &graph->metrics, "metric", "top5", top5, 0);
+}
+
+static ls_status record(ls_net *net, ls_model_fn model, const void *options)
+{
+    ls_graph *graph = &net->graph;
+    ls_context *ctx = graph->ctx;
+    ls_node *x = record_input(net);
+    ls_node *y = x ? model(graph, x, options) : NULL;
+    LS__ENTER(ctx);
+    if (!y) return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: the model function returned NULL");
+    if (y->graph != graph)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: the model returned another graph's node");
+    if (graph->n_scopes > 0)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: scope '%s' was not ended",
+                        graph->scope);
+    if (!ls_output(graph, "output", y)) return LS_ERR_EARLIER;
+    if (net->config.loss.kind == LS_CROSS_ENTROPY && !record_loss(net, y)) return LS_ERR_EARLIER;
+    if (!net->config.inference && graph->losses.n == 0)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: no loss to train on: set config.loss, call ls_loss, or set "
+                        "config.inference");
+    return LS_OK;
+}
+
+/* ---- Building ---- */
+
+static void close_net(ls__owned *owned)
+{
+    ls_net *net = (ls_net *)owned;
+    ls_context *ctx = owned->ctx;
+    for (int i = 0; i < net->n_programs; i++) ls__program_close(&net->programs[i]);
+    ls__pool_release(ctx->pool, net->arena);
+    ls__net_close_blocks(net);
+    ls__free(ctx, net->programs);
+    ls__free(ctx, net->feeds);
+    ls__free(ctx, net->fed_specs);
+    ls__free(ctx, net->output_views);
+    ls__free(ctx, net->gradient_of_inputs);
+    ls__graph_close(&net->graph);
+    ls__free(ctx, net);
+}
+
+static ls_status allocate_lists(ls_net *net)
+{
+    ls_context *ctx = net->owned.ctx;
+    const size_t n_inputs = (size_t)net->graph.inputs.n, n_outputs = (size_t)net->graph.outputs.n;
+    net->max_programs =
+        2 * (net->config.max_plans ? net->config.max_plans : DEFAULT_PLANS); /* train and eval */
+    net->programs = ls__zalloc(ctx, (size_t)net->max_programs * sizeof *net->programs);
+    net->feeds = ls__zalloc(ctx, n_inputs * sizeof *net->feeds);
+    net->fed_specs = ls__zalloc(ctx, n_inputs * sizeof *net->fed_specs);
+    net->output_views = ls__zalloc(ctx, n_outputs * sizeof *net->output_views);
+    net->gradient_of_inputs = ls__zalloc(ctx, n_inputs * sizeof *net->gradient_of_inputs);
+    if (!net->programs || !net->feeds || !net->fed_specs || !net->output_views ||
+        !net->gradient_of_inputs)
+        return ls__fail_memory(ctx, "net", (size_t)net->max_programs * sizeof *net->programs);
+    return LS_OK;
+}
+
+/* Plans for the recorded shapes, before step 0. */
+static ls_status plan(ls_net *net)
+{
+    const ls__named_list *inputs = &net->graph.inputs;
+    ls__program *program;
+    for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
+    /* With benchmark on, the evaluation's kernels are timed now as well: later it would be too
+     * late. */
+    if (net->config.inference || net->owned.ctx->config.benchmark == LS_BENCHMARK_ON)
+        LS_TRY(ls__net_program(net, LS_EVAL, net->fed_specs, true, &program));
+    if (!net->config.inference)
+        LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
+    return LS_OK;
+}
+
+ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
+                     const ls_net_config *config)
+{
+    if (!ctx) return NULL;
+    LS__ENTER_NULL(ctx);
+    if (check_config(ctx, model, config) != LS_OK) return NULL;
+    ls_net *net = ls__zalloc(ctx, sizeof *net);
+    if (!net) {
+        ls__fail_memory(ctx, "net", sizeof *net);
+        return NULL;
+    }
+    net->owned.ctx = ctx;
+    net->config = *config;
+    net->step.seed = ctx->config.seed;
+    net->arena_generation = 1;
+    ls__graph_open(&net->graph, ctx);
+    ls_status status = record(net, model, options);
+    net->config.loss.class_weights = NULL; /* the caller's; the graph has its copy */
+    if (status == LS_OK) status = ls__net_open_blocks(net);
+    if (status == LS_OK) status = allocate_lists(net);
+    if (status == LS_OK) status = plan(net);
+    if (status != LS_OK) {
+        close_net(&net->owned);
+        return NULL;
+    }
+    ls__own(ctx, &net->owned, close_net);
+    return net;
+}
+
+void ls_net_close(ls_net **net)
+{
+    if (!net || !*net) return;
+    ls__disown_and_close(&(*net)->owned);
+    *net = NULL;
+}
+
+ls_context *ls_net_context(ls_net *net)
+{
+    return net ? net->owned.ctx : NULL;
+}
+
+const ls__step *ls__net_get_step(const ls_net *net)
+{
+    return &net->step;
+}
+
+const ls_input_spec *ls__net_input_spec(const ls_net *net)
+{
+    return &net->config.input;
+}
+
+bool ls__net_has_gradients(const ls_net *net)
+{
+    return net->has_gradients;
+}

@@ -1,0 +1,234 @@
+/* net_blocks.c: parameters and buffers in one block, gradients in another; initial values; names
+ * and freezing. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "nn/net_state.h"
+#include "tensor/pool.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Initial values: every element is drawn by (parameter, element), so any thread may draw any
+ * part. ---- */
+
+enum { TASK_ELEMENTS = 4096 };
+
+typedef struct init_job {
+    uint64_t seed;
+    uint32_t layer;
+    int64_t count;
+    float *out;
+    float scale;
+    bool normal;
+} init_job;
+
+static void init_task(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    const init_job *job = arg;
+    const int64_t begin = task * TASK_ELEMENTS;
+    const int64_t end = begin + TASK_ELEMENTS < job->count ? begin + TASK_ELEMENTS : job->count;
+    ls_draw draw = { .stream = LS_STREAM_INIT, .layer = job->layer };
+    uint32_t words[4];
+    for (int64_t i = begin; i < end;
+         i++) { /* TASK_ELEMENTS is a multiple of what one draw serves */
+        const int64_t per_draw = job->normal ? 2 : 4;
+        draw.sample = (uint64_t)(i / per_draw);
+        if (i % per_draw == 0) ls_random_words(job->seed, &draw, words);
+        const int at = (int)(i % per_draw);
+        job->out[i] = job->normal ? job->scale * ls__random_normal(words[2 * at], words[2 * at + 1])
+                                  : job->scale * (2 * ls_random_uniform(words[at]) - 1);
+    }
+}
+
+/* Constants, or the scale of a normal (deviation) or uniform (limit) draw. */
+static bool init_is_constant(const ls__entry_init *init, ls_entry_kind kind, float *value)
+{
+    ls_init how = init->init;
+    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_NORM) how = LS_INIT_ONE;
+    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_BIAS) how = LS_INIT_ZERO;
+    *value = how == LS_INIT_ONE ? 1.0f : 0.0f;
+    return how == LS_INIT_ONE || how == LS_INIT_ZERO;
+}
+
+static void init_scale(const ls__entry_init *init, init_job *job)
+{
+    const double in = (double)init->fan_in, out = (double)init->fan_out;
+    job->normal = init->init != LS_INIT_XAVIER && init->init != LS_INIT_UNIFORM_FAN_IN;
+    switch (init->init) {
+    case LS_INIT_HE_FAN_IN: job->scale = (float)sqrt(2 / in); break;
+    case LS_INIT_XAVIER: job->scale = (float)sqrt(6 / (in + out)); break;
+    case LS_INIT_UNIFORM_FAN_IN: job->scale = (float)(1 / sqrt(in)); break;
+    default: job->scale = (float)sqrt(2 / out); break;
+    }
+}
+
+static ls_status init_values(ls_net *net)
+{
+    ls_context *ctx = net->owned.ctx;
+    const ls_graph *graph = &net->graph;
+    ls__threads *threads = NULL;
+    const size_t bytes = (size_t)net->block_elements * sizeof(float);
+    float *host = ls__zalloc(ctx, bytes);
+    ls_status status = host ? LS_OK : ls__fail_memory(ctx, "initial values", bytes);
+    if (status == LS_OK) status = ls__threads_open(ctx, ls_context_threads(ctx), NULL, &threads);
+    for (int i = 0; i < graph->n_entries && status == LS_OK; i++) {
+        const ls__entry *entry = &graph->entries[i];
+        init_job job = { .seed = ctx->config.seed,
+                         .layer = (uint32_t)i,
+                         .count = entry->count,
+                         .out = host + entry->offset };
+        float value;
+        if (init_is_constant(&graph->inits[i], entry->kind, &value)) {
+            for (int64_t j = 0; j < entry->count; j++) job.out[j] = value;
+        } else {
+            init_scale(&graph->inits[i], &job);
+            ls__threads_run(threads, (entry->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS, init_task,
+                            &job);
+        }
+    }
+    if (status == LS_OK)
+        status = ctx->device->backend->write(ctx->device, net->blocks.values, host, bytes);
+    ls__threads_close(&threads);
+    ls__free(ctx, host);
+    return status;
+}
+
+/* ---- Blocks ---- */
+
+/* Parameters in the order of the graph, then buffers. */
+static void set_offsets(ls_net *net)
+{
+    ls_graph *graph = &net->graph;
+    int64_t offset = 0;
+    for (int buffers = 0; buffers < 2; buffers++) {
+        for (int i = 0; i < graph->n_entries; i++) {
+            ls__entry *entry = &graph->entries[i];
+            if ((entry->kind == LS_ENTRY_BUFFER) != (buffers == 1)) continue;
+            entry->offset = offset;
+            offset += (int64_t)ls__round_up((size_t)entry->count, LS__ENTRY_ALIGNMENT);
+        }
+        if (!buffers) net->blocks.parameter_elements = offset;
+    }
+    net->block_elements = offset;
+    net->blocks.n_entries = graph->n_entries;
+    net->blocks.entries = graph->entries;
+}
+
+static ls_status allocate(ls_net *net, const char *what, int64_t elements, float **out)
+{
+    ls_context *ctx = net->owned.ctx;
+    const size_t bytes = (size_t)elements * sizeof(float);
+    *out = ls__pool_allocate(ctx->pool, bytes);
+    if (!*out)
+        return ls__fail(ctx, LS_ERR_MEMORY,
+                        "net: out of device memory for %s: %zu bytes asked, %zu free", what, bytes,
+                        ls__pool_free_bytes(ctx->pool));
+    return ctx->device->backend->clear(ctx->device, *out, bytes);
+}
+
+ls_status ls__net_open_blocks(ls_net *net)
+{
+    ls_context *ctx = net->owned.ctx;
+    set_offsets(net);
+    LS_TRY(allocate(net, "parameters", net->block_elements, &net->blocks.values));
+    if (!net->config.inference)
+        LS_TRY(allocate(net, "gradients", net->blocks.parameter_elements, &net->blocks.gradients));
+    const size_t bytes = (size_t)(net->graph.n_entries + 1) * sizeof(ls_tensor);
+    net->value_views = ls__zalloc(ctx, bytes);
+    net->gradient_views = ls__zalloc(ctx, bytes);
+    if (!net->value_views || !net->gradient_views) return ls__fail_memory(ctx, "net", bytes);
+    for (int i = 0; i < net->graph.n_entries; i++) {
+        const ls__entry *entry = &net->graph.entries[i];
+        ls__tensor_view(ctx, &net->value_views[i], LS_F32, entry->shape,
+                        net->blocks.values + entry->offset);
+        if (net->blocks.gradients && entry->kind != LS_ENTRY_BUFFER)
+            ls__tensor_view(ctx, &net->gradient_views[i], LS_F32, entry->shape,
+                            net->blocks.gradients + entry->offset);
+    }
+    return init_values(net);
+}
+
+void ls__net_close_blocks(ls_net *net)
+{
+    ls_context *ctx = net->owned.ctx;
+    ls__pool_release(ctx->pool, net->blocks.values);
+    ls__pool_release(ctx->pool, net->blocks.gradients);
+    ls__free(ctx, net->value_views);
+    ls__free(ctx, net->gradient_views);
+}
+
+ls__net_blocks ls__net_get_blocks(const ls_net *net)
+{
+    return net->blocks;
+}
+
+/* ---- Entries ---- */
+
+int64_t ls_net_entries(const ls_net *net)
+{
+    return net ? net->graph.n_entries : 0;
+}
+
+ls_entry ls_net_entry(const ls_net *net, int64_t i)
+{
+    if (!net || i < 0 || i >= net->graph.n_entries) return (ls_entry){ 0 };
+    const ls__entry *entry = &net->graph.entries[i];
+    const bool trained = net->blocks.gradients && entry->kind != LS_ENTRY_BUFFER;
+    return (ls_entry){ .name = entry->name,
+                       .kind = entry->kind,
+                       .value = &net->value_views[i],
+                       .gradient = trained ? &net->gradient_views[i] : NULL,
+                       .frozen = entry->frozen };
+}
+
+ls_tensor *ls_net_parameter(ls_net *net, const char *name)
+{
+    if (!net) return NULL;
+    LS__ENTER_NULL(net->owned.ctx);
+    for (int i = 0; name && i < net->graph.n_entries; i++)
+        if (strcmp(net->graph.entries[i].name, name) == 0) return &net->value_views[i];
+    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
+             "ls_net_parameter: the net has no parameter or buffer '%s'", name ? name : "(null)");
+    return NULL;
+}
+
+int64_t ls_net_parameter_count(const ls_net *net)
+{
+    int64_t count = 0;
+    for (int i = 0; net && i < net->graph.n_entries; i++)
+        if (net->graph.entries[i].kind != LS_ENTRY_BUFFER) count += net->graph.entries[i].count;
+    return count;
+}
+
+static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, bool frozen)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    int n_matches = 0;
+    for (int i = 0; pattern && i < net->graph.n_entries; i++) {
+        ls__entry *entry = &net->graph.entries[i];
+        if (entry->kind == LS_ENTRY_BUFFER || fnmatch(pattern, entry->name, 0) != 0) continue;
+        n_matches++;
+        entry->frozen = frozen;
+    }
+    if (n_matches == 0)
+        return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "%s: no parameter's name matches '%s'",
+                        call, pattern ? pattern : "(null)");
+    net->blocks.frozen_version++;
+    ls__net_drop_training_programs(net);
+    return LS_OK;
+}
+
+ls_status ls_net_freeze(ls_net *net, const char *pattern)
+{
+    return set_frozen(net, "ls_net_freeze", pattern, true);
+}
+
+ls_status ls_net_unfreeze(ls_net *net, const char *pattern)
+{
+    return set_frozen(net, "ls_net_unfreeze", pattern, false);
+}

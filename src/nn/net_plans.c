@@ -1,0 +1,158 @@
+/* net_plans.c: programs kept by mode and input shapes, least recently used out, all over one arena;
+ * and the report when the arena does not fit. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/net_state.h"
+#include "tensor/pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool same_specs(const ls_spec *a, const ls_spec *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (a[i].dtype != b[i].dtype || !ls_shape_equal(&a[i].shape, &b[i].shape)) return false;
+    return true;
+}
+
+static void forget(ls_net *net, int i)
+{
+    if (net->current == net->programs[i]) {
+        net->current = NULL;
+        net->forward_done = false;
+    }
+    ls__program_close(&net->programs[i]);
+    net->programs[i] = net->programs[--net->n_programs];
+}
+
+void ls__net_drop_training_programs(ls_net *net)
+{
+    for (int i = net->n_programs - 1; i >= 0; i--)
+        if (net->programs[i]->gradients) forget(net, i);
+}
+
+/* ---- Out of memory ---- */
+
+/* Sets the batch of every input that has the given one. */
+static void set_batch(ls_spec *specs, const ls_spec *from, int n, int64_t old_batch, int64_t batch)
+{
+    for (int i = 0; i < n; i++) {
+        specs[i] = from[i];
+        if (specs[i].shape.dims[0] == old_batch) specs[i].shape.dims[0] = batch;
+    }
+}
+
+/* The arena that a batch would need, or SIZE_MAX when that batch cannot be planned. */
+static size_t arena_for(ls_net *net, ls_mode mode, bool gradients, const ls_spec *wanted,
+                        int64_t old_batch, int64_t batch)
+{
+    const int n = net->graph.inputs.n;
+    ls_spec *specs = ls__alloc(net->owned.ctx, (size_t)n * sizeof *specs);
+    if (!specs) return SIZE_MAX;
+    set_batch(specs, wanted, n, old_batch, batch);
+    ls__program *program = NULL;
+    const ls_status status =
+        ls__program_open(net, &net->graph, mode, gradients, specs, false, &program);
+    const size_t bytes = status == LS_OK ? program->arena_bytes : SIZE_MAX;
+    ls__program_close(&program);
+    ls__free(net->owned.ctx, specs);
+    return bytes;
+}
+
+/* The largest batch whose arena is at most `free`: 0 when none is. Memory grows by nearly the same
+ * number of bytes with each image, so a line through two plans points close to the answer. */
+static int64_t largest_batch(ls_net *net, const ls__program *program, size_t free)
+{
+    enum { MAX_PLANS = 12 };
+    int64_t fits = 0, too_large = program->input_specs[0].shape.dims[0];
+    const int64_t asked = too_large;
+    double bytes_per_image = (double)program->arena_bytes / (double)asked;
+    for (int i = 0; i < MAX_PLANS && fits + 1 < too_large; i++) {
+        int64_t batch = (int64_t)((double)free / bytes_per_image);
+        if (batch <= fits) batch = fits + 1;
+        if (batch >= too_large) batch = too_large - 1;
+        const size_t bytes =
+            arena_for(net, program->mode, program->gradients, program->input_specs, asked, batch);
+        if (bytes == SIZE_MAX) break;
+        if (bytes <= free)
+            fits = batch;
+        else
+            too_large = batch;
+        bytes_per_image = (double)bytes / (double)batch;
+    }
+    return fits;
+}
+
+static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
+{
+    ls_context *ctx = net->owned.ctx;
+    const size_t free = ls__pool_free_bytes(ctx->pool);
+    const int64_t batch = program->input_specs[0].shape.dims[0];
+    const int64_t best = largest_batch(net, program, free);
+    ctx->error = LS_OK; /* planning the smaller batches may have failed for want of memory, too */
+    char advice[96];
+    if (best > 0)
+        snprintf(advice, sizeof advice, "the largest batch that fits is %lld", (long long)best);
+    else
+        snprintf(advice, sizeof advice, "not even a batch of 1 fits");
+    return ls__fail(ctx, LS_ERR_MEMORY,
+                    "net: out of device memory for activations and workspaces at batch %lld: %zu "
+                    "bytes asked, %zu free; %s",
+                    (long long)batch, program->arena_bytes, free, advice);
+}
+
+static ls_status fit_arena(ls_net *net, const ls__program *program)
+{
+    if (program->arena_bytes <= net->arena_bytes && net->arena) return LS_OK;
+    ls_context *ctx = net->owned.ctx;
+    /* Whatever lies in the old arena is over with the next forward. */
+    ls__pool_release(ctx->pool, net->arena);
+    net->arena = NULL;
+    net->arena_bytes = 0;
+    net->current = NULL;
+    net->forward_done = false;
+    net->arena_generation++;
+    net->arena = ls__pool_allocate(ctx->pool, program->arena_bytes);
+    if (!net->arena) return report_out_of_memory(net, program);
+    net->arena_bytes = program->arena_bytes;
+    return LS_OK;
+}
+
+/* ---- The cache ---- */
+
+static void make_room(ls_net *net)
+{
+    while (net->n_programs >= net->max_programs) {
+        int oldest = 0;
+        for (int i = 1; i < net->n_programs; i++)
+            if (net->programs[i]->last_used < net->programs[oldest]->last_used) oldest = i;
+        forget(net, oldest);
+    }
+}
+
+ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs, bool timed,
+                          ls__program **out)
+{
+    const int n_inputs = net->graph.inputs.n;
+    ls__program *program = NULL;
+    for (int i = 0; i < net->n_programs && !program; i++)
+        if (net->programs[i]->mode == mode &&
+            same_specs(net->programs[i]->input_specs, input_specs, n_inputs))
+            program = net->programs[i];
+    if (!program) {
+        const bool gradients = mode == LS_TRAIN && !net->config.inference;
+        LS_TRY(ls__program_open(net, &net->graph, mode, gradients, input_specs, timed, &program));
+        const ls_status status = fit_arena(net, program);
+        if (status != LS_OK) {
+            ls__program_close(&program);
+            return status;
+        }
+        make_room(net);
+        net->programs[net->n_programs++] = program;
+    }
+    LS_TRY(fit_arena(net, program)); /* an earlier, larger one may have failed and left none */
+    program->last_used = ++net->clock;
+    ls__program_bind(program, net->arena, net->arena_generation);
+    *out = program;
+    return LS_OK;
+}

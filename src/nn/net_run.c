@@ -1,0 +1,327 @@
+/* net_run.c: feeding a net, running its programs, reading the results. */
+#include "base/error.h"
+#include "nn/net_state.h"
+#include "tensor/pool.h"
+
+#include <string.h>
+
+static int find_input(ls_net *net, const char *call, const char *name)
+{
+    const ls__named_list *inputs = &net->graph.inputs;
+    for (int i = 0; name && i < inputs->n; i++)
+        if (strcmp(inputs->items[i].name, name) == 0) return i;
+    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "%s: the net has no input '%s'", call,
+             name ? name : "(null)");
+    return -1;
+}
+
+static ls_status feed(ls_net *net, int input, const ls_tensor *tensor)
+{
+    const ls_node *node = net->graph.inputs.items[input].node;
+    const ls_shape *wanted = &node->spec.shape, *got = ls_tensor_shape(tensor);
+    if (ls_tensor_dtype(tensor) != node->spec.dtype || got->n_dims != wanted->n_dims ||
+        ls_tensor_count(tensor) == 0) {
+        char a[LS_SHAPE_TEXT_SIZE], b[LS_SHAPE_TEXT_SIZE];
+        return ls__fail(net->owned.ctx, LS_ERR_SHAPE,
+                        "input '%s': got %s %s; the net was built for %s %s", node->name,
+                        ls_dtype_name(ls_tensor_dtype(tensor)), ls_shape_text(got, a, sizeof a),
+                        ls_dtype_name(node->spec.dtype), ls_shape_text(wanted, b, sizeof b));
+    }
+    net->feeds[input] = tensor;
+    return LS_OK;
+}
+
+ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    const int input = find_input(net, "ls_net_feed", name);
+    if (input < 0) return LS_ERR_NOT_FOUND;
+    if (!tensor)
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_feed '%s': the tensor is NULL",
+                        name);
+    return feed(net, input, tensor);
+}
+
+ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    if (epoch < 0 || step < 0)
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_set_step: epoch %lld, step %lld",
+                        (long long)epoch, (long long)step);
+    net->step.epoch = epoch;
+    net->step.step = step;
+    return LS_OK;
+}
+
+/* ---- Running ---- */
+
+static ls_status find_program(ls_net *net, ls_mode mode, ls__program **out)
+{
+    const ls__named_list *inputs = &net->graph.inputs;
+    for (int i = 0; i < inputs->n; i++) {
+        if (!net->feeds[i])
+            return ls__fail(net->owned.ctx, LS_ERR_INVALID, "net: input '%s' has not been fed",
+                            inputs->items[i].name);
+        net->fed_specs[i] =
+            (ls_spec){ ls_tensor_dtype(net->feeds[i]), *ls_tensor_shape(net->feeds[i]) };
+    }
+    return ls__net_program(net, mode, net->fed_specs, false, out);
+}
+
+static void view_outputs(ls_net *net, const ls__program *program)
+{
+    for (int i = 0; i < net->graph.outputs.n; i++) {
+        const ls__value *value = &program->values[program->output_values[i]];
+        ls__tensor_view(net->owned.ctx, &net->output_views[i], value->dtype, value->shape,
+                        ls__program_address(program, program->output_values[i]));
+    }
+    for (int i = 0; i < net->graph.inputs.n; i++) {
+        const int v = program->input_gradients[i];
+        net->gradient_of_inputs[i] = (ls_tensor){ 0 };
+        if (v >= 0)
+            ls__tensor_view(net->owned.ctx, &net->gradient_of_inputs[i], LS_F32,
+                            program->values[v].shape, ls__program_address(program, v));
+    }
+}
+
+static ls_status copy_inputs(ls_net *net, const ls__program *program)
+{
+    ls__device *device = net->owned.ctx->device;
+    for (int i = 0; i < net->graph.inputs.n; i++) {
+        const int v = program->node_values[net->graph.inputs.items[i].node->id];
+        const ls_tensor *tensor = net->feeds[i];
+        net->feeds[i] = NULL;
+        if (v < 0) continue; /* nothing needs this input in this mode */
+        LS_TRY(device->backend->copy(device, ls__program_address(program, v), tensor->data,
+                                     tensor->bytes));
+    }
+    return LS_OK;
+}
+
+/* Runs `backward` parts too when asked; begin and end of the backend are around. */
+static ls_status run(ls_net *net, ls__program *program, bool backward, ls_optimizer *opt,
+                     double rate)
+{
+    net->current = program;
+    net->forward_done = false;
+    net->has_gradients &= !program->gradients;
+    view_outputs(net, program);
+    net->step.rate = rate;
+    LS_TRY(copy_inputs(net, program));
+    LS_TRY(ls__program_run(program, 0, program->n_forward, &net->step));
+    net->forward_done = program->gradients;
+    if (!backward) return LS_OK;
+    LS_TRY(ls__program_run(program, program->n_forward, program->n_instructions, &net->step));
+    net->forward_done = false;
+    net->has_gradients = true;
+    return opt ? opt->run(opt, rate) : LS_OK;
+}
+
+static ls_status run_between(ls_net *net, ls__program *program, bool backward, ls_optimizer *opt,
+                             double rate)
+{
+    ls__device *device = net->owned.ctx->device;
+    device->backend->begin(device);
+    const ls_status status = run(net, program, backward, opt, rate);
+    device->backend->end(device);
+    return status;
+}
+
+ls_status ls_net_forward(ls_net *net, ls_mode mode)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    if (mode != LS_TRAIN && mode != LS_EVAL)
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_forward: mode %d", (int)mode);
+    ls__program *program;
+    LS_TRY(find_program(net, mode, &program));
+    return run_between(net, program, false, NULL, 0);
+}
+
+ls_status ls_net_backward(ls_net *net)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    if (net->config.inference)
+        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "ls_net_backward: the net was built for inference");
+    if (!net->current || !net->forward_done)
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                        "ls_net_backward: it follows ls_net_forward in mode LS_TRAIN, once");
+    ls__device *device = net->owned.ctx->device;
+    device->backend->begin(device);
+    const ls_status status = ls__program_run(net->current, net->current->n_forward,
+                                             net->current->n_instructions, &net->step);
+    device->backend->end(device);
+    net->forward_done = false;
+    net->has_gradients = status == LS_OK;
+    return status;
+}
+
+static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch)
+{
+    if (!batch || !batch->images)
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: there is no batch", call);
+    const int input = find_input(net, call, "input");
+    LS_TRY(feed(net, input, batch->images));
+    if (batch->labels && ls__find_named(&net->graph.inputs, "label"))
+        LS_TRY(feed(net, find_input(net, call, "label"), batch->labels));
+    return ls_net_set_step(net, batch->epoch, batch->step);
+}
+
+ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    if (net->config.inference)
+        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "ls_net_step: the net was built for inference");
+    if (opt && opt->net != net)
+        return ls__fail(net->owned.ctx, LS_ERR_MISMATCH,
+                        "ls_net_step: the optimizer belongs to another net");
+    if (opt && !(rate >= 0 && rate <= 1e30))
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                        "ls_net_step: rate %g, wanted >= 0 and finite", rate);
+    LS_TRY(feed_batch(net, "ls_net_step", batch));
+    ls__program *program;
+    LS_TRY(find_program(net, LS_TRAIN, &program));
+    if (opt && opt->prepare) LS_TRY(opt->prepare(opt));
+    return run_between(net, program, true, opt, rate);
+}
+
+ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    LS_TRY(feed_batch(net, "ls_net_evaluate", batch));
+    ls__program *program;
+    LS_TRY(find_program(net, LS_EVAL, &program));
+    return run_between(net, program, false, NULL, 0);
+}
+
+/* ---- Results ---- */
+
+static ls_status need_forward(ls_net *net, const char *call)
+{
+    LS__ENTER(net->owned.ctx);
+    if (net->current) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the net has not been run", call);
+}
+
+static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out)
+{
+    ls__device *device = net->owned.ctx->device;
+    float value;
+    const void *memory = ls__program_address(net->current, net->current->node_values[node->id]);
+    LS_TRY(device->backend->read(device, &value, memory, sizeof value));
+    *out = (double)value;
+    return LS_OK;
+}
+
+ls_status ls_net_loss(ls_net *net, double *loss)
+{
+    if (!net || !loss) return LS_ERR_EARLIER;
+    LS_TRY(need_forward(net, "ls_net_loss"));
+    *loss = 0;
+    const ls__named_list *losses = &net->graph.losses;
+    for (int i = 0; i < losses->n; i++) {
+        double value;
+        LS_TRY(read_scalar(net, losses->items[i].node, &value));
+        *loss += (double)losses->items[i].weight * value;
+    }
+    return LS_OK;
+}
+
+ls_status ls_net_metric(ls_net *net, const char *name, double *value)
+{
+    if (!net || !value) return LS_ERR_EARLIER;
+    LS_TRY(need_forward(net, "ls_net_metric"));
+    const ls_graph *graph = &net->graph;
+    const ls__named_node *metric = name ? ls__find_named(&graph->metrics, name) : NULL;
+    if (metric) {
+        LS_TRY(read_scalar(net, metric->node, value));
+        *value /= (double)net->current->specs[metric->node->inputs[0]->id].shape.dims[0];
+        return LS_OK;
+    }
+    const ls__named_node *scalar = name ? ls__find_named(&graph->losses, name) : NULL;
+    if (!scalar && name) scalar = ls__find_named(&graph->outputs, name);
+    if (!scalar || scalar->node->spec.dtype != LS_F32 ||
+        ls_shape_count(&scalar->node->spec.shape) != 1)
+        return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
+                        "ls_net_metric: the net has no metric, loss or scalar output '%s'",
+                        name ? name : "(null)");
+    return read_scalar(net, scalar->node, value);
+}
+
+const ls_tensor *ls_net_output(ls_net *net, const char *name)
+{
+    if (!net || need_forward(net, "ls_net_output") != LS_OK) return NULL;
+    for (int i = 0; name && i < net->graph.outputs.n; i++)
+        if (strcmp(net->graph.outputs.items[i].name, name) == 0) return &net->output_views[i];
+    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'",
+             name ? name : "(null)");
+    return NULL;
+}
+
+ls_status ls_net_want_gradient(ls_net *net, const char *input)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    const int i = find_input(net, "ls_net_want_gradient", input);
+    if (i < 0) return LS_ERR_NOT_FOUND;
+    ls_node *node = net->graph.inputs.items[i].node;
+    if (node->spec.dtype != LS_F32)
+        return ls__fail(net->owned.ctx, LS_ERR_TYPE,
+                        "ls_net_want_gradient: input '%s' is %s, gradients are F32", input,
+                        ls_dtype_name(node->spec.dtype));
+    if (node->u.input.wants_gradient) return LS_OK;
+    node->u.input.wants_gradient = true;
+    ls__net_drop_training_programs(net);
+    return LS_OK;
+}
+
+const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input)
+{
+    if (!net || need_forward(net, "ls_net_input_gradient") != LS_OK) return NULL;
+    const int i = find_input(net, "ls_net_input_gradient", input);
+    if (i < 0) return NULL;
+    if (net->has_gradients && net->gradient_of_inputs[i].data) return &net->gradient_of_inputs[i];
+    ls__fail(net->owned.ctx, LS_ERR_INVALID,
+             "ls_net_input_gradient: '%s' has none: ls_net_want_gradient, forward and backward "
+             "come before",
+             input);
+    return NULL;
+}
+
+/* ---- Profile ---- */
+
+ls_status ls__net_profile(ls_net *net)
+{
+    for (int i = 0; i < net->n_programs; i++) {
+        ls__program *p = net->programs[i];
+        const size_t bytes = (size_t)p->n_instructions * sizeof *p->seconds;
+        if (!p->seconds) p->seconds = ls__bump_alloc(&p->bump, bytes);
+        if (!p->seconds) return ls__fail_memory(net->owned.ctx, "profile", bytes);
+        memset(p->seconds, 0, bytes);
+    }
+    return LS_OK;
+}
+
+int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max)
+{
+    int n = 0;
+    const ls__program *p = net->current;
+    for (int i = 0; p && p->seconds && i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        if (in->skipped) continue;
+        if (n < max)
+            lines[n] = (ls__profile_line){ in->node->name,
+                                           in->custom ? in->custom->u.custom.kind
+                                                      : ls__op_name(in->op.kind),
+                                           in->kernel ? in->kernel->name : "", p->seconds[i] };
+        n++;
+    }
+    return n;
+}

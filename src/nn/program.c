@@ -1,0 +1,177 @@
+/* program.c: making, binding and running a program. */
+#include "nn/program.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/lower.h"
+#include "tensor/pool.h"
+
+#include <string.h>
+#include <time.h>
+
+/* Shapes of all nodes for these inputs. */
+static ls_status infer(ls__program *p)
+{
+    const ls_graph *graph = p->graph;
+    ls_spec *specs = ls__bump_alloc(&p->bump, (size_t)graph->n_nodes * sizeof *specs);
+    if (!specs) return ls__fail_memory(p->ctx, "program", (size_t)graph->n_nodes * sizeof *specs);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const ls_node *node = graph->nodes[i];
+        ls_spec inputs[LS_MAX_OP_INPUTS];
+        for (int j = 0; j < node->n_inputs; j++) inputs[j] = specs[node->inputs[j]->id];
+        LS_TRY(ls__rules(node->kind)->infer(node, inputs, &specs[i]));
+    }
+    p->specs = specs;
+    return LS_OK;
+}
+
+/* Input nodes' own specs are those of the recording; the program's come from its key. */
+static ls_status infer_from(ls__program *p, const ls_spec *input_specs)
+{
+    const ls__named_list *inputs = &p->graph->inputs;
+    ls_spec *copy = ls__bump_alloc(&p->bump, (size_t)inputs->n * 2 * sizeof *copy);
+    if (!copy) return ls__fail_memory(p->ctx, "program", (size_t)inputs->n * sizeof *copy);
+    ls_spec *recorded = copy + inputs->n;
+    memcpy(copy, input_specs, (size_t)inputs->n * sizeof *copy);
+    p->input_specs = copy;
+    for (int i = 0; i < inputs->n; i++) {
+        recorded[i] = inputs->items[i].node->spec;
+        inputs->items[i].node->spec = copy[i];
+    }
+    const ls_status status = infer(p);
+    for (int i = 0; i < inputs->n; i++) inputs->items[i].node->spec = recorded[i];
+    return status;
+}
+
+static ls_status upload_constants(ls__program *p)
+{
+    if (p->n_constants == 0) return LS_OK;
+    const size_t bytes = (size_t)p->n_constants * sizeof *p->constants;
+    p->constant_memory = ls__pool_allocate(p->ctx->pool, bytes);
+    if (!p->constant_memory) return ls__fail_memory(p->ctx, "the program's constants", bytes);
+    return p->ctx->device->backend->write(p->ctx->device, p->constant_memory, p->constants, bytes);
+}
+
+ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool gradients,
+                           const ls_spec *input_specs, bool timed, ls__program **out)
+{
+    ls_context *ctx = graph->ctx;
+    ls__program *p = ls__zalloc(ctx, sizeof *p);
+    if (!p) return ls__fail_memory(ctx, "program", sizeof *p);
+    *p = (ls__program){
+        .ctx = ctx, .net = net, .graph = graph, .mode = mode, .gradients = gradients
+    };
+    ls__bump_open(&p->bump, ctx);
+    ls_status status = infer_from(p, input_specs);
+    if (status == LS_OK) status = ls__program_lower(p);
+    if (status == LS_OK) status = ls__program_layout(p);
+    if (status == LS_OK) status = ls__program_choose(p, timed);
+    if (status == LS_OK) status = ls__program_plan_memory(p);
+    if (status == LS_OK) status = upload_constants(p);
+    if (status != LS_OK) ls__program_close(&p);
+    *out = p;
+    return status;
+}
+
+void ls__program_close(ls__program **program)
+{
+    ls__program *p = *program;
+    if (!p) return;
+    for (int i = 0; i < p->n_instructions; i++)
+        if (p->instructions[i].kernel) p->instructions[i].kernel->close(p->instructions[i].kernel);
+    ls__pool_release(p->ctx->pool, p->constant_memory);
+    ls__bump_close(&p->bump);
+    ls__free(p->ctx, p);
+    *program = NULL;
+}
+
+static unsigned char *place_of(const ls__program *p, ls__place place, unsigned char *arena)
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(p->net);
+    switch (place) {
+    case LS__PLACE_ARENA: return arena;
+    case LS__PLACE_VALUES: return (unsigned char *)blocks.values;
+    case LS__PLACE_GRADIENTS: return (unsigned char *)blocks.gradients;
+    case LS__PLACE_CONSTANTS: return p->constant_memory;
+    }
+    return NULL;
+}
+
+static void *locate(const ls__program *p, int v, unsigned char *arena)
+{
+    if (v < 0) return NULL;
+    while (p->values[v].storage != v) v = p->values[v].storage;
+    return place_of(p, p->values[v].place, arena) + p->values[v].offset;
+}
+
+void ls__program_bind(ls__program *p, unsigned char *arena, uint64_t generation)
+{
+    if (p->arena_generation == generation) return;
+    for (int i = 0; i < p->n_instructions; i++) {
+        ls__instruction *in = &p->instructions[i];
+        for (int j = 0; j < in->op.n_operands; j++)
+            in->buffers[j] = locate(p, in->operands[j], arena);
+        in->workspace_memory = locate(p, in->workspace, arena);
+    }
+    p->arena = arena;
+    p->arena_generation = generation;
+}
+
+void *ls__program_address(const ls__program *p, int value)
+{
+    return locate(p, value, p->arena);
+}
+
+static ls_status run_custom(const ls__program *p, const ls__instruction *in)
+{
+    const ls_node *node = in->custom;
+    ls_spec specs[LS_MAX_OP_INPUTS];
+    ls_op_call call = { .n_inputs = node->n_inputs,
+                        .input_specs = specs,
+                        .output_spec = p->specs[node->id],
+                        .training = p->mode == LS_TRAIN,
+                        .user = node->u.custom.user };
+    for (int i = 0; i < node->n_inputs; i++) {
+        specs[i] = p->specs[node->inputs[i]->id];
+        call.inputs[i] = in->buffers[i];
+    }
+    call.output = in->buffers[node->n_inputs];
+    if (in->backward) {
+        call.output_gradient = in->buffers[node->n_inputs + 1];
+        for (int i = 0; i < node->n_inputs; i++)
+            call.input_gradients[i] = in->buffers[node->n_inputs + 2 + i];
+    }
+    const ls_status status =
+        in->backward ? node->u.custom.backward(&call) : node->u.custom.forward(&call);
+    if (status == LS_OK) return LS_OK;
+    return ls__fail(p->ctx, status, "%s '%s': its %s callback answered: %s", node->u.custom.kind,
+                    node->name, in->backward ? "backward" : "forward", ls_status_text(status));
+}
+
+static ls_status run_one(const ls__program *p, ls__instruction *in, const ls__step *step)
+{
+    if (in->kernel) return in->kernel->run(in->kernel, in->buffers, in->workspace_memory, step);
+    if (in->custom) return run_custom(p, in);
+    const ls__device *device = p->ctx->device; /* a reorder between equal layouts */
+    return device->backend->copy(p->ctx->device, in->buffers[1], in->buffers[0],
+                                 p->values[in->operands[1]].bytes);
+}
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+ls_status ls__program_run(ls__program *p, int first, int end, const ls__step *step)
+{
+    for (int i = first; i < end; i++) {
+        ls__instruction *in = &p->instructions[i];
+        if (in->skipped) continue;
+        const double start = p->seconds ? now_seconds() : 0;
+        LS_TRY(run_one(p, in, step));
+        if (p->seconds) p->seconds[i] += now_seconds() - start;
+    }
+    return LS_OK;
+}

@@ -1,0 +1,135 @@
+/* program.h: a program is a flat list of kernel calls over planned memory, made for one mode and
+ * one set of input shapes. Making one takes these steps, each in a file of its own:
+ *
+ *   fuse.c    nodes -> stages: batch norm + add + ReLU and the like become one stage
+ *   infer     shapes of all nodes for these inputs (the node kinds' `infer`)
+ *   lower.c   stages -> instructions over values, forward, then backward in reverse
+ *   layout.c  which block each activation has; reorders where an instruction wants another
+ *   choose.c  which kernel runs each instruction, under the context's policy
+ *   memory.c  which values share memory; offsets in the arena
+ *   program.c pointers, running
+ */
+#ifndef LS_NN_PROGRAM_H
+#define LS_NN_PROGRAM_H
+
+#include "nn/graph.h"
+
+/* ---- Stages ---- */
+
+/* One or more nodes that run as one op. `head` gives the op, `tail` the output; addend is the other
+ * operand of an absorbed add. */
+typedef struct ls__stage {
+    const ls_node *head, *tail, *addend;
+    bool relu;
+} ls__stage;
+
+/* Stages of all nodes that the graph's outputs, losses and metrics need, in order. NULL without
+ * memory. */
+ls__stage *ls__fuse(const ls_graph *graph, ls__bump *bump, int *n_stages);
+
+/* ---- Values and instructions ---- */
+
+typedef enum ls__place {
+    LS__PLACE_ARENA,
+    LS__PLACE_VALUES,    /* the net's block of parameters and buffers */
+    LS__PLACE_GRADIENTS, /* the net's block of gradients */
+    LS__PLACE_CONSTANTS  /* the program's own constants */
+} ls__place;
+
+typedef struct ls__value {
+    ls_dtype dtype;
+    ls_shape shape;
+    ls__place place;
+    int group; /* values of one layout: a union-find forest, roots name themselves; -1 where rank is
+                  not 4 */
+    bool dense;    /* in a root: the group must be N,H,W,C */
+    bool pinned;   /* read after the program has run */
+    int64_t block; /* decided by layout.c; 0 where rank is not 4 */
+    size_t bytes;
+    size_t offset; /* bytes from the start of its place */
+    int first,
+        last; /* instructions between which the memory is needed; first -1 = before the program */
+    int storage; /* value whose memory this one shares; itself otherwise */
+} ls__value;
+
+typedef struct ls__instruction {
+    ls__op op;             /* op.operands are filled from the values after layout */
+    const ls_node *node;   /* what it was made for */
+    const ls_node *custom; /* a user's op: runs callbacks instead of a kernel */
+    bool backward;
+    int n_inputs;                   /* operands before the outputs */
+    int operands[LS__MAX_OPERANDS]; /* values, -1 absent */
+    ls__kernel *kernel;
+    const char *reason; /* why this kernel: "only", "heuristic", "benchmark" */
+    bool skipped;       /* a reorder that layout or memory made unnecessary */
+    int workspace;      /* value, -1 none */
+    void *buffers[LS__MAX_OPERANDS];
+    void *workspace_memory;
+} ls__instruction;
+
+typedef struct ls__program {
+    ls_context *ctx;
+    ls_net *net;
+    ls_graph *graph;
+    ls__bump bump;
+    ls_mode mode;
+    bool gradients; /* has a backward part */
+
+    const ls_spec *specs; /* per node, for these inputs */
+    int n_stages;
+    const ls__stage *stages;
+    ls__value *values;
+    int n_values, value_room;
+    ls__instruction *instructions;
+    int n_instructions, instruction_room;
+    int n_forward; /* instructions of the forward part */
+
+    int *node_values;     /* per node: value of its output, -1 */
+    int *output_values;   /* per graph output: dense value */
+    int *input_gradients; /* per graph input: dense value, -1 */
+    float *constants;     /* host copy */
+    int64_t n_constants, constant_room;
+    void *constant_memory; /* device */
+
+    size_t arena_bytes, unshared_bytes;
+    unsigned char *arena;      /* what `buffers` point into */
+    uint64_t arena_generation; /* of the net's arena; 0 = not bound */
+    double *seconds;           /* per instruction, when profiled */
+
+    ls_spec *input_specs; /* key in the net's cache: per graph input */
+    int64_t last_used;
+} ls__program;
+
+/* Makes the program for these input specs (one per graph input, copied). timed: the policy may
+ * choose by timing. */
+ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool gradients,
+                           const ls_spec *input_specs, bool timed, ls__program **out);
+void ls__program_close(ls__program **program);
+
+/* Points the instructions' buffers into the arena. */
+void ls__program_bind(ls__program *program, unsigned char *arena, uint64_t generation);
+/* Runs instructions first..end-1; begin and end of the backend are the caller's. */
+ls_status ls__program_run(ls__program *program, int first, int end, const ls__step *step);
+/* Where a value lies, after binding. */
+void *ls__program_address(const ls__program *program, int value);
+
+/* The steps of making one. Each keeps its error in the context. */
+ls_status ls__program_lower(ls__program *program);
+ls_status ls__program_layout(ls__program *program);
+ls_status ls__program_choose(ls__program *program, bool timed);
+ls_status ls__program_plan_memory(ls__program *program);
+
+/* Fills instruction->op.operands from its values' types, shapes and blocks. */
+void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
+/* The candidate that the policy prefers by cost: its index in out (room for LS__MAX_CANDIDATES), or
+ * -1 when none is allowed; *n_found counts those that exist at all, and all allowed ones come first
+ * in out. Keeps no error. */
+int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
+
+/* Ops between values of different channels, and so of different layouts: they may run in other
+ * layouts than their operands have, with reorders around them. */
+bool ls__changes_channels(ls__op_kind kind);
+/* A reorder that moves nothing: both sides lie alike. */
+bool ls__reorder_is_identity(const ls__program *program, const ls__instruction *instruction);
+
+#endif

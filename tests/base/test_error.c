@@ -1,0 +1,135 @@
+/* Statuses, the sticky error, warnings, and the list of what a context owns. */
+#include "base/context.h"
+#include "base/error.h"
+
+#include "../suite.h"
+#include <errno.h>
+#include <string.h>
+
+START_TEST(every_status_has_a_text)
+{
+    for (int i = LS_OK; i <= LS_ERR_EARLIER; i++) {
+        ck_assert_uint_gt(strlen(ls_status_text((ls_status)i)), 0);
+        ck_assert_str_ne(ls_status_text((ls_status)i), "unknown status");
+    }
+    ck_assert_str_eq(ls_status_text(LS_OK), "ok");
+    ck_assert_str_eq(ls_status_text(LS_ERR_EARLIER), "refused because of an earlier, unread error");
+    ck_assert_str_eq(ls_status_text((ls_status)(LS_ERR_EARLIER + 1)), "unknown status");
+    ck_assert_str_eq(ls_status_text((ls_status)-1), "unknown status");
+}
+END_TEST
+
+START_TEST(first_error_wins_until_it_is_read)
+{
+    ls_context ctx = { 0 };
+    ck_assert(!ls__has_error(&ctx));
+    ck_assert_int_eq(ls__fail(&ctx, LS_ERR_SHAPE, "got %d, wanted %d", 1, 2), LS_ERR_SHAPE);
+    ck_assert_int_eq(ls__fail(&ctx, LS_ERR_IO, "later"), LS_ERR_IO);
+    ck_assert(ls__has_error(&ctx));
+    ck_assert_int_eq(ls_context_status(&ctx), LS_ERR_SHAPE);
+    ck_assert_int_eq(ls_context_status(&ctx), LS_OK);
+    ck_assert_str_eq(ls_context_message(&ctx), "got 1, wanted 2"); /* stays until the next one */
+
+    ck_assert_int_eq(ls__fail_memory(&ctx, "tensor", 12), LS_ERR_MEMORY);
+    ck_assert_str_eq(ls_context_message(&ctx), "tensor: out of memory, 12 bytes asked");
+    ck_assert(!ls__has_error(&ctx)); /* the message counts as reading */
+}
+END_TEST
+
+START_TEST(without_a_context)
+{
+    ck_assert(ls__has_error(NULL));
+    ck_assert_int_eq(ls__fail(NULL, LS_ERR_IO, "x"), LS_ERR_IO);
+    ck_assert_int_eq(ls_context_status(NULL), LS_ERR_MEMORY);
+    ck_assert_str_ne(ls_context_message(NULL), "");
+    ls__warn(NULL, "x");
+}
+END_TEST
+
+START_TEST(an_unusable_context_keeps_its_error)
+{
+    ls_context ctx = { .unusable = true };
+    ls__fail(&ctx, LS_ERR_NOT_FOUND, "no such device");
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ls_context_status(&ctx), LS_ERR_NOT_FOUND);
+        ck_assert_str_eq(ls_context_message(&ctx), "no such device");
+        ck_assert(ls__has_error(&ctx));
+    }
+}
+END_TEST
+
+START_TEST(a_long_message_is_cut)
+{
+    ls_context ctx = { 0 };
+    char text[2 * LS__MESSAGE_SIZE];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    ls__fail(&ctx, LS_ERR_IO, "%s", text);
+    ck_assert_uint_eq(strlen(ls_context_message(&ctx)), LS__MESSAGE_SIZE - 1);
+}
+END_TEST
+
+static void log_to_buffer(void *user, ls_log_level level, const char *message)
+{
+    ck_assert_int_eq(level, LS_LOG_WARNING);
+    strcpy(user, message);
+}
+
+START_TEST(warnings_go_to_the_log)
+{
+    char buffer[LS__MESSAGE_SIZE] = "";
+    ls_context ctx = { .config = { .log = log_to_buffer, .log_user = buffer } };
+    ls__warn(&ctx, "only %d values", 4);
+    ck_assert_str_eq(buffer, "only 4 values");
+    ck_assert(!ls__has_error(&ctx));
+    ctx.config.log = NULL;
+    ls__warn(&ctx, "dropped");
+    ck_assert_str_eq(buffer, "only 4 values");
+}
+END_TEST
+
+START_TEST(errno_has_a_reason)
+{
+    char buffer[LS__ERRNO_TEXT_SIZE];
+    ck_assert_str_eq(ls__errno_text(ENOENT, buffer, sizeof(buffer)), "No such file or directory");
+}
+END_TEST
+
+typedef struct thing {
+    ls__owned owned;
+    int number;
+} thing;
+
+static int closed[4], n_closed;
+
+static void close_thing(ls__owned *self)
+{
+    closed[n_closed++] = ((thing *)self)->number;
+}
+
+START_TEST(owned_objects_form_a_list)
+{
+    ls_context ctx = { 0 };
+    thing things[4];
+    for (int i = 0; i < 4; i++) {
+        things[i].number = i;
+        ls__own(&ctx, &things[i].owned, close_thing);
+        ck_assert_ptr_eq(things[i].owned.ctx, &ctx);
+    }
+    ls__disown_and_close(&things[1].owned); /* middle */
+    ls__disown_and_close(&things[0].owned); /* first */
+    ls__disown_and_close(&things[3].owned); /* last */
+    ck_assert_ptr_eq(ctx.last_owned, &things[2].owned);
+    while (ctx.last_owned) ls__disown_and_close(ctx.last_owned);
+    static const int wanted[4] = { 1, 0, 3, 2 };
+    ck_assert_int_eq(n_closed, 4);
+    ck_assert_mem_eq(closed, wanted, sizeof(wanted));
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("error", every_status_has_a_text, first_error_wins_until_it_is_read,
+                     without_a_context, an_unusable_context_keeps_its_error, a_long_message_is_cut,
+                     warnings_go_to_the_log, errno_has_a_reason, owned_objects_form_a_list);
+}

@@ -1,0 +1,271 @@
+/* Files that appear whole or not at all, and reading whole files. */
+#include "base/file.h"
+
+#include "base/alloc.h"
+#include "base/context.h"
+
+#include "../failing_allocator.h"
+#include "../suite.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Every test runs in a process and an empty folder of its own. */
+static char folder[] = "/tmp/lockstep-test-XXXXXX";
+static ls_context ctx;
+
+static void enter_folder(void)
+{
+    ctx = (ls_context){ .allocator = ls__default_allocator };
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+static void leave_folder(void)
+{
+    char command[sizeof(folder) + 16];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static int count_files(void)
+{
+    int n = 0;
+    DIR *dir = opendir(folder);
+    for (const struct dirent *e; (e = readdir(dir));)
+        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    closedir(dir);
+    return n;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    ls__atomic_file *file = NULL;
+    ck_assert_int_eq(ls__atomic_file_open(&ctx, path, &file), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_write(file, text, strlen(text)), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_commit(&file), LS_OK);
+    ck_assert_ptr_null(file);
+}
+
+static void check_file(const char *path, const char *wanted)
+{
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    char message[200] = "";
+    const ls_status status =
+        ls__read_file(&ctx, path, 1000, &bytes, &size, message, sizeof(message));
+    ck_assert_msg(status == LS_OK, "%s", message);
+    ck_assert_uint_eq(size, strlen(wanted));
+    ck_assert_str_eq((const char *)bytes, wanted);
+    ls__free(&ctx, bytes);
+}
+
+START_TEST(a_file_appears_when_it_is_committed)
+{
+    enter_folder();
+    ls__atomic_file *file = NULL;
+    ck_assert_int_eq(ls__atomic_file_open(&ctx, "a.txt", &file), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_write(file, "one ", 4), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_write(file, "two", 3), LS_OK);
+    ck_assert_int_ne(access("a.txt", F_OK), 0);
+    ck_assert_int_eq(ls__atomic_file_commit(&file), LS_OK);
+    check_file("a.txt", "one two");
+
+    struct stat there; /* as any new file's */
+    const mode_t mask = umask(0);
+    umask(mask);
+    ck_assert_int_eq(stat("a.txt", &there), 0);
+    ck_assert_uint_eq(there.st_mode & 07777, 0666 & ~mask);
+
+    write_file("a.txt", "three");
+    check_file("a.txt", "three");
+    char path[100];
+    snprintf(path, sizeof(path), "%s/b.txt", folder);
+    write_file(path, "");
+    check_file("b.txt", "");
+    ck_assert_int_eq(count_files(), 2);
+    leave_folder();
+}
+END_TEST
+
+START_TEST(an_abandoned_file_leaves_nothing)
+{
+    enter_folder();
+    write_file("a.txt", "old");
+    ls__atomic_file *file = NULL;
+    ck_assert_int_eq(ls__atomic_file_open(&ctx, "a.txt", &file), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_write(file, "new", 3), LS_OK);
+    ls__atomic_file_abandon(&file);
+    ck_assert_ptr_null(file);
+    ls__atomic_file_abandon(&file);
+    check_file("a.txt", "old");
+    ck_assert_int_eq(count_files(), 1);
+    leave_folder();
+}
+END_TEST
+
+START_TEST(a_failing_write_leaves_the_old_file)
+{
+    enter_folder();
+    write_file("a.txt", "old");
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 1000, 1000 }), 0);
+    ls__atomic_file *file = NULL;
+    char bytes[2000] = { 0 };
+    ck_assert_int_eq(ls__atomic_file_open(&ctx, "a.txt", &file), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_write(file, bytes, sizeof(bytes)), LS_ERR_IO);
+    ck_assert_str_eq(ls_context_message(&ctx), "writing 'a.txt': File too large");
+    ck_assert_int_eq(ls__atomic_file_commit(&file), LS_ERR_IO); /* refuses what is not whole */
+    ck_assert_ptr_null(file);
+    check_file("a.txt", "old");
+    ck_assert_int_eq(count_files(), 1);
+    leave_folder();
+}
+END_TEST
+
+START_TEST(a_full_disk_is_an_error)
+{
+    enter_folder();
+    ls__atomic_file *file = NULL;
+    ck_assert_int_eq(ls__atomic_file_open(&ctx, "/dev/full", &file), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_write(file, "x", 1), LS_ERR_IO);
+    ck_assert_str_eq(ls_context_message(&ctx), "writing '/dev/full': No space left on device");
+    ck_assert_int_eq(ls__atomic_file_commit(&file), LS_ERR_IO);
+    struct stat there;
+    ck_assert(stat("/dev/full", &there) == 0 && S_ISCHR(there.st_mode)); /* was not replaced */
+    leave_folder();
+}
+END_TEST
+
+START_TEST(places_that_cannot_be_written)
+{
+    enter_folder();
+    static const struct {
+        const char *path;
+        ls_status status;
+        const char *message;
+    } cases[] = {
+        { "missing/a.txt", LS_ERR_NOT_FOUND, "writing 'missing/a.txt': No such file or directory" },
+        { "file/a.txt", LS_ERR_IO, "writing 'file/a.txt': Not a directory" },
+        { ".", LS_ERR_IO, "writing '.': Is a directory" },
+        { "new/", LS_ERR_NOT_FOUND, "writing 'new/': No such file or directory" },
+        { "", LS_ERR_NOT_FOUND, "writing '': No such file or directory" },
+        { "locked/a.txt", LS_ERR_IO, "writing 'locked/a.txt': Permission denied" },
+    };
+    write_file("file", "");
+    ck_assert_int_eq(mkdir("locked", 0500), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (geteuid() == 0 && strcmp(cases[i].path, "locked/a.txt") == 0) continue; /* root may */
+        ls__atomic_file *file = NULL;
+        ck_assert_int_eq(ls__atomic_file_open(&ctx, cases[i].path, &file), cases[i].status);
+        ck_assert_ptr_null(file);
+        ck_assert_str_eq(ls_context_message(&ctx), cases[i].message);
+    }
+    ck_assert_int_eq(count_files(), 2);
+    ls__atomic_file *none = NULL;
+    ck_assert_int_eq(ls__atomic_file_commit(&none), LS_ERR_IO);
+    leave_folder();
+}
+END_TEST
+
+START_TEST(a_link_is_followed)
+{
+    enter_folder();
+    ck_assert_int_eq(mkdir("real", 0700), 0);
+    write_file("real/a.txt", "old");
+    ck_assert_int_eq(symlink("real/a.txt", "link"), 0);
+    write_file("link", "new");
+    struct stat there;
+    ck_assert(lstat("link", &there) == 0 && S_ISLNK(there.st_mode));
+    check_file("real/a.txt", "new");
+    leave_folder();
+}
+END_TEST
+
+START_TEST(the_longest_names)
+{
+    enter_folder();
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    write_file(name, "x");
+    check_file(name, "x");
+    leave_folder();
+}
+END_TEST
+
+START_TEST(reading_misuse)
+{
+    enter_folder();
+    write_file("ten", "0123456789");
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    static const struct {
+        const char *path;
+        size_t max_bytes;
+        ls_status status;
+        const char *message;
+    } cases[] = {
+        { "missing", 100, LS_ERR_NOT_FOUND, "reading 'missing': No such file or directory" },
+        { ".", 100, LS_ERR_IO, "reading '.': not a regular file" },
+        { "pipe", 100, LS_ERR_IO, "reading 'pipe': not a regular file" },
+        { "ten", 9, LS_ERR_DATA, "reading 'ten': 10 bytes, at most 9 are allowed" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unsigned char *bytes = (unsigned char *)"";
+        size_t size = 1;
+        char message[200] = "";
+        ck_assert_int_eq(ls__read_file(&ctx, cases[i].path, cases[i].max_bytes, &bytes, &size,
+                                       message, sizeof(message)),
+                         cases[i].status);
+        ck_assert_str_eq(message, cases[i].message);
+        ck_assert(!bytes && size == 0);
+    }
+    ck_assert_int_eq(ls_context_status(&ctx), LS_OK); /* the context was left alone */
+    leave_folder();
+}
+END_TEST
+
+START_TEST(every_allocation_fails_in_turn)
+{
+    enter_folder();
+    write_file("a.txt", "old");
+    for (int64_t fail_at = 1;; fail_at++) {
+        failing_allocator a;
+        failing_allocator_init(&a, fail_at);
+        ctx.allocator = a.allocator;
+        ls__atomic_file *file = NULL;
+        const ls_status opened = ls__atomic_file_open(&ctx, "a.txt", &file);
+        ck_assert_int_eq(opened, ls_context_status(&ctx));
+        ls__atomic_file_abandon(&file);
+        unsigned char *bytes = NULL;
+        size_t size;
+        char message[100];
+        const ls_status read =
+            ls__read_file(&ctx, "a.txt", 100, &bytes, &size, message, sizeof(message));
+        ls__free(&ctx, bytes);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        ck_assert_int_eq(count_files(), 1);
+        if (!failing_allocator_failed(&a)) {
+            ck_assert(opened == LS_OK && read == LS_OK);
+            break;
+        }
+        ck_assert((opened == LS_ERR_MEMORY) != (read == LS_ERR_MEMORY));
+    }
+    leave_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("file", a_file_appears_when_it_is_committed, an_abandoned_file_leaves_nothing,
+                     a_failing_write_leaves_the_old_file, a_full_disk_is_an_error,
+                     places_that_cannot_be_written, a_link_is_followed, the_longest_names,
+                     reading_misuse, every_allocation_fails_in_turn);
+}

@@ -1,0 +1,27 @@
+/* suite.h: a test program's main in one line: return run_suite("name", n, tests). */
+#ifndef LS_TESTS_SUITE_H
+#define LS_TESTS_SUITE_H
+
+#include <check.h>
+
+/* The program's exit status is the verdict: 0 when all tests passed. */
+static inline int run_suite(const char *name, int n, const TTest *const *tests)
+{
+    Suite *suite = suite_create(name);
+    for (int i = 0; i < n; i++) {
+        TCase *one = tcase_create(tests[i]->name);
+        tcase_add_test(one, tests[i]);
+        suite_add_tcase(suite, one);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed != 0;
+}
+
+#define RUN_SUITE(name, ...)                                                                       \
+    run_suite(name, (int)(sizeof((const TTest *const[]){ __VA_ARGS__ }) / sizeof(TTest *)),        \
+              (const TTest *const[]){ __VA_ARGS__ })
+
+#endif
