@@ -12,7 +12,8 @@
  * once
  *   }
  *
- * Safe to call from any thread. */
+ * A call may recover and succeed (the memory pool gives its cache back and asks again). Safe to
+ * call from any thread. */
 #ifndef LS_TESTS_FAILING_ALLOCATOR_H
 #define LS_TESTS_FAILING_ALLOCATOR_H
 

@@ -162,16 +162,13 @@ static size_t room(const ls__pool *pool)
     return taken < stats->limit_bytes ? stats->limit_bytes - taken : 0;
 }
 
-/* A block of `rounded` bytes, or of `exact` where no more is to be had. */
+/* A block of `rounded` bytes, or of `exact` where the limit leaves no more. */
 static block allocate_from_device(ls__pool *pool, size_t rounded, size_t exact)
 {
-    const size_t sizes[2] = { rounded, exact };
-    for (int i = 0; i < 2; i++) {
-        if (sizes[i] > room(pool)) continue;
-        char *memory = pool->device->backend->allocate(pool->device, sizes[i]);
-        if (memory) return (block){ memory, sizes[i] };
-    }
-    return (block){ NULL, 0 };
+    const size_t left = room(pool), bytes = rounded <= left ? rounded : exact;
+    char *memory = NULL;
+    if (bytes <= left) memory = pool->device->backend->allocate(pool->device, bytes);
+    return (block){ memory, bytes };
 }
 
 void *ls__pool_allocate(ls__pool *pool, size_t bytes)

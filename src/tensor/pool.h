@@ -1,7 +1,7 @@
 /* pool.h: a caching pool of device memory. Blocks are aligned to 64 bytes; released blocks are kept
  * and reused, best fit first. Sizes are rounded up so that requests meet each other's blocks: to
  * powers of two and the three steps between, above 8 MiB to multiples of 2 MiB, and less where the
- * limit or the device has no room for that. */
+ * limit leaves no room for that. */
 #ifndef LS_TENSOR_POOL_H
 #define LS_TENSOR_POOL_H
 
