@@ -1,0 +1,39 @@
+/* The linear layer, forward and both backward ops. */
+#include "op_case.h"
+
+/* As for convolution: sqrt(K) rounding errors of 6e-8 for sums of K products. */
+static const double TOLERANCE = 5e-6;
+
+static const struct {
+    int64_t n, in, out;
+    bool bias;
+} linears[] = {
+    { 1, 1, 1, true },     { 3, 5, 2, true },      { 7, 16, 10, false },
+    { 64, 100, 33, true }, { 128, 512, 10, true }, { 32, 784, 128, false },
+};
+
+void add_linear_cases(case_list *list)
+{
+    for (size_t i = 0; i < sizeof linears / sizeof linears[0]; i++) {
+        const int64_t n = linears[i].n, in = linears[i].in, out = linears[i].out;
+        const ls__operand x = dense(LS_F32, LS_SHAPE(n, in)), y = dense(LS_F32, LS_SHAPE(n, out));
+        const ls__operand w = dense(LS_F32, LS_SHAPE(out, in));
+        const ls__operand b = linears[i].bias ? dense(LS_F32, LS_SHAPE(out)) : absent();
+        const struct {
+            ls__op_kind kind;
+            int n;
+            ls__operand operands[4];
+        } ops[] = { { LS__OP_LINEAR, 4, { x, w, b, y } },
+                    { LS__OP_LINEAR_BACKWARD_DATA, 3, { y, w, x } },
+                    { LS__OP_LINEAR_BACKWARD_WEIGHTS, 4, { x, y, w, b } } };
+        for (int k = 0; k < 3; k++) {
+            op_case *c = add_case(list, ops[k].kind, ops[k].n, ops[k].operands, "%d to %d%s",
+                                  (int)in, (int)out, linears[i].bias ? " bias" : "");
+            c->tolerance = TOLERANCE;
+            if (k == 0 && in * out < 1000) {
+                c->gradient_step = 1;
+                c->gradient_tolerance = 1e-5;
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+/* Softmax cross-entropy and top-k. */
+#include "op_case.h"
+
+/* exp and log of our own are good to 2 ulp, sums of up to 1000 terms to some more, and a loss near
+ * log K is a difference of such numbers. */
+static const double TOLERANCE = 2e-6;
+
+static const struct {
+    int64_t n, classes;
+    float smoothing;
+    bool weights;
+} losses[] = {
+    { 1, 2, 0, false },       { 4, 3, 0, false },      { 5, 7, 0.1f, false },
+    { 6, 10, 0, true },       { 9, 10, 0.2f, true },   { 3, 1, 0, false },
+    { 128, 10, 0.1f, false }, { 128, 1000, 0, false }, { 70, 100, 0.1f, true },
+    { 1000, 33, 0, true },
+};
+
+void add_loss_cases(case_list *list)
+{
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        const int64_t n = losses[i].n, classes = losses[i].classes;
+        const ls__operand logits = dense(LS_F32, LS_SHAPE(n, classes));
+        const ls__operand labels = dense(LS_I32, LS_SHAPE(n)), row = dense(LS_F32, LS_SHAPE(n));
+        const ls__operand one = dense(LS_F32, LS_SHAPE(1));
+        const ls__operand weights = losses[i].weights ? dense(LS_F32, LS_SHAPE(classes)) : absent();
+        const char *text = losses[i].weights ? "weights" : "";
+
+        op_case *c = add_case(list, LS__OP_CROSS_ENTROPY, 6,
+                              (ls__operand[]){ logits, labels, weights, one, row, one },
+                              "smoothing %g %s", (double)losses[i].smoothing, text);
+        c->op.u.loss.label_smoothing = losses[i].smoothing;
+        c->tolerance = TOLERANCE;
+        if (n < 10 && classes > 1) {
+            c->gradient_step = 1e-2;
+            c->gradient_tolerance = 1e-3;
+        }
+        c = add_case(list, LS__OP_CROSS_ENTROPY_BACKWARD, 7,
+                     (ls__operand[]){ logits, labels, weights, row, one, one, logits },
+                     "smoothing %g %s", (double)losses[i].smoothing, text);
+        c->op.u.loss.label_smoothing = losses[i].smoothing;
+        c->tolerance = TOLERANCE;
+        for (int64_t k = 1; k <= classes && k <= 5; k += 4) {
+            c = add_case(list, LS__OP_TOP_K, 3, (ls__operand[]){ logits, labels, one }, "k %d",
+                         (int)k);
+            c->op.u.top_k.k = k;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+/* Batch normalisation: all layouts, with and without ReLU, addition, second gradient, in place. */
+#include "op_case.h"
+
+/* Statistics are as good as the reference's; what is left is the rounding of (x - mean) * a + shift
+ * in float, a few times 6e-8 of the largest value. */
+static const double TOLERANCE = 1e-6;
+
+static const struct {
+    int64_t n, h, w, c, block; /* h 0 = [n,c] */
+} shapes[] = {
+    { 4, 3, 3, 5, 0 },       { 4, 3, 3, 5, 1 },    { 2, 1, 1, 3, 0 },     { 16, 0, 0, 10, 0 },
+    { 3, 5, 7, 16, 0 },      { 3, 5, 7, 16, 8 },   { 3, 5, 7, 16, 1 },    { 2, 5, 3, 48, 16 },
+    { 2, 5, 3, 48, 0 },      { 1, 1, 1, 8, 0 },    { 2, 4, 4, 24, 4 },    { 1, 33, 31, 40, 0 },
+    { 1, 33, 31, 40, 8 },    { 8, 32, 32, 64, 0 }, { 8, 32, 32, 64, 8 },  { 8, 32, 32, 64, 16 },
+    { 4, 32, 32, 16, 1 },    { 64, 4, 4, 512, 0 }, { 64, 4, 4, 512, 16 }, { 512, 0, 0, 100, 0 },
+    { 1, 200, 200, 16, 16 }, { 2, 7, 7, 2048, 0 },
+};
+
+static op_case *add(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,
+                    bool relu, const char *text)
+{
+    op_case *c = add_case(list, kind, n, operands, "%s%s", relu ? "relu" : "", text);
+    c->op.u.norm.relu = relu;
+    c->op.u.norm.epsilon = 1e-5f;
+    c->op.u.norm.momentum = 0.1f;
+    c->tolerance = TOLERANCE;
+    return c;
+}
+
+static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t rows)
+{
+    const ls__operand per_channel = dense(LS_F32, LS_SHAPE(channels));
+    for (int with = 0; with < 4; with++) {
+        const bool relu = with & 1;
+        const ls__operand sum = with & 2 ? x : absent();
+        const ls__operand forward[] = { x,   per_channel, per_channel, per_channel, per_channel,
+                                        sum, x,           per_channel, per_channel };
+        op_case *c = add(list, LS__OP_BATCH_NORM, 9, forward, relu, with & 2 ? " add" : "");
+        if (rows * channels < 2000 && rows > 2) {
+            /* The step balances truncation against the rounding of float outputs; where ReLU
+             * bends inside the step, single elements are off. */
+            c->gradient_step = relu ? 5e-5 : 1e-2;
+            c->gradient_tolerance = relu ? 2e-2 : 2e-3;
+        }
+        add(list, LS__OP_BATCH_NORM_EVAL, 7, forward, relu, with & 2 ? " add" : "");
+
+        const ls__operand backward[] = {
+            x,           relu ? x : absent(), x,           with & 2 ? x : absent(),
+            per_channel, per_channel,         per_channel, x,
+            per_channel, per_channel,         sum
+        };
+        add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu, with & 2 ? " dy2 dadd" : "");
+        c = add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu,
+                with & 2 ? " dy2 dadd, dx in place" : ", dx in place");
+        c->shares[7] = 1 + 2;
+        if (with & 2) {
+            c = add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu, " dy2, dadd in place");
+            c->shares[10] = 1 + 2;
+        }
+    }
+    /* the optional operands apart */
+    const ls__operand second[] = { x,           x,           x,           x,
+                                   per_channel, per_channel, per_channel, x,
+                                   per_channel, per_channel, absent() };
+    add(list, LS__OP_BATCH_NORM_BACKWARD, 11, second, true, " dy2");
+    const ls__operand split[] = {
+        x, absent(),    x,           absent(), per_channel, per_channel, per_channel,
+        x, per_channel, per_channel, x
+    };
+    add(list, LS__OP_BATCH_NORM_BACKWARD, 11, split, false, " dadd");
+}
+
+void add_norm_cases(case_list *list)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const int64_t n = shapes[i].n, h = shapes[i].h, w = shapes[i].w, c = shapes[i].c;
+        if (h == 0)
+            add_shape(list, dense(LS_F32, LS_SHAPE(n, c)), c, n);
+        else
+            add_shape(list, activation(n, h, w, c, shapes[i].block), c, n * h * w);
+    }
+}

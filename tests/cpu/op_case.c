@@ -1,0 +1,263 @@
+#include "op_case.h"
+#include "base/hash.h"
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD_BYTES = 64, GUARD = 0xa5 };
+
+const case_list *all_cases(void)
+{
+    static case_list list;
+    if (list.n == 0) {
+        add_layout_cases(&list);
+        add_conv_cases(&list);
+        add_linear_cases(&list);
+        add_norm_cases(&list);
+        add_activation_cases(&list);
+        add_pool_cases(&list);
+        add_loss_cases(&list);
+        add_optimizer_cases(&list);
+    }
+    return &list;
+}
+
+ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c, int64_t block)
+{
+    return (ls__operand){ LS_F32, LS_SHAPE(n, h, w, c), block ? block : c };
+}
+
+ls__operand dense(ls_dtype dtype, ls_shape shape)
+{
+    return (ls__operand){ dtype, shape, shape.n_dims == 4 ? shape.dims[3] : 0 };
+}
+
+ls__operand absent(void)
+{
+    return (ls__operand){ LS_F32, { -1, { 0 } }, 0 };
+}
+
+op_case *add_case(case_list *list, ls__op_kind kind, int n_operands, const ls__operand *operands,
+                  const char *format, ...)
+{
+    if (list->n == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 256;
+        list->cases = realloc(list->cases, (size_t)list->capacity * sizeof *list->cases);
+        if (!list->cases) abort(); /* outside of any test */
+    }
+    op_case *c = &list->cases[list->n++];
+    *c = (op_case){ .op = { .kind = kind, .n_operands = n_operands },
+                    .step = {
+                        .seed = 7, .epoch = 2, .step = 11, .rate = 0.1, .optimizer_step = 3 } };
+    memcpy(c->op.operands, operands, (size_t)n_operands * sizeof *operands);
+    char shape[LS_SHAPE_TEXT_SIZE], text[120];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ls_shape_text(&operands[0].shape, shape, sizeof shape);
+    snprintf(c->name, sizeof c->name, "%s %.60s block %d%s%s", ls__op_name(kind), shape,
+             (int)operands[0].block, *text ? " " : "", text);
+    return c;
+}
+
+ls_context *open_cpu(int threads, int isa)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = threads });
+    ck_assert_ptr_nonnull(ctx);
+    ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    if (isa >= 0) ((ls__cpu *)ctx->device)->isa = (ls__isa)isa;
+    return ctx;
+}
+
+bool is_absent(const ls__operand *operand)
+{
+    return operand->shape.n_dims < 0;
+}
+
+/* ---- Operand names, from the strings of LS__OP_LIST: "x w b? -> y". ---- */
+
+const char *operand_name(ls__op_kind kind, int i, size_t *length)
+{
+    const char *p = ls__op_operands(kind);
+    for (;;) {
+        p += strspn(p, " ->");
+        if (!*p) return NULL;
+        *length = strcspn(p, " ?");
+        if (i-- == 0) return p;
+        p += *length + (p[*length] == '?');
+    }
+}
+
+int find_operand(ls__op_kind kind, const char *name, size_t length)
+{
+    size_t l;
+    const char *p;
+    for (int i = 0; (p = operand_name(kind, i, &l)); i++)
+        if (l == length && memcmp(p, name, l) == 0) return i;
+    return -1;
+}
+
+int count_inputs(ls__op_kind kind)
+{
+    const char *arrow = strstr(ls__op_operands(kind), "->"), *p;
+    size_t length;
+    int n = 0;
+    while ((p = operand_name(kind, n, &length)) && p < arrow) n++;
+    return n;
+}
+
+/* ---- Contents. ---- */
+
+/* Uniform in [0,1): depends on the operand and the element alone. */
+static float draw(int operand, int64_t element)
+{
+    const uint64_t bits = ls__mix64((uint64_t)operand << 40 ^ (uint64_t)element);
+    return ls_random_uniform((uint32_t)(bits >> 32));
+}
+
+/* A label in -1..classes-1. */
+static void fill_labels(const op_case *c, int operand, void *memory, int64_t count)
+{
+    const int64_t classes = c->op.operands[0].shape.dims[1];
+    for (int64_t i = 0; i < count; i++)
+        ((int32_t *)memory)[i] = (int32_t)(draw(operand, i) * (float)(classes + 1)) - 1;
+}
+
+/* A place of each window that lies inside the input, as a forward pass would give: index is the
+ * operand of max_pool_backward, dx [N,H,W,C] the operand after it. */
+static void fill_index(const op_case *c, int operand, void *memory, int64_t count)
+{
+    const ls__operand *y = &c->op.operands[operand], *x = &c->op.operands[operand + 1];
+    const int64_t height = y->shape.dims[1], width = y->shape.dims[2];
+    const int64_t *kernel = c->op.u.pool.kernel, *stride = c->op.u.pool.stride;
+    const int64_t *padding = c->op.u.pool.padding;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t q = i / y->block % width, p = i / y->block / width % height;
+        int64_t place = (int64_t)(draw(operand, i) * (float)(kernel[0] * kernel[1]));
+        for (;; place = (place + 1) % (kernel[0] * kernel[1])) {
+            const int64_t h = p * stride[0] - padding[0] + place / kernel[1];
+            const int64_t w = q * stride[1] - padding[1] + place % kernel[1];
+            if (h >= 0 && h < x->shape.dims[1] && w >= 0 && w < x->shape.dims[2]) break;
+        }
+        if (y->dtype == LS_U8)
+            ((uint8_t *)memory)[i] = (uint8_t)place;
+        else
+            ((int32_t *)memory)[i] = (int32_t)place;
+    }
+}
+
+/* Names whose values must be positive: [0.5, 1.5). */
+static bool is_positive(const char *name, size_t length)
+{
+    static const char *const names[] = { "running_var", "invstd", "exp_avg_sq",
+                                         "weights",     "total",  "norm" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
+    return false;
+}
+
+static void fill_input(const op_case *c, int operand, void *memory, int64_t count)
+{
+    size_t length;
+    const char *name = operand_name(c->op.kind, operand, &length);
+    const ls_dtype dtype = c->op.operands[operand].dtype;
+    if (length == 6 && memcmp(name, "labels", 6) == 0) {
+        fill_labels(c, operand, memory, count);
+    } else if (length == 5 && memcmp(name, "index", 5) == 0) {
+        fill_index(c, operand, memory, count);
+    } else if (dtype == LS_U8) {
+        for (int64_t i = 0; i < count; i++)
+            ((uint8_t *)memory)[i] = (uint8_t)(draw(operand, i) * 256);
+    } else {
+        ck_assert_int_eq(dtype, LS_F32);
+        const float low = is_positive(name, length) ? 0.5f : -1.0f;
+        const float high = is_positive(name, length) ? 1.5f : 1.0f;
+        for (int64_t i = 0; i < count; i++)
+            ((float *)memory)[i] = low + (high - low) * draw(operand, i);
+    }
+}
+
+void fill_buffers(const op_case *c, op_buffers *b, bool share)
+{
+    *b = (op_buffers){ .n = c->op.n_operands };
+    for (int i = 0; i < b->n; i++) {
+        const ls__operand *operand = &c->op.operands[i];
+        if (is_absent(operand)) continue;
+        const int64_t count = ls_shape_count(&operand->shape);
+        b->bytes[i] = (size_t)count * ls_dtype_bytes(operand->dtype);
+        if (share && c->shares[i]) {
+            b->memory[i] = b->memory[c->shares[i] - 1];
+            continue;
+        }
+        const size_t total = (b->bytes[i] + 2 * GUARD_BYTES + 63) / 64 * 64;
+        b->blocks[i] = aligned_alloc(64, total);
+        ck_assert_ptr_nonnull(b->blocks[i]);
+        memset(b->blocks[i], GUARD, total);
+        b->memory[i] = b->blocks[i] + GUARD_BYTES;
+        if (i < count_inputs(c->op.kind))
+            fill_input(c, i, b->memory[i], count);
+        else
+            memset(b->memory[i], 0xff, b->bytes[i]);
+    }
+}
+
+void free_buffers(op_buffers *b)
+{
+    for (int i = 0; i < b->n; i++) free(b->blocks[i]);
+    *b = (op_buffers){ 0 };
+}
+
+static bool guard_is_whole(const unsigned char *p)
+{
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (p[i] != GUARD) return false;
+    return true;
+}
+
+void check_guards(const op_case *c, const op_buffers *b)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->blocks[i])
+            ck_assert_msg(guard_is_whole(b->blocks[i]) &&
+                              guard_is_whole(b->blocks[i] + GUARD_BYTES + b->bytes[i]),
+                          "%s: memory beside operand %d was written", c->name, i);
+}
+
+/* ---- Running. ---- */
+
+int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out)
+{
+    ls__candidate all[LS__MAX_CANDIDATES];
+    const int n_all =
+        ctx->device->backend->candidates(ctx->device, &c->op, all, LS__MAX_CANDIDATES);
+    int n = 0;
+    for (int i = 0; i < n_all; i++)
+        if ((strcmp(all[i].name, "reference") == 0) == reference) out[n++] = all[i];
+    return n;
+}
+
+void run_kernel(ls_context *ctx, const op_case *c, const char *name, op_buffers *b)
+{
+    const ls__backend *backend = ctx->device->backend;
+    ls__kernel *kernel;
+    ck_assert_msg(backend->kernel_open(ctx->device, &c->op, name, &kernel) == LS_OK, "%s: %s: %s",
+                  c->name, name, ls_context_message(ctx));
+    const size_t total = (kernel->workspace_bytes + 2 * GUARD_BYTES + 63) / 64 * 64;
+    unsigned char *workspace = aligned_alloc(64, total);
+    ck_assert_ptr_nonnull(workspace);
+    memset(workspace, GUARD, total);
+    memset(workspace + GUARD_BYTES, 0xff, kernel->workspace_bytes);
+    backend->begin(ctx->device);
+    const ls_status status = kernel->run(kernel, b->memory, workspace + GUARD_BYTES, &c->step);
+    backend->end(ctx->device);
+    ck_assert_msg(status == LS_OK, "%s: %s: %s", c->name, name, ls_context_message(ctx));
+    ck_assert_msg(guard_is_whole(workspace) &&
+                      guard_is_whole(workspace + GUARD_BYTES + kernel->workspace_bytes),
+                  "%s: %s: memory beside the workspace was written", c->name, name);
+    check_guards(c, b);
+    free(workspace);
+    kernel->close(kernel);
+}

@@ -1,0 +1,86 @@
+/* op_case.h: the table of op cases that drives the tests of kernels. One case is one op with its
+ * operands laid out in one way; the checks are:
+ *   values      every kernel against the reference kernel (test_op_values.c)
+ *   bits        every kernel for 1, 2, 3, 5, 16 threads and for each ISA (test_op_bits.c)
+ *   gradients   the reference's backward ops against finite differences (test_op_gradients.c)
+ * and a case needs no code of its own: contents follow from the operands' names in LS__OP_LIST. */
+#ifndef LS_TEST_OP_CASE_H
+#define LS_TEST_OP_CASE_H
+
+#include "base/context.h"
+#include "cpu/cpu.h"
+
+typedef struct op_case {
+    char name[200];
+    ls__op op;
+    /* Largest |kernel - reference| over largest |reference|, per operand; what is allowed and why
+     * stands beside each family's cases. Integers must be equal. */
+    double tolerance;
+    /* Step of the finite difference; 0: the op has no gradient to check. Linear ops take 1: there
+     * the difference is exact but for rounding. */
+    double gradient_step;
+    double gradient_tolerance; /* relative L2 error */
+    ls__step step;
+    /* 1 + the input whose memory this operand shares, 0 for memory of its own. */
+    int shares[LS__MAX_OPERANDS];
+} op_case;
+
+typedef struct case_list {
+    op_case *cases;
+    int n, capacity;
+} case_list;
+
+/* One function per family, in files cases_*.c. */
+void add_layout_cases(case_list *list);
+void add_conv_cases(case_list *list);
+void add_linear_cases(case_list *list);
+void add_norm_cases(case_list *list);
+void add_activation_cases(case_list *list);
+void add_pool_cases(case_list *list);
+void add_loss_cases(case_list *list);
+void add_optimizer_cases(case_list *list);
+
+/* All of them, in that order. */
+const case_list *all_cases(void);
+
+/* For the families' files. An activation [n,h,w,c]; block 0 = c. */
+ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c, int64_t block);
+/* A dense tensor of any rank: dense(LS_F32, LS_SHAPE(4, 3)). */
+ls__operand dense(ls_dtype dtype, ls_shape shape);
+ls__operand absent(void);
+/* Begins a case named "<op> <shape of operand 0> <printf text>": n operands follow. */
+op_case *add_case(case_list *list, ls__op_kind kind, int n_operands, const ls__operand *operands,
+                  const char *format, ...) LS_PRINTF(5, 6);
+
+/* ---- Running. ---- */
+
+/* A context of so many threads whose native kernels use this ISA; -1 = the machine's best. */
+ls_context *open_cpu(int threads, int isa);
+
+/* One block per operand, NULL where absent, with guard bytes around it. Inputs are filled from the
+ * case alone, outputs with NaN (all bits set). */
+typedef struct op_buffers {
+    unsigned char *blocks[LS__MAX_OPERANDS]; /* with guards */
+    void *memory[LS__MAX_OPERANDS];
+    size_t bytes[LS__MAX_OPERANDS];
+    int n;
+} op_buffers;
+void fill_buffers(const op_case *c, op_buffers *b, bool share);
+void free_buffers(op_buffers *b);
+/* Fails the running test when a byte beside an operand was written. */
+void check_guards(const op_case *c, const op_buffers *b);
+
+bool is_absent(const ls__operand *operand);
+/* Name of operand i (not terminated, "?" left out), NULL past the last; the operand of a name, or
+ * -1; how many stand before "->". */
+const char *operand_name(ls__op_kind kind, int i, size_t *length);
+int find_operand(ls__op_kind kind, const char *name, size_t length);
+int count_inputs(ls__op_kind kind);
+
+/* The kernels for a case, the reference left out or alone. Returns how many. */
+int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out);
+/* Opens, runs and closes a kernel; fails the running test on any error. The workspace starts as
+ * garbage. */
+void run_kernel(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
+
+#endif
