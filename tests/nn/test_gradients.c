@@ -210,7 +210,6 @@ int main(void)
     tcase_add_test(c, plain_net);
     tcase_add_test(c, residual_net);
     tcase_add_test(c, odd_net);
-    tcase_add_test(c, padded_net);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
