@@ -1,0 +1,275 @@
+/* optimizer.c: one pass over the parameter block per update, whatever the optimizer. */
+#include "optim/optimizer.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/program.h"
+#include "tensor/pool.h"
+
+#include <math.h>
+#include <string.h>
+
+float ls__or_default(float value, float fallback)
+{
+    if (value != 0) return value;
+    return signbit(value) ? 0.0f : fallback;
+}
+
+bool ls__in_range(ls_context *ctx, const char *call, const char *field, double value, double low, double high)
+{
+    if (value >= low && value < high) return true;
+    ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %g, wanted at least %g and below %g", call, field, value, low, high);
+    return false;
+}
+
+/* ---- Segments: runs of trained entries with one weight decay. Gaps between entries hold zeros in every block, and every
+ * update keeps zeros zero, so a run may go over them. ---- */
+
+static void find_segments(ls__optimizer *opt)
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
+    opt->frozen_version = blocks.frozen_version;
+    opt->n_segments = 0;
+    int64_t run_end = -1; /* where the last segment's entry ends, gap included */
+    for (int64_t i = 0; i < blocks.n_entries; i++) {
+        const ls__entry *entry = &blocks.entries[i];
+        if (entry->kind == LS_ENTRY_BUFFER) continue;
+        if (entry->frozen) continue;
+        const bool decays = opt->rules.decay == LS_DECAY_ALL || entry->kind == LS_ENTRY_WEIGHT;
+        const float weight_decay = decays ? opt->rules.weight_decay : 0;
+        ls__segment *last = opt->n_segments > 0 ? &opt->segments[opt->n_segments - 1] : NULL;
+        if (last && run_end == entry->offset && last->weight_decay == weight_decay) {
+            last->count = entry->offset + entry->count - last->offset;
+        } else {
+            opt->segments[opt->n_segments++] = (ls__segment){ entry->offset, entry->count, weight_decay };
+        }
+        run_end = entry->offset + (int64_t)ls__round_up((size_t)entry->count, LS__ENTRY_ALIGNMENT);
+    }
+}
+
+/* ---- Updating ---- */
+
+static ls_status run(ls_optimizer *base, double rate)
+{
+    ls__optimizer *opt = (ls__optimizer *)base;
+    const ls__net_blocks blocks = ls__net_get_blocks(base->net);
+    if (opt->frozen_version != blocks.frozen_version) find_segments(opt);
+    ls__step step = *ls__net_get_step(base->net);
+    step.rate = rate;
+    step.optimizer_step = opt->n_steps;
+    if (opt->norm_kernel) {
+        void *const buffers[] = { blocks.gradients, opt->norm };
+        LS_TRY(opt->norm_kernel->run(opt->norm_kernel, buffers, opt->norm_workspace, &step));
+    }
+    void *buffers[LS__MAX_OPERANDS] = { blocks.values, blocks.gradients };
+    for (int i = 0; i < opt->rules.n_states; i++) buffers[2 + i] = opt->states[i];
+    buffers[2 + opt->rules.n_state_operands] = opt->norm;
+    LS_TRY(opt->kernel->run(opt->kernel, buffers, opt->workspace, &step));
+    opt->n_steps++;
+    ls__net_use_gradients(base->net);
+    return LS_OK;
+}
+
+ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
+{
+    if (!opt) return LS_ERR_EARLIER;
+    ls_context *ctx = opt->owned.ctx;
+    LS__ENTER(ctx);
+    if (!(rate >= 0 && rate <= 1e30))
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_step: rate %g, wanted >= 0 and finite", rate);
+    if (!ls__net_has_gradients(opt->net))
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_step: there are no gradients: ls_net_backward comes before");
+    ctx->device->backend->begin(ctx->device);
+    const ls_status status = run(opt, rate);
+    ctx->device->backend->end(ctx->device);
+    return status;
+}
+
+/* ---- Opening and closing ---- */
+
+static void close_optimizer(ls__owned *owned)
+{
+    ls__optimizer *opt = (ls__optimizer *)owned;
+    ls_context *ctx = owned->ctx;
+    if (opt->kernel) opt->kernel->close(opt->kernel);
+    if (opt->norm_kernel) opt->norm_kernel->close(opt->norm_kernel);
+    ls__pool_release(ctx->pool, opt->workspace);
+    ls__pool_release(ctx->pool, opt->norm_workspace);
+    ls__pool_release(ctx->pool, opt->norm);
+    for (int i = 0; i < LS__MAX_STATES; i++) ls__pool_release(ctx->pool, opt->states[i]);
+    ls__free(ctx, opt->views);
+    ls__free(ctx, opt->segments);
+    ls__free(ctx, opt);
+}
+
+static ls_status allocate(ls_context *ctx, const char *what, size_t bytes, void **out)
+{
+    *out = ls__pool_allocate(ctx->pool, bytes);
+    if (!*out)
+        return ls__fail(ctx, LS_ERR_MEMORY, "optimizer: out of device memory for %s: %zu bytes asked, %zu free", what,
+                        bytes, ls__pool_free_bytes(ctx->pool));
+    return ctx->device->backend->clear(ctx->device, *out, bytes);
+}
+
+static ls__operand block_operand(int64_t count)
+{
+    return (ls__operand){ .dtype = LS_F32, .shape = { .n_dims = count < 0 ? -1 : 1, .dims = { count } } };
+}
+
+static ls_status open_kernel(ls_context *ctx, const ls__op *op, ls__kernel **kernel, void **workspace)
+{
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    int n_found;
+    const int best = ls__choose_candidate(ctx, op, candidates, &n_found);
+    if (best < 0)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "optimizer: there is no kernel for %s on %s", ls__op_name(op->kind),
+                        ctx->device->backend->name);
+    LS_TRY(ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel));
+    if ((*kernel)->workspace_bytes == 0) return LS_OK;
+    return allocate(ctx, "a workspace", (*kernel)->workspace_bytes, workspace);
+}
+
+static ls_status open_states(ls__optimizer *opt)
+{
+    ls_context *ctx = opt->base.owned.ctx;
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
+    const size_t n_entries = (size_t)blocks.n_entries;
+    opt->segments = ls__zalloc(ctx, (n_entries + 1) * sizeof *opt->segments);
+    opt->views = ls__zalloc(ctx, (n_entries + 1) * LS__MAX_STATES * sizeof *opt->views);
+    if (!opt->segments || !opt->views)
+        return ls__fail_memory(ctx, "optimizer", (n_entries + 1) * LS__MAX_STATES * sizeof *opt->views);
+    for (int s = 0; s < opt->rules.n_states; s++) {
+        const size_t bytes = (size_t)blocks.parameter_elements * sizeof(float);
+        LS_TRY(allocate(ctx, opt->rules.state_names[s], bytes, (void **)&opt->states[s]));
+        for (size_t i = 0; i < n_entries; i++) {
+            const ls__entry *entry = &blocks.entries[i];
+            if (entry->kind == LS_ENTRY_BUFFER) continue;
+            ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + (size_t)s], LS_F32, entry->shape,
+                            opt->states[s] + entry->offset);
+        }
+    }
+    if (opt->rules.clip_norm > 0) LS_TRY(allocate(ctx, "the gradients' norm", sizeof(float), (void **)&opt->norm));
+    return LS_OK;
+}
+
+static ls_status open_kernels(ls__optimizer *opt)
+{
+    ls_context *ctx = opt->base.owned.ctx;
+    const int64_t n = ls__net_get_blocks(opt->base.net).parameter_elements;
+    const int n_state_operands = opt->rules.n_state_operands;
+    ls__op *op = &opt->op;
+    op->n_operands = 3 + n_state_operands;
+    op->operands[0] = op->operands[1] = block_operand(n);
+    for (int i = 0; i < n_state_operands; i++) op->operands[2 + i] = block_operand(i < opt->rules.n_states ? n : -1);
+    op->operands[2 + n_state_operands] = block_operand(opt->norm ? 1 : -1);
+    if (op->kind == LS__OP_SGD) {
+        op->u.sgd.segments = opt->segments;
+        op->u.sgd.n_segments = &opt->n_segments;
+    } else {
+        op->u.adam.segments = opt->segments;
+        op->u.adam.n_segments = &opt->n_segments;
+    }
+    LS_TRY(open_kernel(ctx, op, &opt->kernel, &opt->workspace));
+    if (!opt->norm) return LS_OK;
+    ls__op norm = { .kind = LS__OP_L2_NORM, .n_operands = 2 };
+    norm.operands[0] = block_operand(n);
+    norm.operands[1] = block_operand(1);
+    norm.u.l2_norm.segments = opt->segments;
+    norm.u.l2_norm.n_segments = &opt->n_segments;
+    return open_kernel(ctx, &norm, &opt->norm_kernel, &opt->norm_workspace);
+}
+
+ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_rules *rules, const ls__op *op)
+{
+    ls_context *ctx = ls_net_context(net);
+    if (!ls__net_get_blocks(net).gradients) {
+        ls__fail(ctx, LS_ERR_UNSUPPORTED, "ls_%s: the net was built for inference", rules->name);
+        return NULL;
+    }
+    ls__optimizer *opt = ls__zalloc(ctx, sizeof *opt);
+    if (!opt) {
+        ls__fail_memory(ctx, "optimizer", sizeof *opt);
+        return NULL;
+    }
+    opt->base = (ls_optimizer){ .owned.ctx = ctx, .net = net, .run = run };
+    opt->rules = *rules;
+    memcpy(&opt->op, op, sizeof *op);
+    ls_status status = open_states(opt);
+    if (status == LS_OK) {
+        find_segments(opt);
+        status = open_kernels(opt);
+    }
+    if (status != LS_OK) {
+        close_optimizer(&opt->base.owned);
+        return NULL;
+    }
+    ls__own(ctx, &opt->base.owned, close_optimizer);
+    return &opt->base;
+}
+
+void ls_optimizer_close(ls_optimizer **opt)
+{
+    if (!opt || !*opt) return;
+    ls__disown_and_close(&(*opt)->owned);
+    *opt = NULL;
+}
+
+/* ---- Looking inside ---- */
+
+int64_t ls_optimizer_steps(const ls_optimizer *opt)
+{
+    return opt ? ((const ls__optimizer *)opt)->n_steps : 0;
+}
+
+ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
+{
+    if (!opt) return LS_ERR_EARLIER;
+    LS__ENTER(opt->owned.ctx);
+    if (steps < 0)
+        return ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_set_steps: %lld, wanted at least 0",
+                        (long long)steps);
+    ((ls__optimizer *)opt)->n_steps = steps;
+    return LS_OK;
+}
+
+ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
+{
+    if (!opt || !norm) return LS_ERR_EARLIER;
+    ls_context *ctx = opt->owned.ctx;
+    LS__ENTER(ctx);
+    const ls__optimizer *o = (const ls__optimizer *)opt;
+    if (!o->norm)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: the optimizer has no clip_norm");
+    float value;
+    LS_TRY(ctx->device->backend->read(ctx->device, &value, o->norm, sizeof value));
+    *norm = (double)value;
+    return LS_OK;
+}
+
+const char *ls_optimizer_name(const ls_optimizer *opt)
+{
+    return opt ? ((const ls__optimizer *)opt)->rules.name : "";
+}
+
+int ls_optimizer_states(const ls_optimizer *opt)
+{
+    return opt ? ((const ls__optimizer *)opt)->rules.n_states : 0;
+}
+
+const char *ls_optimizer_state_name(const ls_optimizer *opt, int state)
+{
+    return state >= 0 && state < ls_optimizer_states(opt) ? ((const ls__optimizer *)opt)->rules.state_names[state] : "";
+}
+
+ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter)
+{
+    if (!opt) return NULL;
+    LS__ENTER_NULL(opt->owned.ctx);
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    for (int64_t i = 0; parameter && i < blocks.n_entries && state >= 0 && state < ls_optimizer_states(opt); i++)
+        if (blocks.entries[i].kind != LS_ENTRY_BUFFER && strcmp(blocks.entries[i].name, parameter) == 0)
+            return &((ls__optimizer *)opt)->views[i * LS__MAX_STATES + state];
+    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: %s has no state %d of '%s'", ls_optimizer_name(opt),
+             state, parameter ? parameter : "(null)");
+    return NULL;
+}
