@@ -219,3 +219,8 @@ bool ls__net_has_gradients(const ls_net *net)
 {
     return net->has_gradients;
 }
+
+void ls__net_use_gradients(ls_net *net)
+{
+    net->has_gradients = false;
+}

@@ -36,6 +36,8 @@ const ls__step *ls__net_get_step(const ls_net *net);
 const ls_input_spec *ls__net_input_spec(const ls_net *net);
 /* Whether the gradients in the block belong to a backward pass that no update has used. */
 bool ls__net_has_gradients(const ls_net *net);
+/* Marks them used. */
+void ls__net_use_gradients(ls_net *net);
 
 /* Seconds spent in each instruction of the program that ran last, since profiling was switched on.
  */
@@ -52,8 +54,6 @@ int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max);
 struct ls_optimizer {
     ls__owned owned;
     ls_net *net;
-    /* Before a step, where memory may still be allocated (optional). */
-    ls_status (*prepare)(ls_optimizer *opt);
     /* Queues one update; between backend begin and end. */
     ls_status (*run)(ls_optimizer *opt, double rate);
 };

@@ -1,7 +1,7 @@
-/* adam.c: Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019). With t the number of this update, from 1:
- *   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
- *   p = p - rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
- * Adam's g includes weight_decay p; AdamW first scales p by 1 - rate weight_decay. */
+/* adam.c: Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019). With t the number of this
+ * update, from 1: m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2 p = p - rate (m / (1
+ * - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) Adam's g includes weight_decay p; AdamW first
+ * scales p by 1 - rate weight_decay. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -16,7 +16,8 @@ static ls_optimizer *open(ls_net *net, const ls_adam_config *config, bool decoup
     const float epsilon = ls__or_default(c.epsilon, 1e-8f);
     const float weight_decay = ls__or_default(c.weight_decay, decoupled ? 0.01f : 0.0f);
     const double any = 1e30;
-    if (!ls__in_range(ctx, call, "beta1", (double)beta1, 0, 1) || !ls__in_range(ctx, call, "beta2", (double)beta2, 0, 1) ||
+    if (!ls__in_range(ctx, call, "beta1", (double)beta1, 0, 1) ||
+        !ls__in_range(ctx, call, "beta2", (double)beta2, 0, 1) ||
         !ls__in_range(ctx, call, "epsilon", (double)epsilon, 0, any) ||
         !ls__in_range(ctx, call, "weight_decay", (double)weight_decay, 0, any) ||
         !ls__in_range(ctx, call, "clip_norm", (double)c.clip_norm, 0, any) ||

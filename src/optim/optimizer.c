@@ -15,15 +15,17 @@ float ls__or_default(float value, float fallback)
     return signbit(value) ? 0.0f : fallback;
 }
 
-bool ls__in_range(ls_context *ctx, const char *call, const char *field, double value, double low, double high)
+bool ls__in_range(ls_context *ctx, const char *call, const char *field, double value, double low,
+                  double high)
 {
     if (value >= low && value < high) return true;
-    ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %g, wanted at least %g and below %g", call, field, value, low, high);
+    ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %g, wanted at least %g and below %g", call, field,
+             value, low, high);
     return false;
 }
 
-/* ---- Segments: runs of trained entries with one weight decay. Gaps between entries hold zeros in every block, and every
- * update keeps zeros zero, so a run may go over them. ---- */
+/* ---- Segments: runs of trained entries with one weight decay. Gaps between entries hold zeros in
+ * every block, and every update keeps zeros zero, so a run may go over them. ---- */
 
 static void find_segments(ls__optimizer *opt)
 {
@@ -41,7 +43,8 @@ static void find_segments(ls__optimizer *opt)
         if (last && run_end == entry->offset && last->weight_decay == weight_decay) {
             last->count = entry->offset + entry->count - last->offset;
         } else {
-            opt->segments[opt->n_segments++] = (ls__segment){ entry->offset, entry->count, weight_decay };
+            opt->segments[opt->n_segments++] =
+                (ls__segment){ entry->offset, entry->count, weight_decay };
         }
         run_end = entry->offset + (int64_t)ls__round_up((size_t)entry->count, LS__ENTRY_ALIGNMENT);
     }
@@ -76,9 +79,11 @@ ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
     if (!(rate >= 0 && rate <= 1e30))
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_step: rate %g, wanted >= 0 and finite", rate);
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_step: rate %g, wanted >= 0 and finite",
+                        rate);
     if (!ls__net_has_gradients(opt->net))
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_step: there are no gradients: ls_net_backward comes before");
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_optimizer_step: there are no gradients: ls_net_backward comes before");
     ctx->device->backend->begin(ctx->device);
     const ls_status status = run(opt, rate);
     ctx->device->backend->end(ctx->device);
@@ -106,24 +111,27 @@ static ls_status allocate(ls_context *ctx, const char *what, size_t bytes, void 
 {
     *out = ls__pool_allocate(ctx->pool, bytes);
     if (!*out)
-        return ls__fail(ctx, LS_ERR_MEMORY, "optimizer: out of device memory for %s: %zu bytes asked, %zu free", what,
+        return ls__fail(ctx, LS_ERR_MEMORY,
+                        "optimizer: out of device memory for %s: %zu bytes asked, %zu free", what,
                         bytes, ls__pool_free_bytes(ctx->pool));
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 
 static ls__operand block_operand(int64_t count)
 {
-    return (ls__operand){ .dtype = LS_F32, .shape = { .n_dims = count < 0 ? -1 : 1, .dims = { count } } };
+    return (ls__operand){ .dtype = LS_F32,
+                          .shape = { .n_dims = count < 0 ? -1 : 1, .dims = { count } } };
 }
 
-static ls_status open_kernel(ls_context *ctx, const ls__op *op, ls__kernel **kernel, void **workspace)
+static ls_status open_kernel(ls_context *ctx, const ls__op *op, ls__kernel **kernel,
+                             void **workspace)
 {
     ls__candidate candidates[LS__MAX_CANDIDATES];
     int n_found;
     const int best = ls__choose_candidate(ctx, op, candidates, &n_found);
     if (best < 0)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "optimizer: there is no kernel for %s on %s", ls__op_name(op->kind),
-                        ctx->device->backend->name);
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "optimizer: there is no kernel for %s on %s",
+                        ls__op_name(op->kind), ctx->device->backend->name);
     LS_TRY(ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel));
     if ((*kernel)->workspace_bytes == 0) return LS_OK;
     return allocate(ctx, "a workspace", (*kernel)->workspace_bytes, workspace);
@@ -137,7 +145,8 @@ static ls_status open_states(ls__optimizer *opt)
     opt->segments = ls__zalloc(ctx, (n_entries + 1) * sizeof *opt->segments);
     opt->views = ls__zalloc(ctx, (n_entries + 1) * LS__MAX_STATES * sizeof *opt->views);
     if (!opt->segments || !opt->views)
-        return ls__fail_memory(ctx, "optimizer", (n_entries + 1) * LS__MAX_STATES * sizeof *opt->views);
+        return ls__fail_memory(ctx, "optimizer",
+                               (n_entries + 1) * LS__MAX_STATES * sizeof *opt->views);
     for (int s = 0; s < opt->rules.n_states; s++) {
         const size_t bytes = (size_t)blocks.parameter_elements * sizeof(float);
         LS_TRY(allocate(ctx, opt->rules.state_names[s], bytes, (void **)&opt->states[s]));
@@ -148,7 +157,8 @@ static ls_status open_states(ls__optimizer *opt)
                             opt->states[s] + entry->offset);
         }
     }
-    if (opt->rules.clip_norm > 0) LS_TRY(allocate(ctx, "the gradients' norm", sizeof(float), (void **)&opt->norm));
+    if (opt->rules.clip_norm > 0)
+        LS_TRY(allocate(ctx, "the gradients' norm", sizeof(float), (void **)&opt->norm));
     return LS_OK;
 }
 
@@ -160,7 +170,8 @@ static ls_status open_kernels(ls__optimizer *opt)
     ls__op *op = &opt->op;
     op->n_operands = 3 + n_state_operands;
     op->operands[0] = op->operands[1] = block_operand(n);
-    for (int i = 0; i < n_state_operands; i++) op->operands[2 + i] = block_operand(i < opt->rules.n_states ? n : -1);
+    for (int i = 0; i < n_state_operands; i++)
+        op->operands[2 + i] = block_operand(i < opt->rules.n_states ? n : -1);
     op->operands[2 + n_state_operands] = block_operand(opt->norm ? 1 : -1);
     if (op->kind == LS__OP_SGD) {
         op->u.sgd.segments = opt->segments;
@@ -226,8 +237,8 @@ ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
     if (!opt) return LS_ERR_EARLIER;
     LS__ENTER(opt->owned.ctx);
     if (steps < 0)
-        return ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_set_steps: %lld, wanted at least 0",
-                        (long long)steps);
+        return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                        "ls_optimizer_set_steps: %lld, wanted at least 0", (long long)steps);
     ((ls__optimizer *)opt)->n_steps = steps;
     return LS_OK;
 }
@@ -239,7 +250,8 @@ ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
     LS__ENTER(ctx);
     const ls__optimizer *o = (const ls__optimizer *)opt;
     if (!o->norm)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: the optimizer has no clip_norm");
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_optimizer_gradient_norm: the optimizer has no clip_norm");
     float value;
     LS_TRY(ctx->device->backend->read(ctx->device, &value, o->norm, sizeof value));
     *norm = (double)value;
@@ -258,7 +270,9 @@ int ls_optimizer_states(const ls_optimizer *opt)
 
 const char *ls_optimizer_state_name(const ls_optimizer *opt, int state)
 {
-    return state >= 0 && state < ls_optimizer_states(opt) ? ((const ls__optimizer *)opt)->rules.state_names[state] : "";
+    return state >= 0 && state < ls_optimizer_states(opt)
+               ? ((const ls__optimizer *)opt)->rules.state_names[state]
+               : "";
 }
 
 ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter)
@@ -266,10 +280,12 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
     if (!opt) return NULL;
     LS__ENTER_NULL(opt->owned.ctx);
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    for (int64_t i = 0; parameter && i < blocks.n_entries && state >= 0 && state < ls_optimizer_states(opt); i++)
-        if (blocks.entries[i].kind != LS_ENTRY_BUFFER && strcmp(blocks.entries[i].name, parameter) == 0)
+    for (int64_t i = 0;
+         parameter && i < blocks.n_entries && state >= 0 && state < ls_optimizer_states(opt); i++)
+        if (blocks.entries[i].kind != LS_ENTRY_BUFFER &&
+            strcmp(blocks.entries[i].name, parameter) == 0)
             return &((ls__optimizer *)opt)->views[i * LS__MAX_STATES + state];
-    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: %s has no state %d of '%s'", ls_optimizer_name(opt),
-             state, parameter ? parameter : "(null)");
+    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: %s has no state %d of '%s'",
+             ls_optimizer_name(opt), state, parameter ? parameter : "(null)");
     return NULL;
 }

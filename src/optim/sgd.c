@@ -1,5 +1,6 @@
 /* sgd.c: stochastic gradient descent. With g the gradient plus weight_decay times the parameter:
- *   m = momentum m + (1 - dampening) g, at the first update m = g;  p = p - rate (g + momentum m) if nesterov, else rate m */
+ *   m = momentum m + (1 - dampening) g, at the first update m = g;  p = p - rate (g + momentum m)
+ * if nesterov, else rate m */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -17,7 +18,8 @@ ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config)
         !ls__in_range(ctx, "ls_sgd", "decay", c.decay, LS_DECAY_ALL, LS_DECAY_WEIGHTS + 1))
         return NULL;
     if (c.nesterov && (c.momentum == 0 || c.dampening != 0)) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_sgd: nesterov wants momentum above 0 (got %g) and no dampening (got %g)",
+        ls__fail(ctx, LS_ERR_INVALID,
+                 "ls_sgd: nesterov wants momentum above 0 (got %g) and no dampening (got %g)",
                  (double)c.momentum, (double)c.dampening);
         return NULL;
     }

@@ -1,0 +1,414 @@
+/* test_net.c: building, planning, feeding and reading nets, and every way to get them wrong. */
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- An allocator that counts ---- */
+
+static int n_allocations;
+
+static void *counting_allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    __atomic_add_fetch(&n_allocations, 1, __ATOMIC_RELAXED);
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void counting_release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+static const ls_allocator counting = { counting_allocate, counting_release, NULL };
+
+/* ---- Small nets ---- */
+
+static ls_node *small(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv1", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
+    x = ls_relu(g, ls_conv2d(g, "conv2", x, 16, &(ls_conv2d_config){ .kernel = 3, .stride = 2 }));
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), 10, NULL);
+}
+
+static ls_net_config small_config(int64_t batch)
+{
+    return (
+        ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(batch, 8, 8, 3) }, .n_classes = 10 },
+                        .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
+}
+
+typedef struct data {
+    ls_tensor *images, *labels;
+    ls_batch batch;
+} data;
+
+static data make_data(ls_context *ctx, int64_t n, int64_t size)
+{
+    data d = { ls_tensor_open(ctx, LS_U8, LS_SHAPE(n, size, size, 3)),
+               ls_tensor_open(ctx, LS_I32, LS_SHAPE(n)),
+               { 0 } };
+    ck_assert_msg(d.images && d.labels, "%s", ls_context_message(ctx));
+    uint8_t *pixels = ls_tensor_data(d.images);
+    for (int64_t i = 0; i < ls_tensor_count(d.images); i++)
+        pixels[i] = (uint8_t)(i * 2654435761u >> 13);
+    for (int64_t i = 0; i < n; i++) ((int32_t *)ls_tensor_data(d.labels))[i] = (int32_t)(i % 10);
+    d.batch = (ls_batch){ .images = d.images, .labels = d.labels, .n = n };
+    return d;
+}
+
+static void expect_error(ls_context *ctx, ls_status status, const char *part)
+{
+    const ls_status got = ls_context_status(ctx);
+    ck_assert_msg(got == status, "status %s: %s", ls_status_text(got), ls_context_message(ctx));
+    ck_assert_msg(strstr(ls_context_message(ctx), part) != NULL, "'%s' lacks '%s'",
+                  ls_context_message(ctx), part);
+}
+
+START_TEST(a_warm_step_allocates_nothing)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 3, .allocator = &counting });
+    ls_net_config config = small_config(6);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ls_optimizer *opt =
+        ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 1e-4f, .clip_norm = 1 });
+    data d = make_data(ctx, 6, 8);
+    double loss, top1;
+    for (int step = 0; step < 5; step++) {
+        if (step == 2) n_allocations = 0;
+        ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.1), LS_OK);
+        ck_assert_int_eq(ls_net_evaluate(net, &d.batch), LS_OK);
+        ck_assert_int_eq(ls_net_loss(net, &loss), LS_OK);
+        ck_assert_int_eq(ls_net_metric(net, "top1", &top1), LS_OK);
+        ck_assert_ptr_nonnull(ls_net_output(net, "output"));
+    }
+    ck_assert_int_eq(n_allocations, 0);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(training_lowers_the_loss)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(20);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
+    data d = make_data(ctx, 20, 8);
+    double first = 0, last = 0;
+    for (int step = 0; step < 60; step++) {
+        ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.1), LS_OK);
+        ck_assert_int_eq(ls_net_loss(net, step ? &last : &first), LS_OK);
+    }
+    ck_assert_double_lt(last, 0.8 * first);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* One digest over all parameters and buffers after a few steps. */
+static ls_digest train(int threads, int64_t batch)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = threads, .seed = 3 });
+    ls_net_config config = small_config(batch);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ls_optimizer *opt = ls_adamw(net, &(ls_adam_config){ .clip_norm = 1 });
+    data d = make_data(ctx, batch, 8);
+    for (int step = 0; step < 4; step++)
+        ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.01), LS_OK);
+    ls_digest sum = { { 0, 0 } };
+    for (int64_t i = 0; i < ls_net_entries(net); i++) {
+        ls_digest one;
+        ck_assert_int_eq(ls_tensor_digest(ls_net_entry(net, i).value, &one), LS_OK);
+        sum.lanes[0] = sum.lanes[0] * 31 + one.lanes[0];
+        sum.lanes[1] = sum.lanes[1] * 31 + one.lanes[1];
+    }
+    ls_context_close(&ctx);
+    return sum;
+}
+
+START_TEST(threads_change_no_bit)
+{
+    static const int threads[] = { 2, 3, 5, 16 };
+    const ls_digest one = train(1, 37);
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        ck_assert_msg(ls_digest_equal(one, train(threads[i], 37)), "%d threads differ from 1",
+                      threads[i]);
+}
+END_TEST
+
+START_TEST(other_batches_make_other_plans)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(8);
+    config.max_plans = 1; /* two programs: train and eval */
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    data large = make_data(ctx, 8, 8), rest = make_data(ctx, 3, 8), wide = make_data(ctx, 2, 12);
+    for (int round = 0; round < 3; round++) {
+        ck_assert_int_eq(ls_net_step(net, NULL, &large.batch, 0), LS_OK);
+        ck_assert_int_eq(ls_net_evaluate(net, &rest.batch), LS_OK);
+        ck_assert_int_eq((int)ls_tensor_shape(ls_net_output(net, "output"))->dims[0], 3);
+        ck_assert_int_eq(ls_net_step(net, NULL, &rest.batch, 0), LS_OK);
+        ck_assert_int_eq(ls_net_step(net, NULL, &wide.batch, 0), LS_OK);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(outputs_do_not_depend_on_the_batch)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(8);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    data all = make_data(ctx, 8, 8),
+         few = make_data(ctx, 3, 8); /* its images are the first three of all's */
+    float a[80], b[30];
+    ck_assert_int_eq(ls_net_evaluate(net, &all.batch), LS_OK);
+    ck_assert_int_eq(ls_tensor_read(ls_net_output(net, "output"), a, sizeof a), LS_OK);
+    ck_assert_int_eq(ls_net_evaluate(net, &few.batch), LS_OK);
+    ck_assert_int_eq(ls_tensor_read(ls_net_output(net, "output"), b, sizeof b), LS_OK);
+    for (int i = 0; i < 30; i++) ck_assert_float_eq_tol(a[i], b[i], 1e-5);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(frozen_parameters_stay)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(4);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 0.1f });
+    data d = make_data(ctx, 4, 8);
+    ls_digest before[2], after[2];
+    ck_assert_int_eq(ls_net_freeze(net, "conv?.*"), LS_OK);
+    ls_tensor *conv = ls_net_parameter(net, "conv1.weight"),
+              *fc = ls_net_parameter(net, "fc.weight");
+    ls_tensor_digest(conv, &before[0]);
+    ls_tensor_digest(fc, &before[1]);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.1), LS_OK);
+    ls_tensor_digest(conv, &after[0]);
+    ls_tensor_digest(fc, &after[1]);
+    ck_assert(ls_digest_equal(before[0], after[0]));
+    ck_assert(!ls_digest_equal(before[1], after[1]));
+    ck_assert_int_eq(ls_net_unfreeze(net, "*"), LS_OK);
+    ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.1), LS_OK);
+    ls_tensor_digest(conv, &after[0]);
+    ck_assert(!ls_digest_equal(before[0], after[0]));
+    ck_assert_int_ne(ls_net_freeze(net, "nothing*"), LS_OK);
+    expect_error(ctx, LS_ERR_NOT_FOUND, "nothing*");
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(out_of_memory_names_the_largest_batch)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .memory_limit_bytes = 3 << 20 });
+    ls_net_config config = small_config(4096);
+    ck_assert_ptr_null(ls_net_build(ctx, small, NULL, &config));
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
+    const char *advice = strstr(ls_context_message(ctx), "largest batch that fits is ");
+    ck_assert_msg(advice != NULL, "%s", ls_context_message(ctx));
+    const int best = atoi(advice + strlen("largest batch that fits is "));
+    ck_assert_int_gt(best, 8);
+    config = small_config(best);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+    ls_net_close(&net);
+    config = small_config(best + best / 4);
+    ck_assert_ptr_null(ls_net_build(ctx, small, NULL, &config));
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(values_share_memory)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(16);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    const ls_net_memory memory = ls_net_memory_plan(net);
+    ck_assert_uint_lt(memory.arena_bytes, memory.unshared_bytes * 3 / 4);
+    char text[8192];
+    const int length = ls_net_describe(net, text, sizeof text);
+    ck_assert_int_gt(length, 0);
+    ck_assert_ptr_nonnull(strstr(text, "bn1 + relu"));
+    ck_assert_ptr_nonnull(strstr(text, "[16,3,3,16]"));
+    char few[16];
+    ck_assert_int_eq(ls_net_describe(net, few, sizeof few), length); /* cut, counted whole */
+    ck_assert_int_eq(few[15], 0);
+    ck_assert_int_eq((int)ls_net_parameter_count(net),
+                     3 * 3 * 3 * 8 + 16 + 3 * 3 * 8 * 16 + 16 * 10 + 10);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* ---- Misuse: every model here must fail with a message that says what and why ---- */
+
+static ls_node *too_small(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_linear(g, "fc",
+                     ls_flatten(g, ls_conv2d(g, "big", x, 4, &(ls_conv2d_config){ .kernel = 11 })),
+                     10, NULL);
+}
+static ls_node *bad_groups(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_flatten(
+        g, ls_conv2d(g, "grouped", x, 4, &(ls_conv2d_config){ .kernel = 1, .groups = 2 }));
+}
+static ls_node *bad_add(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    ls_node *a = ls_conv2d(g, "a", x, 4, NULL), *b = ls_conv2d(g, "b", x, 5, NULL);
+    return ls_linear(g, "fc", ls_flatten(g, ls_add(g, a, b)), 10, NULL);
+}
+static ls_node *bad_linear(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_linear(g, "fc", x, 10, NULL);
+}
+static ls_node *bad_classes(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_linear(g, "fc", ls_flatten(g, x), 7, NULL);
+}
+static ls_node *twice(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    x = ls_conv2d(g, "same", x, 4, NULL);
+    x = ls_conv2d(g, "same", x, 4, NULL);
+    return ls_linear(g, "fc", ls_flatten(g, x), 10, NULL);
+}
+static ls_node *open_scope(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    ls_scope(g, "layer%d", 1);
+    return ls_linear(g, "fc", ls_flatten(g, x), 10, NULL);
+}
+static ls_node *no_node(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)g, (void)x, (void)o;
+    return NULL;
+}
+static ls_node *bad_dropout(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_linear(g, "fc", ls_flatten(g, ls_dropout(g, x, 1.0f)), 10, NULL);
+}
+static ls_node *bad_pool(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_flatten(g, ls_max_pool(g, x, &(ls_pool_config){ .kernel = 2, .padding = 2 }));
+}
+
+static const struct misuse {
+    ls_model_fn model;
+    ls_status status;
+    const char *parts[3];
+} misuses[] = {
+    { too_small, LS_ERR_SHAPE, { "conv2d 'big'", "height 8", "11" } },
+    { bad_groups, LS_ERR_SHAPE, { "conv2d 'grouped'", "3 channels", "2 groups" } },
+    { bad_add, LS_ERR_SHAPE, { "add", "[4,8,8,4]", "[4,8,8,5]" } },
+    { bad_linear, LS_ERR_SHAPE, { "linear 'fc'", "[4,8,8,3]", "[N,I]" } },
+    { bad_classes, LS_ERR_SHAPE, { "[4,7]", "K = 10", "cross-entropy" } },
+    { twice, LS_ERR_INVALID, { "'same'", "'same.weight'", "already" } },
+    { open_scope, LS_ERR_INVALID, { "layer1", "not ended", "" } },
+    { no_node, LS_ERR_INVALID, { "returned NULL", "", "" } },
+    { bad_dropout, LS_ERR_INVALID, { "dropout", "probability 1", "[0,1)" } },
+    { bad_pool, LS_ERR_INVALID, { "max_pool", "padding 2", "half" } },
+};
+
+START_TEST(misuse_is_explained)
+{
+    const struct misuse *m = &misuses[_i];
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(4);
+    ck_assert_ptr_null(ls_net_build(ctx, m->model, NULL, &config));
+    ck_assert_ptr_null(ls_net_build(ctx, small, NULL, &config)); /* refused: an error is unread */
+    for (int i = 0; i < 3; i++) expect_error(ctx, i == 0 ? m->status : LS_OK, m->parts[i]);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config); /* and works again */
+    ck_assert_ptr_nonnull(net);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(wrong_calls_change_nothing)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(4);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    data d = make_data(ctx, 4, 8);
+    double loss;
+    ck_assert_int_eq(ls_net_loss(net, &loss), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "not been run");
+    ck_assert_int_eq(ls_net_forward(net, LS_TRAIN), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "'input' has not been fed");
+    ck_assert_int_eq(ls_net_backward(net), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "ls_net_forward");
+    ck_assert_int_eq(ls_net_feed(net, "nope", d.images), LS_ERR_NOT_FOUND);
+    expect_error(ctx, LS_ERR_NOT_FOUND, "nope");
+    ck_assert_int_eq(ls_net_feed(net, "input", d.labels), LS_ERR_SHAPE);
+    expect_error(ctx, LS_ERR_SHAPE, "I32 [4]");
+    ck_assert_int_eq(ls_net_step(net, NULL, NULL, 0.1), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "no batch");
+    ck_assert_int_eq(ls_net_step(NULL, NULL, &d.batch, 0.1), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0.1), LS_OK);
+    ck_assert_ptr_null(ls_net_output(net, "nothing"));
+    ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0.1), LS_ERR_EARLIER); /* unread */
+    expect_error(ctx, LS_ERR_NOT_FOUND, "nothing");
+    ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0.1), LS_OK);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+static int n_warnings;
+static void count_warning(void *user, ls_log_level level, const char *message)
+{
+    (void)user;
+    n_warnings += level == LS_LOG_WARNING && strstr(message, "batch_norm 'bn'") != NULL;
+}
+
+static ls_node *normed(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    return ls_linear(g, "fc", ls_batch_norm(g, "bn", ls_flatten(g, x), NULL), 10, NULL);
+}
+
+START_TEST(few_values_are_warned_of)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .log = count_warning });
+    ls_net_config config = small_config(7);
+    ck_assert_ptr_nonnull(ls_net_build(ctx, normed, NULL, &config));
+    ck_assert_int_eq(n_warnings, 1);
+    config = small_config(8);
+    ck_assert_ptr_nonnull(ls_net_build(ctx, normed, NULL, &config));
+    ck_assert_int_eq(n_warnings, 1);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net");
+    TCase *c = tcase_create("net");
+    tcase_set_timeout(c, 120);
+    tcase_add_test(c, a_warm_step_allocates_nothing);
+    tcase_add_test(c, training_lowers_the_loss);
+    tcase_add_test(c, threads_change_no_bit);
+    tcase_add_test(c, other_batches_make_other_plans);
+    tcase_add_test(c, outputs_do_not_depend_on_the_batch);
+    tcase_add_test(c, frozen_parameters_stay);
+    tcase_add_test(c, out_of_memory_names_the_largest_batch);
+    tcase_add_test(c, values_share_memory);
+    tcase_add_loop_test(c, misuse_is_explained, 0, (int)(sizeof misuses / sizeof *misuses));
+    tcase_add_test(c, wrong_calls_change_nothing);
+    tcase_add_test(c, few_values_are_warned_of);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
