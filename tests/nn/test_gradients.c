@@ -72,6 +72,16 @@ static ls_node *odd(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc2", x, CLASSES, NULL);
 }
 
+static ls_node *padded(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "a", x, 5, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_add(
+        g, ls_pad_channels(g, x, 8),
+        ls_conv2d(g, "b", x, 8, &(ls_conv2d_config){ .kernel = 2, .dilation = 2, .padding = 1 }));
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), CLASSES, NULL);
+}
+
 typedef struct fixture {
     ls_context *ctx;
     ls_net *net;
@@ -186,6 +196,12 @@ START_TEST(odd_net)
     check_net(odd, 0);
 }
 END_TEST
+START_TEST(padded_net)
+{
+    check_net(padded, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gradients");
@@ -194,6 +210,7 @@ int main(void)
     tcase_add_test(c, plain_net);
     tcase_add_test(c, residual_net);
     tcase_add_test(c, odd_net);
+    tcase_add_test(c, padded_net);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
