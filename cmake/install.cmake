@@ -1,0 +1,20 @@
+# What 'cmake --install' puts where.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(LOCKSTEP_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
+
+install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS ${LOCKSTEP_LIBRARIES} EXPORT lockstep_targets)
+install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR})
+
+configure_package_config_file(cmake/lockstepConfig.cmake.in ${PROJECT_BINARY_DIR}/package/lockstepConfig.cmake
+  INSTALL_DESTINATION ${LOCKSTEP_CMAKE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/package/lockstepConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/lockstepConfigVersion.cmake
+  cmake/dependencies.cmake
+  DESTINATION ${LOCKSTEP_CMAKE_DIR})
+
+configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/package/lockstep.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

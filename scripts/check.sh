@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# check.sh: the stricter checks, after scripts/test.sh: formatting, warnings as errors with gcc and clang, sanitizers,
+# headers on their own, folder rules, shell scripts. Builds go below build/.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/packages.sh
+need_packages "${check_packages[@]}"
+
+title() { printf '\n== %s\n' "$1"; }
+
+title "formatting"
+git ls-files '*.c' '*.h' | xargs clang-format-14 --dry-run -Werror
+
+title "shell scripts"
+shellcheck -x scripts/*.sh .ci/run tests/*/*.sh
+
+title "folder rules"
+tests/folders/rules.sh .
+
+title "each public header on its own, as C11 and C++"
+for header in include/lockstep/*.h; do
+  name=lockstep/${header##*/}
+  echo "#include <$name>" | gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c -
+  echo "#include <$name>" | g++ -std=c++11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ -
+done
+
+title "warnings as errors: gcc"
+build_in build/gcc -DCMAKE_C_COMPILER=gcc -DLOCKSTEP_WERROR=ON
+title "warnings as errors: clang"
+build_in build/clang -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON
+
+# -O1 with assertions.
+sanitizer_build=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g)
+title "address and undefined-behaviour sanitizers, all tests"
+build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefined
+ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)"
+
+# libgomp, inside oneDNN, knows nothing of the thread sanitizer, so only tests that run no oneDNN kernel.
+title "thread sanitizer, thread pool and loader"
+build_in build/tsan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=thread
+ctest --test-dir build/tsan --output-on-failure --no-tests=error -R '^(threads|loader.*)$'
+
+title "all checks passed"

@@ -1,0 +1,57 @@
+# packages.sh: sourced by the scripts beside it: the Debian packages that each of them needs.
+# shellcheck shell=bash
+
+# To build and run the tests.
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev libstb-dev
+  libxxhash-dev libjansson-dev check)
+# To draw the demo's curve.
+# shellcheck disable=SC2034
+demo_packages=("${build_packages[@]}" gnuplot-nox)
+# For the stricter checks.
+# shellcheck disable=SC2034
+check_packages=("${build_packages[@]}" g++ clang-14 libclang-rt-14-dev clang-format-14 shellcheck git)
+
+# need_packages NAME...: installs those that are missing. Nothing is touched when all are there.
+need_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    echo "Not a Debian system: these must be here under their own names: $*" >&2
+    return 0
+  fi
+  local missing=() name
+  for name in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+  done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "Missing packages, and neither root nor sudo to install them. As root:" >&2
+      echo "  apt-get install ${missing[*]}" >&2
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "installing: ${missing[*]}"
+  if ! { "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+      "${missing[@]}" >/dev/null; }; then
+    echo "Could not install packages. As root:" >&2
+    echo "  apt-get install ${missing[*]}" >&2
+    return 1
+  fi
+}
+
+# build_in FOLDER [cmake argument...]: configures (with Ninja when the folder is new) and builds.
+build_in() {
+  local folder=$1
+  shift
+  local generator=()
+  [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja)
+  mkdir -p "$folder"
+  if ! cmake -S . -B "$folder" "${generator[@]}" "$@" >"$folder/configure.log" 2>&1; then
+    cat "$folder/configure.log" >&2
+    return 1
+  fi
+  cmake --build "$folder" --parallel
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# rules.sh: which folder may include which (the order of the data's way), files that are too long, paths of one machine.
+# usage: rules.sh SOURCE_DIR. Prints each offence as file:line: text.
+set -u
+cd "$1" || exit 2
+offences=0
+report() {
+  echo "$1"
+  offences=$((offences + 1))
+}
+
+# allowed FOLDER "pattern of the includes in quotes that its files may have". Vendor and libc headers come in <>.
+allowed() {
+  local file hit
+  while IFS= read -r hit; do
+    report "$hit (src/$1 may include: $2)"
+  done < <(find "src/$1" -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -vE "\"($2)[^\"]*\"")
+}
+allowed base 'base/'
+allowed tensor 'tensor/|base/'
+allowed data 'data/|tensor/|base/'
+allowed nn 'nn/|tensor/|base/'
+allowed optim 'optim/|nn/|tensor/|base/'
+allowed run 'run/|optim/|nn/|data/|tensor/|cpu/cpu.h|base/'
+allowed cpu 'cpu/|tensor/backend.h|base/|reference/'
+
+# public FOLDER "headers": what a folder below src may see of the public API.
+public() {
+  local hit
+  while IFS= read -r hit; do
+    report "$hit (src/$1 may include of lockstep/: $2)"
+  done < <(find "src/$1" -name '*.[ch]' -exec grep -HnE '^ *# *include *<lockstep/' {} + | grep -vE "<lockstep/($2)\.h>")
+}
+core='export|status|context|random'
+public base "$core|tensor"
+public tensor "$core|tensor"
+public data "$core|tensor|data"
+public nn "$core|tensor|data|nn|net"
+public optim "$core|tensor|data|nn|net|optim"
+public cpu "$core|tensor"
+
+# Models and examples use what every program has.
+for folder in models examples; do
+  [ -d "$folder" ] || continue
+  while IFS= read -r hit; do
+    report "$hit ($folder: public headers only)"
+  done < <(find "$folder" -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} +)
+done
+while IFS= read -r hit; do
+  report "$hit (cli: public headers and src/run only)"
+done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -E '"(base|tensor|data|nn|optim|cpu)/')
+
+# Vendor headers stay in their backend's folder.
+while IFS= read -r hit; do
+  report "$hit (oneDNN and libgomp belong to src/cpu)"
+done < <(grep -rnE '^ *# *include *[<"](oneapi/|dnnl|omp\.h)' --include='*.[ch]' include src models cli | grep -v '^src/cpu/')
+
+while IFS= read -r file; do
+  lines=$(wc -l <"$file")
+  [ "$lines" -le 700 ] || report "$file: $lines lines; 700 at most"
+done < <(find include src models cli examples tests bench scripts cmake -type f \
+  \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name CMakeLists.txt \) 2>/dev/null)
+
+while IFS= read -r hit; do
+  report "$hit (a path of one machine)"
+done < <(grep -rnE '(^|[^A-Za-z0-9_.$}])/(work|root|home|tmp/(wt|build))/' include src models cli examples bench scripts cmake docs README.md \
+  .ci CMakeLists.txt CMakePresets.json tests 2>/dev/null | grep -vE '^tests/folders/rules.sh:|\.safetensors')
+
+[ "$offences" -eq 0 ] || { echo "$offences offences"; exit 1; }
+echo "folder rules kept"
