@@ -5,17 +5,20 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "cpu/memory.h"
+#include "cpu/onednn/onednn.h"
 #include <stdio.h>
 #include <string.h>
 
 /* Best first. */
-static const ls__cpu_provider *const providers[] = { &ls__reference_provider };
+static const ls__cpu_provider *const providers[] = { &ls__onednn_provider,
+                                                     &ls__reference_provider };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 
 /* Tasks run in the caller's thread and in the pool's: all of them must round alike. */
 static void start_thread(void)
 {
     fesetenv(FE_DFL_ENV);
+    ls__onednn_thread_start();
 }
 
 static void cpu_close(ls__device *device)
@@ -24,6 +27,7 @@ static void cpu_close(ls__device *device)
     if (!cpu) return;
     ls_context *ctx = cpu->device.ctx;
     ls__threads_close(&cpu->threads);
+    ls__onednn_close(ctx, &cpu->onednn);
     if (cpu->scratch)
         for (int i = 0; i < cpu->n_threads; i++) ls__free(ctx, cpu->scratch[i]);
     ls__free(ctx, cpu->scratch);
@@ -41,8 +45,10 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->n_threads = ctx->config.threads > 0 ? ctx->config.threads : ls__available_processors();
     cpu->isa = ls__isa_detect();
     cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
-    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s", cpu->n_threads,
-             cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa));
+    char version[32];
+    ls__dnn_version(version, sizeof version);
+    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, oneDNN %s",
+             cpu->n_threads, cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa), version);
 
     ls_status status = LS_OK;
     const size_t list_bytes = (size_t)cpu->n_threads * sizeof *cpu->scratch;
@@ -52,6 +58,8 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
         goto fail;
     }
     status = ls__threads_open(ctx, cpu->n_threads, start_thread, &cpu->threads);
+    if (status != LS_OK) goto fail;
+    status = ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
     if (status != LS_OK) goto fail;
     *out = &cpu->device;
     return LS_OK;
@@ -130,10 +138,12 @@ static void cpu_begin(ls__device *device)
 {
     fegetenv(&((ls__cpu *)device)->caller_environment);
     fesetenv(FE_DFL_ENV);
+    ls__onednn_begin(((ls__cpu *)device)->onednn);
 }
 
 static void cpu_end(ls__device *device)
 {
+    ls__onednn_end(((ls__cpu *)device)->onednn);
     fesetenv(&((ls__cpu *)device)->caller_environment);
 }
 

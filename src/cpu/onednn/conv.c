@@ -1,0 +1,315 @@
+/* conv.c: convolution kernels: one oneDNN primitive per task.
+ *
+ * Forward and backward data: pack w into the primitive's format, slice by slice; then one task per
+ * sub-batch and slice. Backward weights: one task per sub-batch and slice makes a partial dw in the
+ * primitive's format; partial sums meet in a binary tree over sub-batches; then the sum is
+ * unpacked.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cpu/onednn/plan.h"
+#include "cpu/onednn/slice.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N_SIZES = 2 };                   /* sub-batches of task.n images, and of one less */
+enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds up */
+static const char PREFIX[] = "onednn "; /* the provider's name in its kernels' */
+static const char WINOGRAD[] = "winograd ";
+
+/* Memory objects of one thread, for each size. Packed weights and biases that threads share stand
+ * in `slice` instead. */
+typedef struct worker {
+    ls__dnn_memory *memories[N_SIZES][LS__DNN_N_ARGUMENTS];
+    ls__dnn_memory *reorder_scratch;
+} worker;
+
+typedef struct slice {
+    ls__dnn_memory *packed, *dense, *bias;
+} slice;
+
+typedef struct conv_kernel {
+    ls__kernel kernel;
+    ls__cpu *cpu;
+    ls__conv_plan plan;
+    ls__conv_roles roles;
+    ls__dnn_primitive *primitives[N_SIZES]; /* NULL: no sub-batch of that size */
+    ls__dnn_primitive *reorder;
+    worker *workers;
+    slice *slices;
+    size_t packed_bytes; /* of one slice's weights, and behind them its part of db; whole lines */
+    size_t bias_offset;
+    size_t dnn_bytes;  /* of scratch, ours behind it */
+    ls__channels x, y; /* how a task's part lies in the whole; count 0: no copy */
+    float *x_data, *w_data, *y_data, *b_data; /* of the present run */
+    unsigned char *packed;
+    atomic_bool failed;
+} conv_kernel;
+
+/* ---- Running. ---- */
+
+static unsigned char *packed_slice(const conv_kernel *k, int64_t batch, int64_t s)
+{
+    const int64_t n = k->roles.direction == LS__DNN_WEIGHTS ? k->plan.n_batches : 1;
+    return k->packed + (size_t)(s * n + batch) * k->packed_bytes;
+}
+
+static void run_reorder(void *arg, int64_t s, int thread)
+{
+    conv_kernel *k = arg;
+    ls__dnn_memory *const scratch = k->workers[thread].reorder_scratch;
+    const bool unpack = k->roles.direction == LS__DNN_WEIGHTS;
+    ls__dnn_memory_set(scratch, k->cpu->scratch[thread]);
+    ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS] = {
+        [LS__DNN_X] = unpack ? k->slices[s].packed : k->slices[s].dense,
+        [LS__DNN_Y] = unpack ? k->slices[s].dense : k->slices[s].packed,
+        [LS__DNN_SCRATCH] = scratch,
+    };
+    if (!ls__dnn_run(k->cpu->onednn->dnn, k->reorder, thread, memories)) k->failed = true;
+    if (unpack && k->b_data) {
+        const int64_t n = k->plan.task.y_channels;
+        memcpy(k->b_data + s * n, packed_slice(k, 0, s) + k->bias_offset,
+               (size_t)n * sizeof(float));
+    }
+}
+
+/* One sub-batch of images, one slice of channels. */
+static void run_task(void *arg, int64_t task, int thread)
+{
+    conv_kernel *k = arg;
+    const ls__conv_plan *plan = &k->plan;
+    const int64_t batch = task / plan->n_slices, s = task % plan->n_slices;
+    const int64_t image = ls__conv_plan_first_image(plan, batch);
+    const int size = batch < plan->n_larger ? 0 : 1;
+    const ls__dnn_direction direction = k->roles.direction;
+    ls__channels x = k->x, y = k->y;
+    x.images = y.images = plan->task.n - size;
+    if (x.count) x.first = direction == LS__DNN_DATA ? s * x.count : 0;
+    y.first = s * y.count;
+
+    float *const x_part = k->x_data + image * x.image_floats;
+    float *const y_part = k->y_data + image * y.image_floats;
+    float *const x_copy = (float *)(void *)(k->cpu->scratch[thread] + k->dnn_bytes);
+    float *const y_copy = x_copy + (x.count ? ls__channels_floats(&x, plan->task.n) : 0);
+    if (x.count && direction != LS__DNN_DATA) ls__channels_gather(&x, x_part, x_copy);
+    if (y.count && direction != LS__DNN_FORWARD) ls__channels_gather(&y, y_part, y_copy);
+
+    ls__dnn_memory *memories[LS__DNN_N_ARGUMENTS];
+    memcpy(memories, k->workers[thread].memories[size], sizeof memories);
+    ls__dnn_memory_set(memories[LS__DNN_X], x.count ? x_copy : x_part);
+    ls__dnn_memory_set(memories[LS__DNN_Y], y.count ? y_copy : y_part);
+    ls__dnn_memory_set(memories[LS__DNN_SCRATCH], k->cpu->scratch[thread]);
+    if (direction == LS__DNN_WEIGHTS) {
+        unsigned char *const partial = packed_slice(k, batch, s);
+        ls__dnn_memory_set(memories[LS__DNN_W], partial);
+        ls__dnn_memory_set(memories[LS__DNN_B], partial + k->bias_offset);
+    } else {
+        memories[LS__DNN_W] = k->slices[s].packed;
+        memories[LS__DNN_B] = k->slices[s].bias;
+    }
+    if (!ls__dnn_run(k->cpu->onednn->dnn, k->primitives[size], thread, memories)) k->failed = true;
+
+    if (x.count && direction == LS__DNN_DATA) ls__channels_scatter(&x, x_copy, x_part);
+    if (y.count && direction == LS__DNN_FORWARD) ls__channels_scatter(&y, y_copy, y_part);
+}
+
+static int64_t sum_parts(const conv_kernel *k)
+{
+    const int64_t floats = (int64_t)(k->packed_bytes / sizeof(float));
+    return (floats + SUM_FLOATS - 1) / SUM_FLOATS;
+}
+
+/* Adds a stretch of one slice's partial sums into the first, in a binary tree. */
+static void run_sum(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    const conv_kernel *k = arg;
+    enum { LINE = LS__ALIGNMENT / sizeof(float) };
+    const int64_t n_parts = sum_parts(k), s = task / n_parts;
+    const int64_t floats = (int64_t)(k->packed_bytes / sizeof(float));
+    const int64_t first = task % n_parts * SUM_FLOATS;
+    const int64_t last = first + SUM_FLOATS < floats ? first + SUM_FLOATS : floats;
+    float *const sums = (float *)(void *)packed_slice(k, 0, s);
+    for (int64_t line = first; line < last; line += LINE)
+        for (int64_t step = 1; step < k->plan.n_batches; step *= 2)
+            for (int64_t i = 0; i + step < k->plan.n_batches; i += 2 * step) {
+                float *restrict a = sums + i * floats + line;
+                const float *restrict b = sums + (i + step) * floats + line;
+                for (int v = 0; v < LINE; v++) a[v] += b[v];
+            }
+}
+
+/* Where the slices of dense w, of its packed form, and of b lie in this run. */
+static void set_slices(conv_kernel *k)
+{
+    const ls__dnn_conv *t = &k->plan.task;
+    const int64_t offset =
+        k->roles.direction == LS__DNN_DATA
+            ? t->x_channels
+            : t->y_channels * t->kernel[0] * t->kernel[1] * (k->plan.x_channels / t->groups);
+    for (int64_t s = 0; s < k->plan.n_slices; s++) {
+        ls__dnn_memory_set(k->slices[s].dense, k->w_data + s * offset);
+        ls__dnn_memory_set(k->slices[s].packed, packed_slice(k, 0, s));
+        if (k->b_data) ls__dnn_memory_set(k->slices[s].bias, k->b_data + s * t->y_channels);
+    }
+}
+
+static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                          const ls__step *step)
+{
+    (void)step;
+    conv_kernel *k = (conv_kernel *)kernel;
+    const int64_t n_slices = k->plan.n_slices, n_tasks = n_slices * k->plan.n_batches;
+    k->x_data = buffers[k->roles.x];
+    k->w_data = buffers[k->roles.w];
+    k->y_data = buffers[k->roles.y];
+    k->b_data = k->plan.task.bias ? buffers[k->roles.b] : NULL;
+    k->packed = workspace;
+    k->failed = false;
+    if (k->roles.direction == LS__DNN_WEIGHTS) {
+        ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
+        if (k->plan.n_batches > 1)
+            ls__threads_run(k->cpu->threads, n_slices * sum_parts(k), run_sum, k);
+        set_slices(k);
+        ls__threads_run(k->cpu->threads, n_slices, run_reorder, k);
+    } else {
+        set_slices(k);
+        ls__threads_run(k->cpu->threads, n_slices, run_reorder, k);
+        ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
+    }
+    if (!k->failed) return LS_OK;
+    return ls__fail(k->cpu->device.ctx, LS_ERR_DEVICE, "kernel '%s': oneDNN failed", kernel->name);
+}
+
+/* ---- Making. ---- */
+
+static void conv_close(ls__kernel *kernel)
+{
+    conv_kernel *k = (conv_kernel *)kernel;
+    ls_context *ctx = k->cpu->device.ctx;
+    for (int t = 0; k->workers && t < k->cpu->n_threads; t++) {
+        for (int size = 0; size < N_SIZES; size++)
+            for (int i = 0; i < LS__DNN_N_ARGUMENTS; i++)
+                ls__dnn_memory_close(k->workers[t].memories[size][i]);
+        ls__dnn_memory_close(k->workers[t].reorder_scratch);
+    }
+    for (int64_t s = 0; k->slices && s < k->plan.n_slices; s++) {
+        ls__dnn_memory_close(k->slices[s].packed);
+        ls__dnn_memory_close(k->slices[s].dense);
+        ls__dnn_memory_close(k->slices[s].bias);
+    }
+    for (int i = 0; i < N_SIZES; i++) ls__dnn_primitive_close(&k->primitives[i]);
+    ls__dnn_primitive_close(&k->reorder);
+    ls__free(ctx, k->workers);
+    ls__free(ctx, k->slices);
+    ls__free(ctx, k);
+}
+
+static ls_status open_primitives(conv_kernel *k, const char *implementation)
+{
+    ls__dnn *dnn = k->cpu->onednn->dnn;
+    const ls__conv_plan *plan = &k->plan;
+    ls__dnn_conv task = plan->task;
+    LS_TRY(ls__dnn_conv_open(dnn, &task, implementation, &k->primitives[0]));
+    if (plan->n_larger < plan->n_batches) {
+        task.n--;
+        LS_TRY(ls__dnn_conv_open(dnn, &task, implementation, &k->primitives[1]));
+        if (!ls__dnn_same_weights(k->primitives[0], k->primitives[1]))
+            return ls__fail(k->cpu->device.ctx, LS_ERR_UNSUPPORTED,
+                            "oneDNN: '%s' packs weights for %d and %d images differently",
+                            implementation, (int)plan->task.n, (int)task.n);
+    }
+    const int64_t row_channels = plan->x_channels / plan->task.groups;
+    if (k->roles.direction == LS__DNN_WEIGHTS)
+        return ls__dnn_unpack_open(dnn, k->primitives[0], row_channels, &k->reorder);
+    return ls__dnn_pack_open(dnn, k->primitives[0], row_channels, &k->reorder);
+}
+
+static ls_status open_memories(conv_kernel *k)
+{
+    ls_context *ctx = k->cpu->device.ctx;
+    const bool weights = k->roles.direction == LS__DNN_WEIGHTS;
+    const size_t workers_bytes = (size_t)k->cpu->n_threads * sizeof *k->workers;
+    const size_t slices_bytes = (size_t)k->plan.n_slices * sizeof *k->slices;
+    k->workers = ls__zalloc(ctx, workers_bytes);
+    k->slices = ls__zalloc(ctx, slices_bytes);
+    if (!k->workers || !k->slices)
+        return ls__fail_memory(ctx, k->kernel.name, workers_bytes + slices_bytes);
+    for (int t = 0; t < k->cpu->n_threads; t++) {
+        worker *w = &k->workers[t];
+        for (int size = 0; size < N_SIZES && k->primitives[size]; size++)
+            for (int i = 0; i < LS__DNN_N_ARGUMENTS; i++) {
+                if (!weights && (i == LS__DNN_W || i == LS__DNN_B)) continue;
+                LS_TRY(ls__dnn_memory_open(k->primitives[size], (ls__dnn_argument)i,
+                                           &w->memories[size][i]));
+            }
+        LS_TRY(ls__dnn_memory_open(k->reorder, LS__DNN_SCRATCH, &w->reorder_scratch));
+    }
+    for (int64_t s = 0; s < k->plan.n_slices; s++) {
+        slice *part = &k->slices[s];
+        LS_TRY(ls__dnn_memory_open(k->reorder, weights ? LS__DNN_X : LS__DNN_Y, &part->packed));
+        LS_TRY(ls__dnn_memory_open(k->reorder, weights ? LS__DNN_Y : LS__DNN_X, &part->dense));
+        if (!weights) LS_TRY(ls__dnn_memory_open(k->primitives[0], LS__DNN_B, &part->bias));
+    }
+    return LS_OK;
+}
+
+/* Which copies a task makes, and how much memory all needs. */
+static ls_status measure(conv_kernel *k, const ls__op *op)
+{
+    const ls__conv_plan *plan = &k->plan;
+    const ls__dnn_conv *t = &plan->task;
+    k->x = ls__channels_of(&op->operands[k->roles.x]);
+    k->y = ls__channels_of(&op->operands[k->roles.y]);
+    k->x.planar = plan->planar;
+    if (plan->planar || t->x_channels < plan->x_channels) k->x.count = t->x_channels;
+    if (t->y_channels < plan->y_channels) k->y.count = t->y_channels;
+
+    const bool weights = k->roles.direction == LS__DNN_WEIGHTS;
+    size_t scratch = ls__dnn_bytes(k->reorder, LS__DNN_SCRATCH);
+    for (int i = 0; i < N_SIZES && k->primitives[i]; i++) {
+        const size_t bytes = ls__dnn_bytes(k->primitives[i], LS__DNN_SCRATCH);
+        if (bytes > scratch) scratch = bytes;
+    }
+    k->dnn_bytes = ls__round_up(scratch, LS__ALIGNMENT);
+    const int64_t floats = (k->x.count ? ls__channels_floats(&k->x, t->n) : 0) +
+                           (k->y.count ? ls__channels_floats(&k->y, t->n) : 0);
+    k->bias_offset = ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_W), LS__ALIGNMENT);
+    k->packed_bytes = k->bias_offset;
+    if (weights)
+        k->packed_bytes += ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_B), LS__ALIGNMENT);
+    k->kernel.workspace_bytes =
+        k->packed_bytes * (size_t)(plan->n_slices * (weights ? plan->n_batches : 1));
+    return ls__cpu_reserve_scratch(k->cpu, k->dnn_bytes + (size_t)floats * sizeof(float));
+}
+
+ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+{
+    ls_context *ctx = cpu->device.ctx;
+    *out = NULL;
+    const char *implementation = name + strlen(PREFIX);
+    const bool winograd = strncmp(implementation, WINOGRAD, strlen(WINOGRAD)) == 0;
+    if (winograd) implementation += strlen(WINOGRAD);
+    conv_kernel *k = ls__zalloc(ctx, sizeof *k);
+    if (!k) return ls__fail_memory(ctx, name, sizeof *k);
+    snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
+    k->kernel.run = conv_run;
+    k->kernel.close = conv_close;
+    k->cpu = cpu;
+    k->roles = ls__conv_roles_of(op->kind);
+
+    ls_status status = LS_OK;
+    if (!ls__conv_plan_make(op, winograd, &k->plan))
+        status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' has no such layouts",
+                          ls__op_name(op->kind), name);
+    if (status == LS_OK) status = open_primitives(k, implementation);
+    if (status == LS_OK) status = open_memories(k);
+    if (status == LS_OK) status = measure(k, op);
+    if (status != LS_OK) {
+        conv_close(&k->kernel);
+        return status;
+    }
+    *out = &k->kernel;
+    return LS_OK;
+}

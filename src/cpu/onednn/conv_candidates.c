@@ -1,0 +1,93 @@
+/* conv_candidates.c: which convolution kernels oneDNN has for an op, and what each may cost. */
+#include "cpu/onednn/plan.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What a core does at its best, GFLOP/s: measured on Zen 3 (AVX2) and Zen 4 (AVX-512). Estimates
+ * are for one thread, whatever the number of threads: a choice must not depend on it. */
+static double peak_gflops(const ls__cpu *cpu)
+{
+    return cpu->vector_block == 16 ? 115.0 : 100.0;
+}
+
+/* The share of that peak which kernels reach on ResNet's layers (bench_ops): forward, backward
+ * data, backward weights, in N,H,W,C and in blocks. Winograd needs fewer operations than are
+ * counted. The first entry whose text is in the name counts. */
+static const struct {
+    const char *text;
+    double nhwc[LS__DNN_N_DIRECTIONS], blocked[LS__DNN_N_DIRECTIONS];
+} efficiencies[] = {
+    { "winograd", { 2.4, 2.4, 2.0 }, { 2.4, 2.4, 2.0 } },
+    { "jit_dw", { 0.15, 0.15, 0.10 }, { 0.20, 0.20, 0.15 } },
+    { "1x1", { 0.85, 0.80, 0.62 }, { 0.90, 0.86, 0.85 } },
+    { "gemm", { 0.45, 0.75, 0.52 }, { 0.45, 0.75, 0.52 } },
+    { "sse41", { 0.20, 0.20, 0.20 }, { 0.20, 0.20, 0.20 } },
+    { "", { 0.65, 0.72, 0.52 }, { 0.88, 0.95, 0.70 } },
+};
+enum { N_EFFICIENCIES = sizeof efficiencies / sizeof efficiencies[0] };
+/* Pixels of up to so many channels do not fall on each other's places in the first-level cache, and
+ * N,H,W,C is as fast as blocks. */
+enum { NARROW_CHANNELS = 32 };
+/* A kernel that reads whole windows makes little of one pixel. */
+static const double WINDOW_KERNEL_ON_1X1 = 0.5;
+static const double RUN_MS = 0.005;
+
+static double cost_ms(const ls__cpu *cpu, const ls__conv_plan *plan, const char *name)
+{
+    const ls__dnn_conv *t = &plan->task;
+    int i = 0;
+    while (i < N_EFFICIENCIES - 1 && !strstr(name, efficiencies[i].text)) i++;
+    const bool narrow = plan->x_channels <= NARROW_CHANNELS && plan->y_channels <= NARROW_CHANNELS;
+    const bool window = i == N_EFFICIENCIES - 1;
+    double efficiency = t->x_layout != LS__DNN_NHWC || (narrow && window)
+                            ? efficiencies[i].blocked[t->direction]
+                            : efficiencies[i].nhwc[t->direction];
+    if (window && t->kernel[0] * t->kernel[1] == 1) efficiency *= WINDOW_KERNEL_ON_1X1;
+    return ls__conv_plan_flops(plan) / (peak_gflops(cpu) * efficiency * 1e6) + RUN_MS;
+}
+
+/* Names for the larger and the smaller sub-batch: both are needed. */
+static int list_names(ls__cpu *cpu, const ls__conv_plan *plan, char (*names)[LS__DNN_NAME_SIZE])
+{
+    ls__dnn *dnn = cpu->onednn->dnn;
+    ls__dnn_conv task = plan->task;
+    int n = ls__dnn_conv_list(dnn, &task, names, LS__MAX_CANDIDATES);
+    if (plan->n_larger == plan->n_batches || n == 0) return n;
+    char others[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
+    task.n--;
+    const int n_others = ls__dnn_conv_list(dnn, &task, others, LS__MAX_CANDIDATES);
+    int n_both = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n_others; j++)
+            if (strcmp(names[i], others[j]) == 0) {
+                memmove(names[n_both++], names[i], LS__DNN_NAME_SIZE);
+                break;
+            }
+    return n_both;
+}
+
+int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    int n = 0;
+    for (int winograd = 0; winograd < 2; winograd++) {
+        ls__conv_plan plan;
+        char names[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
+        if (!ls__conv_plan_make(op, winograd, &plan)) return 0;
+        const int n_names = list_names(cpu, &plan, names);
+        for (int i = 0; i < n_names && n < max; i++) {
+            ls__candidate *c = &out[n++];
+            const char *algorithm = winograd ? "winograd " : "";
+            snprintf(c->name, sizeof c->name, "onednn %s%.39s", algorithm, names[i]);
+            c->deterministic = true;
+            c->cost_ms = cost_ms(cpu, &plan, c->name);
+        }
+    }
+    /* best first */
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && out[j].cost_ms < out[j - 1].cost_ms; j--) {
+            const ls__candidate swapped = out[j];
+            out[j] = out[j - 1];
+            out[j - 1] = swapped;
+        }
+    return n;
+}

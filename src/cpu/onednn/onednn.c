@@ -1,0 +1,77 @@
+/* onednn.c: the provider of oneDNN's kernels. */
+#include "cpu/onednn/onednn.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+typedef struct family {
+    int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
+    ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
+} family;
+
+static const family conv = { ls__onednn_conv_candidates, ls__onednn_conv_open };
+static const family linear = { ls__onednn_linear_candidates, ls__onednn_linear_open };
+
+static const family *const families[LS__N_OPS] = {
+    [LS__OP_CONV2D] = &conv,
+    [LS__OP_CONV2D_BACKWARD_DATA] = &conv,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = &conv,
+    [LS__OP_LINEAR] = &linear,
+    [LS__OP_LINEAR_BACKWARD_DATA] = &linear,
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = &linear,
+};
+
+ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
+{
+    *out = ls__zalloc(ctx, sizeof **out);
+    if (!*out) return ls__fail_memory(ctx, "oneDNN", sizeof **out);
+    const ls_status status = ls__dnn_open(ctx, n_threads, &(*out)->dnn);
+    if (status != LS_OK) ls__onednn_close(ctx, out);
+    return status;
+}
+
+void ls__onednn_close(ls_context *ctx, ls__onednn **onednn)
+{
+    if (*onednn) ls__dnn_close(&(*onednn)->dnn);
+    ls__free(ctx, *onednn);
+    *onednn = NULL;
+}
+
+void ls__onednn_thread_start(void)
+{
+    ls__dnn_one_thread();
+}
+
+void ls__onednn_begin(ls__onednn *onednn)
+{
+    onednn->caller_threads = ls__dnn_one_thread();
+}
+
+void ls__onednn_end(ls__onednn *onednn)
+{
+    ls__dnn_restore_threads(onednn->caller_threads);
+}
+
+static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    const family *f = families[op->kind];
+    if (!f) return 0;
+    const int before = ls__dnn_one_thread();
+    const int n = f->candidates(cpu, op, out, max);
+    ls__dnn_restore_threads(before);
+    return n;
+}
+
+static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+{
+    const family *f = families[op->kind];
+    *out = NULL;
+    if (!f)
+        return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: oneDNN has no kernel",
+                        ls__op_name(op->kind));
+    const int before = ls__dnn_one_thread();
+    const ls_status status = f->kernel_open(cpu, op, name, out);
+    ls__dnn_restore_threads(before);
+    return status;
+}
+
+const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open };

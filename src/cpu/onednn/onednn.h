@@ -1,0 +1,31 @@
+/* onednn.h: convolution and linear layers through oneDNN.
+ *
+ * An op is a list of tasks cut by shape alone; each task is one oneDNN primitive, created and run
+ * single-threaded. Bits can depend on the number of threads nowhere. */
+#ifndef LS_CPU_ONEDNN_ONEDNN_H
+#define LS_CPU_ONEDNN_ONEDNN_H
+
+#include "cpu/cpu.h"
+#include "cpu/onednn/primitive.h"
+
+struct ls__onednn {
+    ls__dnn *dnn;
+    int caller_threads; /* OpenMP's number for the caller, kept between begin and end */
+};
+
+ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out);
+void ls__onednn_close(ls_context *ctx, ls__onednn **onednn);
+/* Each thread of the pool, once. */
+void ls__onednn_thread_start(void);
+/* The caller's thread, around each program. */
+void ls__onednn_begin(ls__onednn *onednn);
+void ls__onednn_end(ls__onednn *onednn);
+
+/* conv.c, linear.c: as ls__cpu_provider's slots; OpenMP is single-threaded around them. */
+int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
+ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
+int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
+ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *name,
+                                 ls__kernel **out);
+
+#endif

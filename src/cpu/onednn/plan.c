@@ -1,0 +1,160 @@
+/* plan.c: how a convolution is cut into tasks.
+ *
+ * The measurements behind the numbers here (one core of a Zen 3, 512 KB L2, blocks of 8, GFLOP/s of
+ * forward, backward data, backward weights; a core's peak is 102):
+ *   3x3 512->512 at 4x4, batch 32                   53, 57, 29
+ *   the same in slices of 128 output channels       84, 95, 62
+ *   3x3 256->256 at 8x8, batch 64                   74, 91, 57
+ *   the same in slices of 64 output channels        85, 102, 75
+ *   3x3 64->64 at 32x32, batch 64; 4 images a task  72, 92, 54; 96, 102, 72
+ * A slice of weights that stays in the second-level cache is what helps; images are cut as fine as
+ * the price of a task allows. */
+#include "cpu/onednn/plan.h"
+
+static const double FORWARD_SLICE_BYTES = 2.5e6; /* more weights than this are cut */
+static const double WEIGHTS_SLICE_BYTES = 640e3; /* the same where a task makes the weights */
+enum { MIN_SLICE = 64, MIN_SMALL_SLICE = 32 };
+static const double TASK_FLOPS = 50e6;   /* half a millisecond */
+static const double FLOPS_PER_BYTE = 32; /* of weights that a task reads */
+enum { MAX_BATCHES = 64 };
+enum { MAX_PARTIAL_SUMS = 16, MIN_TASKS = 16 };
+enum { WINOGRAD_IMAGES = 16 }; /* it transforms the weights once per task, and wants over 8 */
+enum { MAX_PLANAR_CHANNELS = 7 };
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch)
+{
+    return batch * plan->task.n - max_i64(0, batch - plan->n_larger);
+}
+
+static double flops_per_image(const ls__conv_plan *plan)
+{
+    const ls__dnn_conv *t = &plan->task;
+    return 2.0 * (double)(plan->y_channels * t->y_size[0] * t->y_size[1]) *
+           (double)(t->kernel[0] * t->kernel[1] * (plan->x_channels / t->groups));
+}
+
+double ls__conv_plan_flops(const ls__conv_plan *plan)
+{
+    return (double)plan->images * flops_per_image(plan);
+}
+
+static double weight_bytes(const ls__conv_plan *plan)
+{
+    const ls__dnn_conv *t = &plan->task;
+    return 4.0 * (double)(plan->y_channels * t->kernel[0] * t->kernel[1]) *
+           (double)(plan->x_channels / t->groups);
+}
+
+static double activation_bytes(const ls__conv_plan *plan)
+{
+    const ls__dnn_conv *t = &plan->task;
+    return 4.0 * (double)plan->images *
+           (double)(plan->x_channels * t->x_size[0] * t->x_size[1] +
+                    plan->y_channels * t->y_size[0] * t->y_size[1]);
+}
+
+/* Halves slices of `channels` until one takes at most so many bytes of weights. */
+static int64_t slice(const ls__conv_plan *plan, int64_t channels, double bytes, int64_t min_slice)
+{
+    int64_t n = 1;
+    if (plan->task.groups != 1) return 1;
+    while (weight_bytes(plan) / (double)n > bytes && channels / n % (2 * 16) == 0 &&
+           channels / n / 2 >= min_slice)
+        n *= 2;
+    return n;
+}
+
+static void cut(ls__conv_plan *plan)
+{
+    ls__dnn_conv *t = &plan->task;
+    const bool weights = t->direction == LS__DNN_WEIGHTS;
+    const int64_t channels = t->direction == LS__DNN_DATA ? plan->x_channels : plan->y_channels;
+    plan->n_slices =
+        slice(plan, channels, weights ? WEIGHTS_SLICE_BYTES : FORWARD_SLICE_BYTES, MIN_SLICE);
+    double task_flops = FLOPS_PER_BYTE * weight_bytes(plan) / (double)plan->n_slices;
+    if (task_flops < TASK_FLOPS) task_flops = TASK_FLOPS;
+    double wanted = ls__conv_plan_flops(plan) / (double)plan->n_slices / task_flops;
+    int64_t max_batches = min_i64(plan->images, MAX_BATCHES);
+    if (weights) {
+        /* Every sub-batch makes a whole slice of dw, which is to be small beside what it reads. */
+        const double sums = activation_bytes(plan) / (2 * weight_bytes(plan));
+        if (wanted > sums) wanted = sums;
+        max_batches = min_i64(plan->images, MAX_PARTIAL_SUMS);
+    }
+    if (t->winograd) max_batches = min_i64(max_batches, plan->images / WINOGRAD_IMAGES);
+    plan->n_batches = max_i64(1, min_i64(max_batches, (int64_t)wanted));
+    if (weights && plan->n_batches * plan->n_slices < MIN_TASKS) {
+        const double bytes = weight_bytes(plan) * (double)plan->n_batches / (MIN_TASKS + 1);
+        plan->n_slices = max_i64(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
+    }
+    t->n = (plan->images + plan->n_batches - 1) / plan->n_batches;
+    plan->n_larger = plan->images - plan->n_batches * (t->n - 1);
+    if (t->direction == LS__DNN_DATA)
+        t->x_channels /= plan->n_slices;
+    else
+        t->y_channels /= plan->n_slices;
+}
+
+/* Channels-last, or both blocked alike; a blocked y goes with a planar x too. */
+static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block)
+{
+    ls__dnn_conv *t = &plan->task;
+    if (x_block == plan->x_channels && y_block == plan->y_channels) {
+        t->x_layout = t->y_layout = LS__DNN_NHWC;
+        return true;
+    }
+    if (y_block != 8 && y_block != 16) return false;
+    t->y_layout = y_block == 8 ? LS__DNN_NCHW8 : LS__DNN_NCHW16;
+    t->x_layout = t->y_layout;
+    if (x_block == y_block) return true;
+    plan->planar = x_block == plan->x_channels && x_block <= MAX_PLANAR_CHANNELS;
+    t->x_layout = LS__DNN_NCHW;
+    return plan->planar;
+}
+
+ls__conv_roles ls__conv_roles_of(ls__op_kind kind)
+{
+    static const ls__conv_roles roles[] = {
+        [LS__OP_CONV2D] = { LS__DNN_FORWARD, 0, 1, 3, 2 },
+        [LS__OP_CONV2D_BACKWARD_DATA] = { LS__DNN_DATA, 2, 1, 0, -1 },
+        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { LS__DNN_WEIGHTS, 0, 2, 1, 3 },
+    };
+    return roles[kind];
+}
+
+bool ls__conv_plan_make(const ls__op *op, bool winograd, ls__conv_plan *out)
+{
+    const ls__conv_roles roles = ls__conv_roles_of(op->kind);
+    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
+    *out = (ls__conv_plan){ .images = x->shape.dims[0],
+                            .x_channels = x->shape.dims[3],
+                            .y_channels = y->shape.dims[3] };
+    ls__dnn_conv *t = &out->task;
+    t->direction = roles.direction;
+    t->winograd = winograd;
+    t->bias = roles.b >= 0 && op->operands[roles.b].shape.n_dims >= 0;
+    t->groups = op->u.conv.groups;
+    t->x_channels = out->x_channels;
+    t->y_channels = out->y_channels;
+    for (int i = 0; i < 2; i++) {
+        t->x_size[i] = x->shape.dims[1 + i];
+        t->y_size[i] = y->shape.dims[1 + i];
+        t->kernel[i] = op->u.conv.kernel[i];
+        t->stride[i] = op->u.conv.stride[i];
+        t->padding[i] = op->u.conv.padding[i];
+        t->dilation[i] = op->u.conv.dilation[i];
+    }
+    if (!choose_layouts(out, x->block, y->block)) return false;
+    cut(out);
+    return true;
+}

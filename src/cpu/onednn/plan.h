@@ -1,0 +1,34 @@
+/* plan.h: how a convolution is cut into tasks. */
+#ifndef LS_CPU_ONEDNN_PLAN_H
+#define LS_CPU_ONEDNN_PLAN_H
+
+#include "cpu/onednn/onednn.h"
+
+/* Tasks are sub-batches of images times slices of channels: of the output's channels, where the
+ * task makes part of y or of dw; of the input's, where it makes part of dx. */
+typedef struct ls__conv_plan {
+    ls__dnn_conv task; /* what one task computes; its n is the larger number of images */
+    int64_t images, n_batches;
+    int64_t n_larger; /* this many sub-batches have task.n images, the others one less */
+    int64_t n_slices;
+    int64_t x_channels, y_channels; /* of the whole op */
+    bool planar; /* x is [N,H,W,C] with few channels; the task sees a copy in N,C,H,W, which is what
+                    blocked kernels want of a first layer */
+} ls__conv_plan;
+
+/* Which operands of an op are which; b -1: none. Backward ops: dx is x, and so on. */
+typedef struct ls__conv_roles {
+    ls__dnn_direction direction;
+    int x, w, y, b;
+} ls__conv_roles;
+ls__conv_roles ls__conv_roles_of(ls__op_kind kind);
+
+/* A function of the op's shape and layouts, and of the algorithm. False when oneDNN has no such
+ * layouts. */
+bool ls__conv_plan_make(const ls__op *op, bool winograd, ls__conv_plan *out);
+
+int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch);
+/* Nominal floating point operations of the whole op: padding counts. */
+double ls__conv_plan_flops(const ls__conv_plan *plan);
+
+#endif

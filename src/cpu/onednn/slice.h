@@ -1,0 +1,23 @@
+/* slice.h: dense copies of some channels of an activation. */
+#ifndef LS_CPU_ONEDNN_SLICE_H
+#define LS_CPU_ONEDNN_SLICE_H
+
+#include "tensor/backend.h"
+
+/* Channels first..first+count of `images` images of [N][C/block][H][W][block]. The copy is of the
+ * same layout, or with `planar` (for N,H,W,C only) in N,C,H,W. */
+typedef struct ls__channels {
+    int64_t images, pixels, channels, block;
+    int64_t image_floats;
+    int64_t first, count;
+    bool planar;
+} ls__channels;
+
+/* All images, no channels. */
+ls__channels ls__channels_of(const ls__operand *activation);
+/* Size of the copy of n images. */
+int64_t ls__channels_floats(const ls__channels *c, int64_t images);
+void ls__channels_gather(const ls__channels *c, const float *whole, float *copy);
+void ls__channels_scatter(const ls__channels *c, const float *copy, float *whole);
+
+#endif
