@@ -151,6 +151,7 @@ static dnnl_status_t describe(const ls__dnn_conv *c, ls__dnn_direction direction
 
 /* Goes through the implementations of a convolution. */
 typedef struct walk {
+    dnnl_convolution_desc_t description; /* the iterator keeps a pointer to it */
     dnnl_primitive_attr_t attributes;
     dnnl_primitive_desc_t forward; /* backward's hint */
     dnnl_primitive_desc_iterator_t iterator;
@@ -166,21 +167,21 @@ static void walk_end(walk *w)
 static dnnl_status_t walk_begin(const ls__dnn *dnn, const ls__dnn_conv *conv, walk *w)
 {
     *w = (walk){ 0 };
-    dnnl_convolution_desc_t d;
+    dnnl_convolution_desc_t forward;
     dnnl_status_t s = dnnl_primitive_attr_create(&w->attributes);
     if (s == dnnl_success)
         s = dnnl_primitive_attr_set_scratchpad_mode(w->attributes, dnnl_scratchpad_mode_user);
     if (s == dnnl_success && conv->direction != LS__DNN_FORWARD) {
-        s = describe(conv, LS__DNN_FORWARD, &d);
+        s = describe(conv, LS__DNN_FORWARD, &forward);
         /* a convolution that has a backward kernel only goes without the hint */
-        if (s == dnnl_success &&
-            dnnl_primitive_desc_create(&w->forward, &d, NULL, dnn->engine, NULL) != dnnl_success)
+        if (s == dnnl_success && dnnl_primitive_desc_create(&w->forward, &forward, NULL,
+                                                            dnn->engine, NULL) != dnnl_success)
             w->forward = NULL;
     }
-    if (s == dnnl_success) s = describe(conv, conv->direction, &d);
+    if (s == dnnl_success) s = describe(conv, conv->direction, &w->description);
     if (s == dnnl_success)
-        s = dnnl_primitive_desc_iterator_create(&w->iterator, &d, w->attributes, dnn->engine,
-                                                w->forward);
+        s = dnnl_primitive_desc_iterator_create(&w->iterator, &w->description, w->attributes,
+                                                dnn->engine, w->forward);
     if (s != dnnl_success) walk_end(w);
     return s;
 }
