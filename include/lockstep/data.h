@@ -27,6 +27,12 @@ LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 LS_API ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n_classes,
                                                 const char *const *classes);
 
+/* A list of files of the caller's own, as `paths`, with labels in 0..n_classes-1; both are copied,
+ * classes are called "0", "1", ... labels NULL and n_classes 0: files without labels, for
+ * prediction; their label is -1. No file is touched before the loader comes to it. */
+LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *const *paths,
+                                      const int32_t *labels, int n_classes);
+
 /* Samples in memory: images u8 [N,H,W,C] (C 1 or 3) and labels [N] in 0..n_classes-1, copied. The
  * classes are called "0", "1", ...; a loader's batches have C channels, too. */
 LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,

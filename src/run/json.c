@@ -1,13 +1,11 @@
 /* json.c: JSON files; see json.h. */
 #include "run/json.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
 
 /* Decimal digits that always survive text -> double -> text. */
 enum { REAL_DIGITS = 15 };
-enum { MAX_JSON_BYTES = 64 << 20 };
 
 typedef struct output {
     ls__atomic_file *file;
@@ -35,23 +33,4 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
     if (out.status == LS_OK) return ls__atomic_file_commit(&out.file);
     ls__atomic_file_abandon(&out.file);
     return out.status;
-}
-
-json_t *ls__json_load(ls_context *ctx, const char *path)
-{
-    unsigned char *text;
-    size_t size;
-    char message[512];
-    const ls_status status =
-        ls__read_file(ctx, path, MAX_JSON_BYTES, &text, &size, message, sizeof(message));
-    if (status != LS_OK) {
-        ls__fail(ctx, status, "%s", message);
-        return NULL;
-    }
-    json_error_t error;
-    json_t *json = json_loadb((const char *)text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!json)
-        ls__fail(ctx, LS_ERR_FORMAT, "%s: line %d: not JSON: %s", path, error.line, error.text);
-    ls__free(ctx, text);
-    return json;
 }
