@@ -28,10 +28,10 @@ struct ls__pool {
 
 enum { MIN_BLOCK = 64, LARGE_STEP = 2 << 20, LARGE_BLOCK = 8 << 20 };
 
-/* 0 on overflow. */
+/* 0 for more than there can be. */
 static size_t size_class(size_t bytes)
 {
-    if (bytes > SIZE_MAX - LARGE_STEP) return 0;
+    if (bytes > PTRDIFF_MAX - LARGE_STEP) return 0;
     if (bytes > LARGE_BLOCK) return ls__round_up(bytes, LARGE_STEP);
     size_t power = MIN_BLOCK;
     while (power < bytes) power *= 2;

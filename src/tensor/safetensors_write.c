@@ -144,22 +144,27 @@ static ls_status make_header(ls_context *ctx, int64_t n, const entry *entries,
 
 static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json_t *root)
 {
-    char *text = json_dumps(root, JSON_COMPACT);
-    if (!text) return ls__fail_memory(ctx, "ls_tensors_save", 0);
-    ls_status status;
-    const size_t length = strlen(text);
+    /* not json_dumps, which without memory may answer half a text (jansson 2.14) */
+    const size_t length = json_dumpb(root, NULL, 0, JSON_COMPACT);
+    if (length == 0) return ls__fail_memory(ctx, "ls_tensors_save", 0);
     const uint64_t padded = ls__round_up(length, 8);
     if (padded > LS__SAFETENSORS_MAX_HEADER) {
-        status = ls__fail(ctx, LS_ERR_INVALID,
-                          "ls_tensors_save: names and metadata take %zu bytes, at most %d are "
-                          "allowed",
-                          length, LS__SAFETENSORS_MAX_HEADER);
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_tensors_save: names and metadata take %zu bytes, at most %d are "
+                        "allowed",
+                        length, LS__SAFETENSORS_MAX_HEADER);
+    }
+    char *text = ls__alloc(ctx, padded);
+    if (!text) return ls__fail_memory(ctx, "ls_tensors_save", padded);
+    memset(text, ' ', padded);
+    ls_status status;
+    if (json_dumpb(root, text, length, JSON_COMPACT) != length) {
+        status = ls__fail_memory(ctx, "ls_tensors_save", 0);
     } else {
         status = ls__atomic_file_write(file, &padded, sizeof(padded));
-        if (status == LS_OK) status = ls__atomic_file_write(file, text, length);
-        if (status == LS_OK) status = ls__atomic_file_write(file, "       ", padded - length);
+        if (status == LS_OK) status = ls__atomic_file_write(file, text, padded);
     }
-    free(text);
+    ls__free(ctx, text);
     return status;
 }
 

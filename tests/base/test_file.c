@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Every test runs in a process and an empty folder of its own. */
+/* Every test runs in an empty folder of its own. */
 static char folder[] = "/tmp/lockstep-test-XXXXXX";
 static ls_context ctx;
 

@@ -37,6 +37,7 @@ static void remove_tree(void)
 
 START_TEST(version_2)
 {
+    strcpy(mount + strlen(mount) - 6, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(mount));
     put("cpu.max", "800000 100000\n");
     put("a/cpu.max", "150000 100000\n");
@@ -55,6 +56,7 @@ END_TEST
 
 START_TEST(version_1)
 {
+    strcpy(mount + strlen(mount) - 6, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(mount));
     put("cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
     put("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
