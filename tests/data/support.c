@@ -1,0 +1,194 @@
+/* support.c: folders and small pictures for the tests of src/data. */
+#include "support.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <jpeglib.h>
+
+#define STBI_WRITE_NO_STDIO
+#define STB_IMAGE_WRITE_STATIC
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include <stb/stb_image_write.h>
+
+char *new_folder(void)
+{
+    const char *root = getenv("TMPDIR");
+    char *folder = malloc(4096);
+    snprintf(folder, 4096, "%s/lockstep-test-XXXXXX", root ? root : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    return folder;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info, (void)kind, (void)place;
+    return remove(path);
+}
+
+void remove_folder(char *folder)
+{
+    ck_assert_int_eq(nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+    free(folder);
+}
+
+const char *path_in(const char *folder, const char *format, ...)
+{
+    static char paths[8][4096];
+    static int next;
+    char *path = paths[next++ % 8];
+    const int n = snprintf(path, 4096, "%s/", folder);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path + n, 4096 - (size_t)n, format, args);
+    va_end(args);
+    return path;
+}
+
+void make_folder(const char *path)
+{
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+}
+
+void write_file(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_msg(file, "cannot write %s: %s", path, strerror(errno));
+    ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+unsigned char *read_file(const char *path, size_t *n)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return NULL;
+    fseek(file, 0, SEEK_END);
+    *n = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *bytes = malloc(*n + 1);
+    ck_assert_uint_eq(fread(bytes, 1, *n, file), *n);
+    fclose(file);
+    return bytes;
+}
+
+uint8_t *draw_picture(int h, int w, int c, unsigned seed)
+{
+    uint8_t *pixels = malloc((size_t)h * (size_t)w * (size_t)c);
+    uint32_t state = seed * 2654435761u + 1;
+    for (int y = 0; y < h; y++) {
+        for (int x = 0; x < w; x++) {
+            for (int i = 0; i < c; i++) {
+                state = state * 1664525u + 1013904223u;
+                const int smooth = (y * (3 + (int)(seed % 5)) + x * (2 + i)) % 400;
+                const int noise = (int)(state >> 27);
+                const int value = (smooth < 200 ? smooth : 400 - smooth) + noise;
+                pixels[(y * w + x) * c + i] = (uint8_t)(value > 255 ? 255 : value);
+            }
+        }
+    }
+    return pixels;
+}
+
+static void append_to_file(void *file, void *bytes, int n)
+{
+    ck_assert_uint_eq(fwrite(bytes, 1, (size_t)n, file), (size_t)n);
+}
+
+void write_png(const char *path, int h, int w, int c, const uint8_t *pixels)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_msg(file, "cannot write %s: %s", path, strerror(errno));
+    ck_assert_int_ne(stbi_write_png_to_func(append_to_file, file, w, h, c, pixels, w * c), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* APP1 with a TIFF structure of one entry, Orientation. */
+static void write_exif(struct jpeg_compress_struct *info, int orientation, bool big_endian)
+{
+    unsigned char note[] = { 'E', 'x',  'i',  'f', 0,
+                             0,   'I',  'I',  '*', 0,
+                             8,   0,    0,    0,   1,
+                             0,   0x12, 0x01, 3,   0,
+                             1,   0,    0,    0,   (unsigned char)orientation,
+                             0,   0,    0,    0,   0,
+                             0,   0 };
+    const unsigned char big[] = { 'M',  'M',  0, '*', 0, 0, 0, 8, 0, 1,
+                                  0x01, 0x12, 0, 3,   0, 0, 0, 1, 0, (unsigned char)orientation };
+    if (big_endian) memcpy(note + 6, big, sizeof(big));
+    jpeg_write_marker(info, JPEG_APP0 + 1, note, sizeof(note));
+}
+
+unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options options, size_t *n)
+{
+    struct jpeg_compress_struct info;
+    struct jpeg_error_mgr errors;
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&info);
+    unsigned char *bytes = NULL;
+    unsigned long size = 0;
+    jpeg_mem_dest(&info, &bytes, &size);
+    const int channels = options.channels ? options.channels : 3;
+    info.image_width = (JDIMENSION)w;
+    info.image_height = (JDIMENSION)h;
+    info.input_components = channels;
+    info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 4 ? JCS_CMYK : JCS_RGB;
+    jpeg_set_defaults(&info);
+    jpeg_set_quality(&info, options.quality ? options.quality : 90, TRUE);
+    if (channels == 4) info.write_Adobe_marker = options.adobe;
+    if (options.progressive) jpeg_simple_progression(&info);
+    info.restart_in_rows = options.restart;
+    if (options.no_tables) jpeg_suppress_tables(&info, TRUE);
+    jpeg_start_compress(&info, !options.no_tables);
+    if (options.orientation) write_exif(&info, options.orientation, options.big_endian);
+    uint8_t *row = malloc((size_t)(w * channels));
+    for (int y = 0; y < h; y++) {
+        for (int i = 0; i < w * channels; i++)
+            row[i] = options.adobe ? (uint8_t)(255 - pixels[y * w * channels + i])
+                                   : pixels[y * w * channels + i];
+        JSAMPROW rows[1] = { row };
+        jpeg_write_scanlines(&info, rows, 1);
+    }
+    free(row);
+    jpeg_finish_compress(&info);
+    jpeg_destroy_compress(&info);
+    *n = size;
+    return bytes;
+}
+
+void write_jpeg(const char *path, int h, int w, const uint8_t *pixels, jpeg_options options)
+{
+    size_t n;
+    unsigned char *bytes = make_jpeg(h, w, pixels, options, &n);
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+void expect_error(ls_context *ctx, ls_status status, const char *word, const char *other_word)
+{
+    const ls_status got = ls_context_status(ctx);
+    const char *message = ls_context_message(ctx);
+    ck_assert_msg(got == status, "status '%s', wanted '%s'; message '%s'", ls_status_text(got),
+                  ls_status_text(status), message);
+    ck_assert_msg(strstr(message, word) && strstr(message, other_word),
+                  "message '%s', wanted '%s' and '%s' in it", message, word, other_word);
+}
+
+void expect_ok(ls_context *ctx)
+{
+    const ls_status got = ls_context_status(ctx);
+    ck_assert_msg(got == LS_OK, "%s: %s", ls_status_text(got), ls_context_message(ctx));
+}
+
+const char *trap_images(void)
+{
+    const char *folder = getenv("LOCKSTEP_TEST_IMAGES");
+    if (!folder) folder = LOCKSTEP_SOURCE_DIR "/../shared/images";
+    struct stat info;
+    return stat(folder, &info) == 0 ? folder : NULL;
+}

@@ -1,0 +1,135 @@
+/* Resize: equal to Pillow in every byte, in part as in whole. */
+#include "data/image.h"
+#include "data/resize.h"
+
+#include "../suite.h"
+#include "support.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Digests (FNV-1a, 64 bits) of Pillow 9.4's results, by pillow_resize.py. */
+static const struct {
+    int h, w, to_h, to_w;
+    uint64_t digest;
+} pillow[] = {
+    { 1, 1, 5, 7, 0xa4a4b7d3b9d00741 },         { 5, 7, 1, 1, 0xd4f62d17d8772a70 },
+    { 8, 8, 8, 8, 0x5caee19879e279fc },         { 16, 16, 8, 8, 0x08a168f10237ad5d },
+    { 7, 13, 14, 26, 0x4727d21adddcd5d8 },      { 32, 32, 224, 224, 0xecfc856e64dde107 },
+    { 45, 70, 31, 47, 0x6ccc8fe4f0ed67b3 },     { 45, 70, 45, 20, 0x87bc9b2fae5c087f },
+    { 45, 70, 90, 70, 0x2785614106d95cb7 },     { 100, 3, 10, 3, 0x70b2c9c44099746b },
+    { 3, 100, 3, 10, 0x9c577c6e03acbbf4 },      { 333, 500, 224, 336, 0xff5ba00b84405da3 },
+    { 480, 640, 224, 224, 0xc92b095c6a824449 }, { 640, 427, 256, 171, 0x36b54ef23edfbe4d },
+    { 1000, 10, 3, 40, 0xf5e80eb686ffb22a },
+};
+
+static uint64_t fnv1a(const uint8_t *bytes, size_t n)
+{
+    uint64_t digest = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) digest = (digest ^ bytes[i]) * 0x100000001b3u;
+    return digest;
+}
+
+START_TEST(resize_equals_pillow)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    for (size_t i = 0; i < sizeof(pillow) / sizeof(pillow[0]); i++) {
+        const int h = pillow[i].h, w = pillow[i].w;
+        uint8_t *pixels = draw_picture(h, w, 3, (unsigned)(h + w));
+        ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(h, w, 3), pixels);
+        ls_tensor *out = ls_image_resize(image, pillow[i].to_h, pillow[i].to_w);
+        expect_ok(ctx);
+        ck_assert(
+            ls_shape_equal(ls_tensor_shape(out), &LS_SHAPE(pillow[i].to_h, pillow[i].to_w, 3)));
+        ck_assert_msg(fnv1a(ls_tensor_data(out), ls_tensor_bytes(out)) == pillow[i].digest,
+                      "%d x %d to %d x %d", w, h, pillow[i].to_w, pillow[i].to_h);
+        ls_tensor_close(&image);
+        ls_tensor_close(&out);
+        free(pixels);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(a_window_is_a_part_of_the_whole)
+{
+    enum { H = 37, W = 53, TO_H = 24, TO_W = 90 };
+    ls_context *ctx = ls_context_open(NULL);
+    ls__resizer resizer = { .ctx = ctx };
+    for (int channels = 1; channels <= 3; channels += 2) {
+        /* Rows with a gap between them, as a box of a larger picture has. */
+        uint8_t *pixels = draw_picture(H, W + 9, channels, 4);
+        const ls__view view = { pixels + 5 * channels, (W + 9) * channels, H, W, channels };
+        const ls__window all = { 0, 0, TO_H, TO_W };
+        uint8_t *whole = malloc(TO_H * TO_W * 3), *part = malloc(TO_H * TO_W * 3);
+        ck_assert(ls__resize(&resizer, &view, TO_H, TO_W, &all, whole));
+        const ls__window windows[] = {
+            { 0, 0, 1, 1 }, { 23, 89, 1, 1 }, { 3, 7, 10, 40 }, { 0, 80, 24, 10 }, { 20, 0, 4, 90 }
+        };
+        for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+            const ls__window *w = &windows[i];
+            ck_assert(ls__resize(&resizer, &view, TO_H, TO_W, w, part));
+            for (int64_t y = 0; y < w->height; y++)
+                ck_assert_mem_eq(part + y * w->width * channels,
+                                 whole + ((w->top + y) * TO_W + w->left) * channels,
+                                 (size_t)(w->width * channels));
+        }
+        free(pixels), free(whole), free(part);
+    }
+    ls__resizer_free(&resizer);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(one_channel_is_resized_as_each_of_three)
+{
+    enum { H = 30, W = 41, TO_H = 13, TO_W = 50 };
+    ls_context *ctx = ls_context_open(NULL);
+    ls__resizer resizer = { .ctx = ctx };
+    uint8_t *grey = draw_picture(H, W, 1, 5), *rgb = malloc(H * W * 3);
+    for (int i = 0; i < H * W * 3; i++) rgb[i] = grey[i / 3];
+    uint8_t out1[TO_H * TO_W], out3[TO_H * TO_W * 3];
+    const ls__window all = { 0, 0, TO_H, TO_W };
+    ck_assert(ls__resize(&resizer, &(ls__view){ grey, W, H, W, 1 }, TO_H, TO_W, &all, out1));
+    ck_assert(ls__resize(&resizer, &(ls__view){ rgb, W * 3, H, W, 3 }, TO_H, TO_W, &all, out3));
+    for (int i = 0; i < TO_H * TO_W * 3; i++) ck_assert_int_eq(out3[i], out1[i / 3]);
+    free(grey), free(rgb);
+    ls__resizer_free(&resizer);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(white_stays_white_and_sizes_have_limits)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    uint8_t *white = malloc(40000 * 3);
+    memset(white, 255, 40000 * 3);
+    static const int sizes[][4] = { { 1, 40000, 1, 1 }, { 40000, 1, 3, 2 }, { 200, 200, 7, 333 } };
+    for (int i = 0; i < 3; i++) {
+        ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(sizes[i][0], sizes[i][1], 3), white);
+        ls_tensor *out = ls_image_resize(image, sizes[i][2], sizes[i][3]);
+        expect_ok(ctx);
+        const uint8_t *p = ls_tensor_data_const(out);
+        for (int64_t k = 0; k < ls_tensor_count(out); k++) ck_assert_int_eq(p[k], 255);
+        ls_tensor_close(&out);
+        ls_tensor_close(&image);
+    }
+    ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(2, 2, 3), white);
+    ck_assert_ptr_null(ls_image_resize(image, 0, 5));
+    expect_error(ctx, LS_ERR_INVALID, "ls_image_resize", "5 x 0");
+    ck_assert_ptr_null(ls_image_resize(image, INT64_MAX, 2));
+    expect_error(ctx, LS_ERR_INVALID, "ls_image_resize", "limit");
+    ls_tensor *floats = ls_tensor_open(ctx, LS_F32, LS_SHAPE(2, 2, 3));
+    ck_assert_ptr_null(ls_image_resize(floats, 2, 2));
+    expect_error(ctx, LS_ERR_SHAPE, "F32 [2,2,3]", "U8 [H,W,3]");
+    ck_assert_ptr_null(ls_image_resize(NULL, 2, 2));
+    free(white);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("resize", resize_equals_pillow, a_window_is_a_part_of_the_whole,
+                     one_channel_is_resized_as_each_of_three,
+                     white_stays_white_and_sizes_have_limits);
+}
