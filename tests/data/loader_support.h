@@ -1,0 +1,34 @@
+/* loader_support.h: a folder of pictures, sound and bad, and the trace of what a loader makes of
+ * it.
+ */
+#ifndef LS_TESTS_LOADER_SUPPORT_H
+#define LS_TESTS_LOADER_SUPPORT_H
+
+#include "support.h"
+
+enum { N_PICTURES = 41, MAX_TRACE = 256 };
+
+/* 41 JPEG and PNG files in three classes, of 20 to 60 pixels a side. With bad: samples 3, 4, 17 and
+ * 40 are empty, cut, another kind of file and a link to nowhere. */
+char *make_pictures(bool bad);
+extern const int64_t bad_pictures[4];
+
+/* What came of some epochs, batch by batch. */
+typedef struct trace {
+    int n;
+    struct {
+        ls_digest images, labels, samples;
+        int64_t count, n_bad, epoch, step;
+    } batches[MAX_TRACE];
+    ls_status status;
+    char message[1024];
+    int64_t n_images, n_bad, bads[64];
+    char reasons[64][256];
+} trace;
+
+/* Runs epochs first..last of a new loader over the data, and closes it. */
+void run_epochs(ls_context *ctx, ls_dataset *data, ls_loader_config config, int first, int last,
+                trace *out);
+void expect_same_trace(const trace *a, const trace *b, const char *what);
+
+#endif
