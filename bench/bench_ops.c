@@ -1,0 +1,283 @@
+/* bench_ops: how fast each kernel of the CPU backend runs convolution and linear layers of the
+ * ResNets. One JSON line per op, shape, layout and kernel. The kernels of a shape take turns, so
+ * that a busy machine disturbs all alike.
+ *
+ *   bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] [--batch N] [--threads N]
+ *             [--repeat N]
+ *
+ * --shape and --filter pick the shapes and the kernels whose names contain the text. */
+#include "base/context.h"
+#include "cpu/cpu.h"
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct shape {
+    const char *name;
+    int batch;
+    int64_t in, size, out, kernel, stride, padding;
+} shape;
+
+/* size 0: a linear layer */
+static const shape shapes[] = {
+    { "resnet20 stem 3-16@32", 128, 3, 32, 16, 3, 1, 1 },
+    { "resnet20 16@32", 128, 16, 32, 16, 3, 1, 1 },
+    { "resnet20 16-32@32/2", 128, 16, 32, 32, 3, 2, 1 },
+    { "resnet20 32@16", 128, 32, 16, 32, 3, 1, 1 },
+    { "resnet20 32-64@16/2", 128, 32, 16, 64, 3, 2, 1 },
+    { "resnet20 64@8", 128, 64, 8, 64, 3, 1, 1 },
+    { "resnet18 stem 3-64@32", 128, 3, 32, 64, 3, 1, 1 },
+    { "resnet18 64@32", 128, 64, 32, 64, 3, 1, 1 },
+    { "resnet18 64-128@32/2", 128, 64, 32, 128, 3, 2, 1 },
+    { "resnet18 1x1 64-128@32/2", 128, 64, 32, 128, 1, 2, 0 },
+    { "resnet18 128@16", 128, 128, 16, 128, 3, 1, 1 },
+    { "resnet18 128-256@16/2", 128, 128, 16, 256, 3, 2, 1 },
+    { "resnet18 1x1 128-256@16/2", 128, 128, 16, 256, 1, 2, 0 },
+    { "resnet18 256@8", 128, 256, 8, 256, 3, 1, 1 },
+    { "resnet18 256-512@8/2", 128, 256, 8, 512, 3, 2, 1 },
+    { "resnet18 1x1 256-512@8/2", 128, 256, 8, 512, 1, 2, 0 },
+    { "resnet18 512@4", 128, 512, 4, 512, 3, 1, 1 },
+    { "imagenet stem 3-64@224/2", 32, 3, 224, 64, 7, 2, 3 },
+    { "imagenet 64@56", 32, 64, 56, 64, 3, 1, 1 },
+    { "imagenet 64-128@56/2", 32, 64, 56, 128, 3, 2, 1 },
+    { "imagenet 128@28", 32, 128, 28, 128, 3, 1, 1 },
+    { "imagenet 256@14", 32, 256, 14, 256, 3, 1, 1 },
+    { "imagenet 512@7", 32, 512, 7, 512, 3, 1, 1 },
+    { "resnet50 1x1 64-256@56", 32, 64, 56, 256, 1, 1, 0 },
+    { "resnet50 1x1 256-64@56", 32, 256, 56, 64, 1, 1, 0 },
+    { "resnet50 1x1 512-128@28", 32, 512, 28, 128, 1, 1, 0 },
+    { "resnet50 1x1 256-1024@14", 32, 256, 14, 1024, 1, 1, 0 },
+    { "resnet50 1x1 2048-512@7", 32, 2048, 7, 512, 1, 1, 0 },
+    { "linear 512-10", 128, 512, 0, 10, 0, 0, 0 },
+    { "linear 784-128", 32, 784, 0, 128, 0, 0, 0 },
+    { "linear 2048-1000", 32, 2048, 0, 1000, 0, 0, 0 },
+};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static const char *const op_names[] = { "forward", "data", "weights" };
+enum { N_OPS = 3, MAX_LAYOUTS = 4, MAX_KERNELS = MAX_LAYOUTS * LS__MAX_CANDIDATES };
+
+typedef struct settings {
+    const char *op, *shape, *filter;
+    int batch, threads, repeat;
+} settings;
+
+/* One kernel of one layout, and its times. */
+typedef struct entry {
+    ls__op op;
+    char name[LS__KERNEL_NAME_SIZE];
+    ls__kernel *kernel;
+    double *ms;
+    double best_cpu_ms; /* processor time of all threads: what a busy machine disturbs least */
+} entry;
+
+static double now_ms(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static ls__operand operand(ls_shape dims, int64_t block)
+{
+    return (ls__operand){ LS_F32, dims, block };
+}
+
+static ls__op make_op(const shape *s, int batch, int direction, int64_t x_block, int64_t y_block)
+{
+    static const ls__op_kind kinds[2][N_OPS] = {
+        { LS__OP_LINEAR, LS__OP_LINEAR_BACKWARD_DATA, LS__OP_LINEAR_BACKWARD_WEIGHTS },
+        { LS__OP_CONV2D, LS__OP_CONV2D_BACKWARD_DATA, LS__OP_CONV2D_BACKWARD_WEIGHTS }
+    };
+    const bool conv = s->size > 0;
+    const int64_t out = conv ? (s->size + 2 * s->padding - s->kernel) / s->stride + 1 : 0;
+    const ls__operand none = operand((ls_shape){ -1, { 0 } }, 0);
+    const ls__operand x = conv ? operand(LS_SHAPE(batch, s->size, s->size, s->in), x_block)
+                               : operand(LS_SHAPE(batch, s->in), 0);
+    const ls__operand y = conv ? operand(LS_SHAPE(batch, out, out, s->out), y_block)
+                               : operand(LS_SHAPE(batch, s->out), 0);
+    const ls__operand w = conv ? operand(LS_SHAPE(s->out, s->kernel, s->kernel, s->in), s->in)
+                               : operand(LS_SHAPE(s->out, s->in), 0);
+    ls__op op = { .kind = kinds[conv][direction], .n_operands = direction == 1 ? 3 : 4 };
+    const ls__operand operands[N_OPS][4] = { { x, w, none, y }, { y, w, x }, { x, y, w, none } };
+    memcpy(op.operands, operands[direction], sizeof operands[direction]);
+    for (int i = 0; conv && i < 2; i++) {
+        op.u.conv.kernel[i] = s->kernel;
+        op.u.conv.stride[i] = s->stride;
+        op.u.conv.padding[i] = s->padding;
+        op.u.conv.dilation[i] = 1;
+    }
+    op.u.conv.groups = 1;
+    return op;
+}
+
+/* Nominal: padding counts. */
+static double flops(const shape *s, int batch)
+{
+    if (s->size == 0) return 2.0 * batch * (double)(s->in * s->out);
+    const int64_t out = (s->size + 2 * s->padding - s->kernel) / s->stride + 1;
+    return 2.0 * batch * (double)(out * out * s->out * s->in * s->kernel * s->kernel);
+}
+
+/* All kernels of all layouts that fit together. */
+static int list_entries(ls_context *ctx, const settings *set, const shape *s, int batch,
+                        int direction, entry *entries)
+{
+    const ls__backend *backend = ctx->device->backend;
+    int64_t x_blocks[MAX_LAYOUTS] = { 0 }, y_blocks[MAX_LAYOUTS] = { 0 };
+    int n_x = 1, n_y = 1, n = 0;
+    if (s->size > 0) {
+        n_x = backend->blocks(ctx->device, &LS_SHAPE(batch, 1, 1, s->in), x_blocks, MAX_LAYOUTS);
+        n_y = backend->blocks(ctx->device, &LS_SHAPE(batch, 1, 1, s->out), y_blocks, MAX_LAYOUTS);
+    }
+    for (int i = 0; i < n_x * n_y; i++) {
+        ls__candidate found[LS__MAX_CANDIDATES];
+        const ls__op op = make_op(s, batch, direction, x_blocks[i / n_y], y_blocks[i % n_y]);
+        const int n_found = backend->candidates(ctx->device, &op, found, LS__MAX_CANDIDATES);
+        for (int j = 0; j < n_found && n < MAX_KERNELS; j++) {
+            if (strcmp(found[j].name, "reference") == 0) continue; /* slow, and said so */
+            if (set->filter && !strstr(found[j].name, set->filter)) continue;
+            entries[n] = (entry){ .op = op };
+            memcpy(entries[n].name, found[j].name, sizeof found[j].name);
+            n++;
+        }
+    }
+    return n;
+}
+
+static int64_t largest_operand(const ls__op *op)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < op->n_operands; i++)
+        if (op->operands[i].shape.n_dims >= 0 && ls_shape_count(&op->operands[i].shape) > largest)
+            largest = ls_shape_count(&op->operands[i].shape);
+    return largest;
+}
+
+static void print_entry(const settings *set, const shape *s, int batch, int direction,
+                        const entry *e)
+{
+    qsort(e->ms, (size_t)set->repeat, sizeof *e->ms, compare_doubles);
+    const double median = e->ms[set->repeat / 2];
+    const int x = direction == 1 ? 2 : 0, y = direction == 0 ? 3 : direction == 1 ? 0 : 1;
+    printf("{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %d, \"threads\": %d, \"x_block\": %d, "
+           "\"y_block\": %d, \"kernel\": \"%s\", \"median_ms\": %.4f, \"best_ms\": %.4f, "
+           "\"gflops\": %.1f, \"best_gflops\": %.1f, \"best_cpu_ms\": %.4f, "
+           "\"gflops_per_cpu\": %.1f}\n",
+           op_names[direction], s->name, batch, set->threads, (int)e->op.operands[x].block,
+           (int)e->op.operands[y].block, e->name, median, e->ms[0], flops(s, batch) / median * 1e-6,
+           flops(s, batch) / e->ms[0] * 1e-6, e->best_cpu_ms,
+           flops(s, batch) / e->best_cpu_ms * 1e-6);
+    fflush(stdout);
+}
+
+static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int direction)
+{
+    static const ls__step step = { .seed = 1 };
+    const ls__backend *backend = ctx->device->backend;
+    const int batch = set->batch ? set->batch : s->batch;
+    entry entries[MAX_KERNELS];
+    const int n = list_entries(ctx, set, s, batch, direction, entries);
+    const ls__op op = make_op(s, batch, direction, s->in, s->out);
+    const size_t bytes = (size_t)largest_operand(&op) * sizeof(float);
+    void *buffers[4] = { NULL }, *workspace = NULL;
+    size_t workspace_bytes = 1;
+    ls_status status = LS_OK;
+    for (int i = 0; i < n; i++) {
+        entries[i].ms = calloc((size_t)set->repeat, sizeof(double));
+        if (!entries[i].ms) status = LS_ERR_MEMORY;
+        if (status == LS_OK)
+            status = backend->kernel_open(ctx->device, &entries[i].op, entries[i].name,
+                                          &entries[i].kernel);
+        if (status == LS_OK && entries[i].kernel->workspace_bytes > workspace_bytes)
+            workspace_bytes = entries[i].kernel->workspace_bytes;
+    }
+    if (status != LS_OK) goto fail;
+    workspace = backend->allocate(ctx->device, workspace_bytes);
+    if (!workspace) status = LS_ERR_MEMORY;
+    for (int i = 0; i < op.n_operands; i++) {
+        if (op.operands[i].shape.n_dims < 0) continue;
+        buffers[i] = backend->allocate(ctx->device, bytes);
+        if (!buffers[i]) status = LS_ERR_MEMORY;
+        for (size_t j = 0; buffers[i] && j < bytes / sizeof(float); j++)
+            ((float *)buffers[i])[j] = (float)(j * 2654435761u % 1024) / 1024.0f - 0.5f;
+    }
+    backend->begin(ctx->device);
+    for (int r = -1; r < set->repeat && status == LS_OK; r++) /* the first warms up */
+        for (int i = 0; i < n && status == LS_OK; i++) {
+            const double before = now_ms(CLOCK_MONOTONIC);
+            const double cpu_before = now_ms(CLOCK_PROCESS_CPUTIME_ID);
+            status = entries[i].kernel->run(entries[i].kernel, buffers, workspace, &step);
+            if (r < 0) continue;
+            const double cpu_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
+            entries[i].ms[r] = now_ms(CLOCK_MONOTONIC) - before;
+            if (r == 0 || cpu_ms < entries[i].best_cpu_ms) entries[i].best_cpu_ms = cpu_ms;
+        }
+    backend->end(ctx->device);
+    for (int i = 0; i < n && status == LS_OK; i++)
+        print_entry(set, s, batch, direction, &entries[i]);
+fail:
+    for (int i = 0; i < n; i++) {
+        if (entries[i].kernel) entries[i].kernel->close(entries[i].kernel);
+        free(entries[i].ms);
+    }
+    for (int i = 0; i < 4; i++)
+        if (buffers[i]) backend->release(ctx->device, buffers[i], bytes);
+    if (workspace) backend->release(ctx->device, workspace, workspace_bytes);
+    return status;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] "
+                    "[--batch N] [--threads N] [--repeat N]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    settings set = { .repeat = 7 };
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc) return usage();
+        const char *flag = argv[i], *value = argv[i + 1];
+        if (strcmp(flag, "--op") == 0)
+            set.op = value;
+        else if (strcmp(flag, "--shape") == 0)
+            set.shape = value;
+        else if (strcmp(flag, "--filter") == 0)
+            set.filter = value;
+        else if (strcmp(flag, "--batch") == 0)
+            set.batch = atoi(value);
+        else if (strcmp(flag, "--threads") == 0)
+            set.threads = atoi(value);
+        else if (strcmp(flag, "--repeat") == 0)
+            set.repeat = atoi(value);
+        else
+            return usage();
+    }
+    if (set.batch < 0 || set.threads < 0 || set.repeat < 1) return usage();
+
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = set.threads });
+    ls_status status = ls_context_status(ctx);
+    set.threads = ls_context_threads(ctx);
+    for (int i = 0; i < N_SHAPES && status == LS_OK; i++)
+        for (int op = 0; op < N_OPS && status == LS_OK; op++) {
+            if (set.shape && !strstr(shapes[i].name, set.shape)) continue;
+            if (set.op && strcmp(op_names[op], set.op) != 0) continue;
+            status = bench(ctx, &set, &shapes[i], op);
+        }
+    if (status != LS_OK) {
+        const char *message = ls_context_message(ctx);
+        fprintf(stderr, "bench_ops: %s\n", *message ? message : ls_status_text(status));
+    }
+    ls_context_close(&ctx);
+    return status == LS_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
