@@ -119,7 +119,7 @@ static ls_status read_header(ls_tensor_file *file)
         file->root = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
         /* jansson reports only some of the requests that failed; the others leave no text */
         if (!file->root &&
-            (json_error_code(&error) == json_error_out_of_memory || *error.text == '\0')) {
+            (*error.text == '\0' || json_error_code(&error) == json_error_out_of_memory)) {
             status = ls__fail_memory(ctx, file->path, (size_t)length);
         } else if (!file->root) {
             status = fail_format(file, "header: %s at byte %d", error.text, error.position);

@@ -116,11 +116,17 @@ START_TEST(a_failing_write_leaves_the_old_file)
     enter_folder();
     write_file("a.txt", "old");
     signal(SIGXFSZ, SIG_IGN);
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 1000, 1000 }), 0);
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = 1000;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     ls__atomic_file *file = NULL;
     char bytes[2000] = { 0 };
     ck_assert_int_eq(ls__atomic_file_open(&ctx, "a.txt", &file), LS_OK);
     ck_assert_int_eq(ls__atomic_file_write(file, bytes, sizeof(bytes)), LS_ERR_IO);
+    limit.rlim_cur = before;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     ck_assert_str_eq(ls_context_message(&ctx), "writing 'a.txt': File too large");
     ck_assert_int_eq(ls__atomic_file_commit(&file), LS_ERR_IO); /* refuses what is not whole */
     ck_assert_ptr_null(file);
