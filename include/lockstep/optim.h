@@ -4,43 +4,54 @@
 
 #include <lockstep/net.h>
 
-/* ---- Optimizers: one pass over the net's parameter block. The net must stay open. ---- */
+/* ---- Optimizers: one pass over the net's parameter block. The net must stay open. Frozen
+ * parameters are left alone, with their state. ----
+ *
+ * Errors: LS_ERR_INVALID names the field, its value and what was wanted; LS_ERR_MEMORY. A field
+ * that would have no effect is an error. config NULL = all defaults. */
 
 typedef enum ls_decay {
     LS_DECAY_ALL,    /* every parameter, as PyTorch's default */
     LS_DECAY_WEIGHTS /* not biases, nor scale and bias of normalisation */
 } ls_decay;
 
+/* m = momentum m + (1 - dampening) g, in the first update m = g; p = p - rate m, or with nesterov
+ * p = p - rate (g + momentum m). Without momentum p = p - rate g. */
 typedef struct ls_sgd_config {
     float momentum;
-    float dampening;
+    float dampening; /* only with momentum and without nesterov */
     bool nesterov;
     float weight_decay; /* L2: added to the gradient as weight_decay * parameter */
     ls_decay decay;
-    float clip_norm; /* > 0: gradients are scaled so that their global L2 norm is at most this */
+    float clip_norm; /* > 0: gradients are scaled so that their global L2 norm is at most this,
+                        before weight decay; frozen parameters do not count */
 } ls_sgd_config;
 LS_API ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config);
 
-/* Adam (Kingma & Ba 2015) adds weight_decay * parameter to the gradient: L2, which the division by
+/* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; with t the number of the update, from
+ * 1: p = p - rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
+ * Adam (Kingma & Ba 2015) adds weight_decay * parameter to the gradient: L2, which the division by
  * sqrt(v) then weakens where gradients are large. AdamW (Loshchilov & Hutter 2019) multiplies the
  * parameter by 1 - rate * weight_decay instead, decoupled from the gradient's statistics. */
 typedef struct ls_adam_config {
-    float beta1;        /* 0 = 0.9; LS_ZERO = zero */
-    float beta2;        /* 0 = 0.999; LS_ZERO = zero */
+    float beta1;        /* in [0,1); 0 = 0.9; LS_ZERO = zero */
+    float beta2;        /* in [0,1); 0 = 0.999; LS_ZERO = zero */
     float epsilon;      /* 0 = 1e-8 */
-    float weight_decay; /* ls_adamw: 0 = 0.01; LS_ZERO = none */
+    float weight_decay; /* ls_adam: 0 = none; ls_adamw: 0 = 0.01, LS_ZERO = none */
     ls_decay decay;
-    float clip_norm;
+    float clip_norm; /* as above */
 } ls_adam_config;
 LS_API ls_optimizer *ls_adam(ls_net *net, const ls_adam_config *config);
 LS_API ls_optimizer *ls_adamw(ls_net *net, const ls_adam_config *config);
 
 LS_API void ls_optimizer_close(ls_optimizer **opt);
-/* One update from the net's gradients at this learning rate. */
+/* One update from the net's gradients at this learning rate (>= 0). Each backward pass serves one
+ * update: LS_ERR_INVALID when there are no gradients, or they were used. */
 LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double rate);
+/* Updates done: Adam's t, counted for all parameters together. */
 LS_API int64_t ls_optimizer_steps(const ls_optimizer *opt);
 LS_API ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps); /* when restoring */
-/* Global L2 norm of the gradients in the last step with clip_norm, before clipping. */
+/* Global L2 norm of the gradients in the last step, before clipping; only with clip_norm. */
 LS_API ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm);
 LS_API const char *ls_optimizer_name(const ls_optimizer *opt); /* "sgd", "adam", "adamw" */
 
@@ -50,17 +61,21 @@ LS_API int ls_optimizer_states(const ls_optimizer *opt);
 LS_API const char *ls_optimizer_state_name(const ls_optimizer *opt, int state);
 LS_API ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter);
 
-/* ---- Schedules: the rate as a pure function of (epoch, step), epochs and steps counted from 0.
- * ---- */
+/* ---- Schedules: the rate as a pure function of (epoch, step), epochs and the steps in each
+ * counted from 0. Only ls_reduce_on_plateau has a state: what was reported to it. ----
+ *
+ * steps_per_epoch (ls_loader_steps) is required where the rate changes from step to step: with
+ * warm-up, in ls_cosine unless by_epoch, in ls_one_cycle. Errors are as for optimizers. */
 
 typedef struct ls_schedule ls_schedule;
 
-/* Linear warm-up, common to all: during the first warmup_epochs the rate rises from warmup_start *
- * (base rate) to the schedule's own value, step by step; the schedule's own clock starts after it.
- */
+/* Linear warm-up. With W = epochs * steps_per_epoch and r the rate that the schedule begins with,
+ * the first W steps i = 0, 1, ... have the rate r (start + (1 - start) i / W): `start` r in the
+ * first one, r itself in the first one after them. The schedule's own clock starts only then: its
+ * milestones and periods count epochs since the end of the warm-up. */
 typedef struct ls_warmup {
     int epochs;
-    float start; /* fraction; 0 = 0.01 */
+    float start; /* 0 = 0.01; LS_ZERO = zero */
 } ls_warmup;
 
 typedef struct ls_constant_config {
@@ -70,6 +85,7 @@ typedef struct ls_constant_config {
 } ls_constant_config;
 LS_API ls_schedule *ls_constant(ls_context *ctx, const ls_constant_config *config);
 
+/* rate gamma^floor(epoch / every_epochs) */
 typedef struct ls_step_config {
     double rate;
     int every_epochs; /* required */
@@ -79,9 +95,10 @@ typedef struct ls_step_config {
 } ls_step_config;
 LS_API ls_schedule *ls_step_decay(ls_context *ctx, const ls_step_config *config);
 
+/* rate gamma^(number of milestones <= epoch) */
 typedef struct ls_multi_step_config {
     double rate;
-    const int *milestones; /* epochs, ascending; copied */
+    const int *milestones; /* epochs above 0, ascending; copied */
     int n_milestones;
     double gamma; /* 0 = 0.1 */
     int64_t steps_per_epoch;
@@ -89,6 +106,7 @@ typedef struct ls_multi_step_config {
 } ls_multi_step_config;
 LS_API ls_schedule *ls_multi_step(ls_context *ctx, const ls_multi_step_config *config);
 
+/* rate gamma^epoch */
 typedef struct ls_exponential_config {
     double rate;
     double gamma; /* per epoch; required */
@@ -97,29 +115,32 @@ typedef struct ls_exponential_config {
 } ls_exponential_config;
 LS_API ls_schedule *ls_exponential(ls_context *ctx, const ls_exponential_config *config);
 
-/* Cosine annealing (Loshchilov & Hutter 2017): from peak to floor over `epochs`, warm-up included,
- * step by step. */
+/* Cosine annealing (Loshchilov & Hutter 2017) without restarts: floor + (peak - floor)
+ * (1 + cos(pi t / T)) / 2, with t counted in steps. After T the rate stays at floor. */
 typedef struct ls_cosine_config {
     double peak, floor;
-    int epochs;
+    int epochs; /* warm-up included: T = epochs - warmup_epochs, in steps */
     int warmup_epochs;
-    float warmup_start; /* 0 = 0.01 */
+    float warmup_start; /* 0 = 0.01; LS_ZERO = zero */
     int64_t steps_per_epoch;
-    bool by_epoch; /* the rate changes between epochs only, as PyTorch's usual loop */
+    bool by_epoch; /* t and T counted in epochs: the rate changes between epochs only, as in
+                      PyTorch's usual loop */
 } ls_cosine_config;
 LS_API ls_schedule *ls_cosine(ls_context *ctx, const ls_cosine_config *config);
 
+/* floor + (rate - floor) (1 - epoch / T)^power, T = epochs - warmup.epochs. After T the rate stays
+ * at floor. */
 typedef struct ls_polynomial_config {
     double rate, floor;
     double power; /* 0 = 1 */
-    int epochs;
+    int epochs;   /* warm-up included */
     int64_t steps_per_epoch;
     ls_warmup warmup;
 } ls_polynomial_config;
 LS_API ls_schedule *ls_polynomial(ls_context *ctx, const ls_polynomial_config *config);
 
 /* One cycle (Smith & Topin 2019), two cosine phases as PyTorch's OneCycleLR: peak / div -> peak ->
- * peak / div / final_div. */
+ * peak / div / final_div, step by step. Its rise is its warm-up. */
 typedef struct ls_one_cycle_config {
     double peak;
     double rise;           /* share of the steps spent rising; 0 = 0.3 */
@@ -130,13 +151,15 @@ typedef struct ls_one_cycle_config {
 LS_API ls_schedule *ls_one_cycle(ls_context *ctx, const ls_one_cycle_config *config);
 
 /* Multiplies the rate by gamma when the reported metric has not improved for more than `patience`
- * epochs. */
+ * epochs; after that `cooldown` epochs count for nothing. To improve is to be below best * (1 -
+ * threshold), or above best * (1 + threshold) with maximize, as in PyTorch; NaN is no improvement.
+ */
 typedef struct ls_plateau_config {
     double rate, floor;
-    double gamma; /* 0 = 0.1 */
+    double gamma; /* below 1; 0 = 0.1 */
     int patience; /* 0 = 10; -1 = none */
     int cooldown;
-    double threshold; /* relative; 0 = 1e-4 */
+    double threshold; /* relative, below 1; 0 = 1e-4 */
     bool maximize;    /* the metric is better when larger */
     int64_t steps_per_epoch;
     ls_warmup warmup;

@@ -54,6 +54,8 @@ int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max);
 struct ls_optimizer {
     ls__owned owned;
     ls_net *net;
+    /* Before the backend's begin: takes note of what was frozen since; memory may be allocated. */
+    ls_status (*prepare)(ls_optimizer *opt);
     /* Queues one update; between backend begin and end. */
     ls_status (*run)(ls_optimizer *opt, double rate);
 };

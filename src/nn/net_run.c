@@ -187,6 +187,7 @@ ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, dou
     LS_TRY(feed_batch(net, "ls_net_step", batch));
     ls__program *program;
     LS_TRY(find_program(net, LS_TRAIN, &program));
+    if (opt) LS_TRY(opt->prepare(opt));
     return run_between(net, program, true, opt, rate);
 }
 

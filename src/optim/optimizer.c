@@ -6,23 +6,7 @@
 #include "nn/program.h"
 #include "tensor/pool.h"
 
-#include <math.h>
 #include <string.h>
-
-float ls__or_default(float value, float fallback)
-{
-    if (value != 0) return value;
-    return signbit(value) ? 0.0f : fallback;
-}
-
-bool ls__in_range(ls_context *ctx, const char *call, const char *field, double value, double low,
-                  double high)
-{
-    if (value >= low && value < high) return true;
-    ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %g, wanted at least %g and below %g", call, field,
-             value, low, high);
-    return false;
-}
 
 /* ---- Segments: runs of trained entries with one weight decay. Gaps between entries hold zeros in
  * every block, and every update keeps zeros zero, so a run may go over them. ---- */
@@ -35,10 +19,9 @@ static void find_segments(ls__optimizer *opt)
     int64_t run_end = -1; /* where the last segment's entry ends, gap included */
     for (int64_t i = 0; i < blocks.n_entries; i++) {
         const ls__entry *entry = &blocks.entries[i];
-        if (entry->kind == LS_ENTRY_BUFFER) continue;
-        if (entry->frozen) continue;
-        const bool decays = opt->rules.decay == LS_DECAY_ALL || entry->kind == LS_ENTRY_WEIGHT;
-        const float weight_decay = decays ? opt->rules.weight_decay : 0;
+        if (entry->kind == LS_ENTRY_BUFFER || entry->frozen) continue;
+        const bool decays = opt->decay == LS_DECAY_ALL || entry->kind == LS_ENTRY_WEIGHT;
+        const float weight_decay = decays ? opt->weight_decay : 0;
         ls__segment *last = opt->n_segments > 0 ? &opt->segments[opt->n_segments - 1] : NULL;
         if (last && run_end == entry->offset && last->weight_decay == weight_decay) {
             last->count = entry->offset + entry->count - last->offset;
@@ -52,21 +35,28 @@ static void find_segments(ls__optimizer *opt)
 
 /* ---- Updating ---- */
 
+static ls_status prepare(ls_optimizer *base)
+{
+    ls__optimizer *opt = (ls__optimizer *)base;
+    if (opt->frozen_version != ls__net_get_blocks(base->net).frozen_version) find_segments(opt);
+    return LS_OK;
+}
+
 static ls_status run(ls_optimizer *base, double rate)
 {
     ls__optimizer *opt = (ls__optimizer *)base;
     const ls__net_blocks blocks = ls__net_get_blocks(base->net);
-    if (opt->frozen_version != blocks.frozen_version) find_segments(opt);
     ls__step step = *ls__net_get_step(base->net);
     step.rate = rate;
     step.optimizer_step = opt->n_steps;
     if (opt->norm_kernel) {
         void *const buffers[] = { blocks.gradients, opt->norm };
         LS_TRY(opt->norm_kernel->run(opt->norm_kernel, buffers, opt->norm_workspace, &step));
+        opt->has_norm = true;
     }
     void *buffers[LS__MAX_OPERANDS] = { blocks.values, blocks.gradients };
-    for (int i = 0; i < opt->rules.n_states; i++) buffers[2 + i] = opt->states[i];
-    buffers[2 + opt->rules.n_state_operands] = opt->norm;
+    for (int i = 0; i < opt->n_states; i++) buffers[2 + i] = opt->states[i];
+    buffers[2 + opt->kind->n_states] = opt->norm;
     LS_TRY(opt->kernel->run(opt->kernel, buffers, opt->workspace, &step));
     opt->n_steps++;
     ls__net_use_gradients(base->net);
@@ -78,12 +68,13 @@ ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
     if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
-    if (!(rate >= 0 && rate <= 1e30))
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_step: rate %g, wanted >= 0 and finite",
-                        rate);
+    const ls__field fields[] = { { "rate", rate, LS__NOT_NEGATIVE } };
+    if (!ls__check_fields(ctx, "ls_optimizer_step", fields, 1)) return LS_ERR_INVALID;
     if (!ls__net_has_gradients(opt->net))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_optimizer_step: there are no gradients: ls_net_backward comes before");
+                        "ls_optimizer_step: the net has no gradients that were not used yet; "
+                        "ls_net_backward makes them");
+    LS_TRY(prepare(opt));
     ctx->device->backend->begin(ctx->device);
     const ls_status status = run(opt, rate);
     ctx->device->backend->end(ctx->device);
@@ -107,104 +98,117 @@ static void close_optimizer(ls__owned *owned)
     ls__free(ctx, opt);
 }
 
-static ls_status allocate(ls_context *ctx, const char *what, size_t bytes, void **out)
+static ls_status allocate(const ls__optimizer *opt, const char *what, size_t bytes, void **out)
 {
+    ls_context *ctx = opt->base.owned.ctx;
     *out = ls__pool_allocate(ctx->pool, bytes);
     if (!*out)
         return ls__fail(ctx, LS_ERR_MEMORY,
-                        "optimizer: out of device memory for %s: %zu bytes asked, %zu free", what,
-                        bytes, ls__pool_free_bytes(ctx->pool));
+                        "%s: out of device memory for %s: %zu bytes asked, %zu free",
+                        opt->kind->call, what, bytes, ls__pool_free_bytes(ctx->pool));
     return ctx->device->backend->clear(ctx->device, *out, bytes);
-}
-
-static ls__operand block_operand(int64_t count)
-{
-    return (ls__operand){ .dtype = LS_F32,
-                          .shape = { .n_dims = count < 0 ? -1 : 1, .dims = { count } } };
-}
-
-static ls_status open_kernel(ls_context *ctx, const ls__op *op, ls__kernel **kernel,
-                             void **workspace)
-{
-    ls__candidate candidates[LS__MAX_CANDIDATES];
-    int n_found;
-    const int best = ls__choose_candidate(ctx, op, candidates, &n_found);
-    if (best < 0)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "optimizer: there is no kernel for %s on %s",
-                        ls__op_name(op->kind), ctx->device->backend->name);
-    LS_TRY(ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel));
-    if ((*kernel)->workspace_bytes == 0) return LS_OK;
-    return allocate(ctx, "a workspace", (*kernel)->workspace_bytes, workspace);
 }
 
 static ls_status open_states(ls__optimizer *opt)
 {
     ls_context *ctx = opt->base.owned.ctx;
     const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
-    const size_t n_entries = (size_t)blocks.n_entries;
-    opt->segments = ls__zalloc(ctx, (n_entries + 1) * sizeof *opt->segments);
-    opt->views = ls__zalloc(ctx, (n_entries + 1) * LS__MAX_STATES * sizeof *opt->views);
-    if (!opt->segments || !opt->views)
-        return ls__fail_memory(ctx, "optimizer",
-                               (n_entries + 1) * LS__MAX_STATES * sizeof *opt->views);
-    for (int s = 0; s < opt->rules.n_states; s++) {
+    const size_t n = (size_t)blocks.n_entries;
+    const size_t view_bytes = n * LS__MAX_STATES * sizeof *opt->views;
+    const size_t segment_bytes = n * sizeof *opt->segments;
+    opt->segments = ls__zalloc(ctx, segment_bytes);
+    if (!opt->segments) return ls__fail_memory(ctx, opt->kind->call, segment_bytes);
+    opt->views = ls__zalloc(ctx, view_bytes);
+    if (!opt->views) return ls__fail_memory(ctx, opt->kind->call, view_bytes);
+    for (int s = 0; s < opt->n_states; s++) {
         const size_t bytes = (size_t)blocks.parameter_elements * sizeof(float);
-        LS_TRY(allocate(ctx, opt->rules.state_names[s], bytes, (void **)&opt->states[s]));
-        for (size_t i = 0; i < n_entries; i++) {
+        LS_TRY(allocate(opt, opt->kind->state_names[s], bytes, (void **)&opt->states[s]));
+        for (size_t i = 0; i < n; i++) {
             const ls__entry *entry = &blocks.entries[i];
             if (entry->kind == LS_ENTRY_BUFFER) continue;
             ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + (size_t)s], LS_F32, entry->shape,
                             opt->states[s] + entry->offset);
         }
     }
-    if (opt->rules.clip_norm > 0)
-        LS_TRY(allocate(ctx, "the gradients' norm", sizeof(float), (void **)&opt->norm));
+    if (opt->clip_norm > 0)
+        LS_TRY(allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
     return LS_OK;
+}
+
+/* A block of count elements; absent when count is 0. */
+static ls__operand operand(int64_t count)
+{
+    return (ls__operand){ .dtype = LS_F32,
+                          .shape = { .n_dims = count > 0 ? 1 : -1, .dims = { count } } };
+}
+
+static ls_status open_kernel(const ls__optimizer *opt, const ls__op *op, ls__kernel **kernel,
+                             void **workspace)
+{
+    ls_context *ctx = opt->base.owned.ctx;
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    int n_found;
+    const int best = ls__choose_candidate(ctx, op, candidates, &n_found);
+    if (best < 0)
+        return ls__fail(ctx, n_found > 0 ? LS_ERR_NONDETERMINISTIC : LS_ERR_UNSUPPORTED,
+                        "%s: there is no%s kernel for %s on %s", opt->kind->call,
+                        n_found > 0 ? " deterministic" : "", ls__op_name(op->kind),
+                        ctx->device->backend->name);
+    LS_TRY(ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel));
+    if ((*kernel)->workspace_bytes == 0) return LS_OK;
+    return allocate(opt, "a workspace", (*kernel)->workspace_bytes, workspace);
 }
 
 static ls_status open_kernels(ls__optimizer *opt)
 {
-    ls_context *ctx = opt->base.owned.ctx;
     const int64_t n = ls__net_get_blocks(opt->base.net).parameter_elements;
-    const int n_state_operands = opt->rules.n_state_operands;
+    const int n_states = opt->kind->n_states;
     ls__op *op = &opt->op;
-    op->n_operands = 3 + n_state_operands;
-    op->operands[0] = op->operands[1] = block_operand(n);
-    for (int i = 0; i < n_state_operands; i++)
-        op->operands[2 + i] = block_operand(i < opt->rules.n_states ? n : -1);
-    op->operands[2 + n_state_operands] = block_operand(opt->norm ? 1 : -1);
+    op->n_operands = 3 + n_states;
+    op->operands[0] = op->operands[1] = operand(n);
+    for (int i = 0; i < n_states; i++) op->operands[2 + i] = operand(opt->n_states ? n : 0);
+    op->operands[2 + n_states] = operand(opt->norm ? 1 : 0);
     if (op->kind == LS__OP_SGD) {
+        op->u.sgd.clip_norm = opt->clip_norm;
         op->u.sgd.segments = opt->segments;
         op->u.sgd.n_segments = &opt->n_segments;
     } else {
+        op->u.adam.clip_norm = opt->clip_norm;
         op->u.adam.segments = opt->segments;
         op->u.adam.n_segments = &opt->n_segments;
     }
-    LS_TRY(open_kernel(ctx, op, &opt->kernel, &opt->workspace));
+    LS_TRY(open_kernel(opt, op, &opt->kernel, &opt->workspace));
     if (!opt->norm) return LS_OK;
     ls__op norm = { .kind = LS__OP_L2_NORM, .n_operands = 2 };
-    norm.operands[0] = block_operand(n);
-    norm.operands[1] = block_operand(1);
+    norm.operands[0] = operand(n);
+    norm.operands[1] = operand(1);
     norm.u.l2_norm.segments = opt->segments;
     norm.u.l2_norm.n_segments = &opt->n_segments;
-    return open_kernel(ctx, &norm, &opt->norm_kernel, &opt->norm_workspace);
+    return open_kernel(opt, &norm, &opt->norm_kernel, &opt->norm_workspace);
 }
 
-ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_rules *rules, const ls__op *op)
+ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
+                                 const ls__optimizer_options *options, const ls__op *op)
 {
     ls_context *ctx = ls_net_context(net);
-    if (!ls__net_get_blocks(net).gradients) {
-        ls__fail(ctx, LS_ERR_UNSUPPORTED, "ls_%s: the net was built for inference", rules->name);
+    const ls__net_blocks blocks = ls__net_get_blocks(net);
+    if (!blocks.gradients || blocks.parameter_elements == 0) {
+        ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net %s", kind->call,
+                 blocks.gradients ? "has no parameters" : "was built for inference");
         return NULL;
     }
     ls__optimizer *opt = ls__zalloc(ctx, sizeof *opt);
     if (!opt) {
-        ls__fail_memory(ctx, "optimizer", sizeof *opt);
+        ls__fail_memory(ctx, kind->call, sizeof *opt);
         return NULL;
     }
-    opt->base = (ls_optimizer){ .owned.ctx = ctx, .net = net, .run = run };
-    opt->rules = *rules;
-    memcpy(&opt->op, op, sizeof *op);
+    opt->base = (ls_optimizer){ .owned.ctx = ctx, .net = net, .prepare = prepare, .run = run };
+    opt->kind = kind;
+    opt->weight_decay = options->weight_decay;
+    opt->clip_norm = options->clip_norm;
+    opt->decay = options->decay;
+    opt->n_states = options->stateless ? 0 : kind->n_states;
+    opt->op = *op;
     ls_status status = open_states(opt);
     if (status == LS_OK) {
         find_segments(opt);
@@ -236,22 +240,24 @@ ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
 {
     if (!opt) return LS_ERR_EARLIER;
     LS__ENTER(opt->owned.ctx);
-    if (steps < 0)
-        return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
-                        "ls_optimizer_set_steps: %lld, wanted at least 0", (long long)steps);
+    const ls__field fields[] = { { "steps", (double)steps, LS__COUNT } };
+    if (!ls__check_fields(opt->owned.ctx, "ls_optimizer_set_steps", fields, 1))
+        return LS_ERR_INVALID;
     ((ls__optimizer *)opt)->n_steps = steps;
     return LS_OK;
 }
 
 ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
 {
-    if (!opt || !norm) return LS_ERR_EARLIER;
+    if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
     const ls__optimizer *o = (const ls__optimizer *)opt;
-    if (!o->norm)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_optimizer_gradient_norm: the optimizer has no clip_norm");
+    if (!norm) return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: norm is NULL");
+    if (!o->has_norm)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: %s",
+                        o->norm ? "no step has been done yet"
+                                : "the optimizer has no clip_norm, so it measures none");
     float value;
     LS_TRY(ctx->device->backend->read(ctx->device, &value, o->norm, sizeof value));
     *norm = (double)value;
@@ -260,19 +266,18 @@ ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
 
 const char *ls_optimizer_name(const ls_optimizer *opt)
 {
-    return opt ? ((const ls__optimizer *)opt)->rules.name : "";
+    return opt ? ((const ls__optimizer *)opt)->kind->name : "";
 }
 
 int ls_optimizer_states(const ls_optimizer *opt)
 {
-    return opt ? ((const ls__optimizer *)opt)->rules.n_states : 0;
+    return opt ? ((const ls__optimizer *)opt)->n_states : 0;
 }
 
 const char *ls_optimizer_state_name(const ls_optimizer *opt, int state)
 {
-    return state >= 0 && state < ls_optimizer_states(opt)
-               ? ((const ls__optimizer *)opt)->rules.state_names[state]
-               : "";
+    const bool known = state >= 0 && state < ls_optimizer_states(opt);
+    return known ? ((const ls__optimizer *)opt)->kind->state_names[state] : "";
 }
 
 ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter)
@@ -280,12 +285,31 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
     if (!opt) return NULL;
     LS__ENTER_NULL(opt->owned.ctx);
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    for (int64_t i = 0;
-         parameter && i < blocks.n_entries && state >= 0 && state < ls_optimizer_states(opt); i++)
+    if (state < 0 || state >= ls_optimizer_states(opt)) {
+        ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_state: state %d of %d of %s", state,
+                 ls_optimizer_states(opt), ls_optimizer_name(opt));
+        return NULL;
+    }
+    for (int64_t i = 0; parameter && i < blocks.n_entries; i++)
         if (blocks.entries[i].kind != LS_ENTRY_BUFFER &&
             strcmp(blocks.entries[i].name, parameter) == 0)
             return &((ls__optimizer *)opt)->views[i * LS__MAX_STATES + state];
-    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: %s has no state %d of '%s'",
-             ls_optimizer_name(opt), state, parameter ? parameter : "(null)");
+    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: the net has no parameter '%s'",
+             parameter ? parameter : "(null)");
     return NULL;
+}
+
+float *ls__optimizer_state_block(const ls_optimizer *opt, int state)
+{
+    return ((const ls__optimizer *)opt)->states[state];
+}
+
+void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user)
+{
+    const ls__optimizer *o = (const ls__optimizer *)opt;
+    o->kind->settings(&o->op, put, user);
+    ls__put_setting(put, user, "weight_decay", ls__shortest(o->weight_decay));
+    ls__put_setting(put, user, "decay_of_weights_only",
+                    o->weight_decay > 0 && o->decay == LS_DECAY_WEIGHTS);
+    ls__put_setting(put, user, "clip_norm", ls__shortest(o->clip_norm));
 }

@@ -4,42 +4,53 @@
 #define LS_OPTIM_OPTIMIZER_H
 
 #include "nn/net.h"
+#include "optim/config.h"
 #include <lockstep/optim.h>
 
 enum { LS__MAX_STATES = 2 };
 
-/* What a kind of optimizer brings. The op's kind and config; its operands are parameter, gradient,
- * the states, the norm. */
-typedef struct ls__optimizer_rules {
-    const char *name;
-    int n_state_operands; /* of the op, used or not */
-    int n_states;
+/* What a kind of optimizer brings. */
+typedef struct ls__optimizer_kind {
+    const char *name, *call; /* "sgd", "ls_sgd" */
+    ls__op_kind op;          /* operands: parameter, gradient, the states, norm? */
+    int n_states;            /* that the op has */
     const char *state_names[LS__MAX_STATES];
-    float weight_decay, clip_norm;
-    ls_decay decay;
-} ls__optimizer_rules;
+    void (*settings)(const ls__op *op, ls__setting_fn put, void *user);
+} ls__optimizer_kind;
 
 typedef struct ls__optimizer {
     ls_optimizer base; /* first */
-    ls__optimizer_rules rules;
+    const ls__optimizer_kind *kind;
+    float weight_decay, clip_norm;
+    ls_decay decay;
+    int n_states; /* that are used: all of the kind's, or none */
     ls__op op;
     ls__kernel *kernel, *norm_kernel;
     void *workspace, *norm_workspace; /* device memory */
     float *states[LS__MAX_STATES];    /* device memory, as long as the parameters' block */
     float *norm;                      /* device memory, one element; NULL without clipping */
-    ls_tensor *views;                 /* n_states views per entry */
+    ls_tensor *views;                 /* LS__MAX_STATES per entry */
     ls__segment *segments;            /* room for one per entry */
     int64_t n_segments, frozen_version;
     int64_t n_steps;
+    bool has_norm; /* a step has been done */
 } ls__optimizer;
 
-/* Makes an optimizer. `op` has kind and config but for segments; it is copied. */
-ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_rules *rules, const ls__op *op);
+typedef struct ls__optimizer_options {
+    float weight_decay, clip_norm;
+    ls_decay decay;
+    bool stateless; /* the op's states are absent */
+} ls__optimizer_options;
 
-/* The value of a config field whose zero means `fallback` and whose LS_ZERO means zero. */
-float ls__or_default(float value, float fallback);
-/* Keeps an error that names call, field and value unless low <= value < high. */
-bool ls__in_range(ls_context *ctx, const char *call, const char *field, double value, double low,
-                  double high);
+/* Makes an optimizer. `op` holds the kind's own numbers, but for clip_norm and segments; it is
+ * copied. */
+ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
+                                 const ls__optimizer_options *options, const ls__op *op);
+
+/* Device memory of a state, laid out like the parameters' block. */
+float *ls__optimizer_state_block(const ls_optimizer *opt, int state);
+
+/* All that tells two optimizers of one kind apart. */
+void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user);
 
 #endif

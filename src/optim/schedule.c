@@ -1,172 +1,73 @@
-/* schedule.c: learning-rate schedules. Each kind is one function of its own clock, counted in
- * epochs and steps after the warm-up; what is common (warm-up, checks, lifetime) stands once.
- * Formulas and conventions are PyTorch's, in closed form, so that any step's rate can be had
- * without having run those before. */
+/* schedule.c: what all learning-rate schedules have in common: the warm-up, the state that reports
+ * leave, checks, lifetime. */
+#include "optim/schedule.h"
+
 #include "base/alloc.h"
-#include "base/context.h"
 #include "base/error.h"
-#include <lockstep/optim.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-static const double pi = 3.14159265358979323846;
-
-typedef struct clock_time {
-    int64_t epoch; /* since the end of the warm-up */
-    int64_t step;  /* steps since the end of the warm-up */
-} clock_time;
-
-struct ls_schedule {
-    ls__owned owned;
-    double (*rate)(const ls_schedule *s, clock_time t);
-    double base, floor, gamma, power;
-    double div, final_div, rise;
-    int every_epochs;
-    int *milestones;
-    int n_milestones;
-    int64_t total_steps; /* of the schedule's own clock */
-    int64_t total_epochs;
-    bool by_epoch;
-    int64_t steps_per_epoch;
-    int warmup_epochs;
-    double warmup_start;
-    /* Plateau */
-    bool listens, maximize;
-    int patience, cooldown;
-    double threshold;
-    double factor, best, n_bad, cooling; /* the state that reports change */
-};
-
-/* ---- The kinds ---- */
-
-static double constant_rate(const ls_schedule *s, clock_time t)
-{
-    (void)t;
-    return s->base;
-}
-
-static double step_rate(const ls_schedule *s, clock_time t)
-{
-    return s->base * pow(s->gamma, (double)(t.epoch / s->every_epochs));
-}
-
-static double multi_step_rate(const ls_schedule *s, clock_time t)
-{
-    int n = 0;
-    while (n < s->n_milestones && s->milestones[n] <= t.epoch) n++;
-    return s->base * pow(s->gamma, n);
-}
-
-static double exponential_rate(const ls_schedule *s, clock_time t)
-{
-    return s->base * pow(s->gamma, (double)t.epoch);
-}
-
-/* floor + (peak - floor) (1 + cos(pi t / T)) / 2 */
-static double cosine_rate(const ls_schedule *s, clock_time t)
-{
-    const double total = s->by_epoch ? (double)s->total_epochs : (double)s->total_steps;
-    const double now = s->by_epoch ? (double)t.epoch : (double)t.step;
-    if (total <= 0 || now >= total) return s->floor;
-    return s->floor + (s->base - s->floor) * (1 + cos(pi * now / total)) / 2;
-}
-
-/* floor + (rate - floor) (1 - t / T)^power, t counted in epochs */
-static double polynomial_rate(const ls_schedule *s, clock_time t)
-{
-    if (t.epoch >= s->total_epochs) return s->floor;
-    return s->floor +
-           (s->base - s->floor) * pow(1 - (double)t.epoch / (double)s->total_epochs, s->power);
-}
-
-static double cosine_between(double start, double end, double share)
-{
-    return end + (start - end) / 2 * (1 + cos(pi * share));
-}
-
-/* The rise ends at step rise * T - 1, the fall at T - 1, as in PyTorch's OneCycleLR. */
-static double one_cycle_rate(const ls_schedule *s, clock_time t)
-{
-    const double first = s->base / s->div, last = first / s->final_div;
-    const double top = s->rise * (double)s->total_steps - 1, end = (double)s->total_steps - 1;
-    const double now = (double)t.step < end ? (double)t.step : end;
-    if (now <= top) return cosine_between(first, s->base, top > 0 ? now / top : 1);
-    return cosine_between(s->base, last, (now - top) / (end - top));
-}
-
-static double plateau_rate(const ls_schedule *s, clock_time t)
-{
-    (void)t;
-    const double rate = s->base * s->factor;
-    return rate > s->floor ? rate : s->floor;
-}
-
-/* ---- What is common ---- */
+/* Beyond these no rate changes any more, and the sum of steps cannot overflow. */
+static const int64_t MAX_EPOCHS = INT64_C(1) << 22, MAX_STEPS = INT64_C(1) << 61;
 
 double ls_schedule_rate(const ls_schedule *s, int64_t epoch, int64_t step)
 {
     if (!s) return 0;
-    if (epoch < 0) epoch = 0;
-    if (step < 0) step = 0;
-    const int64_t done = epoch * s->steps_per_epoch + step,
-                  warmup = s->warmup_epochs * s->steps_per_epoch;
-    if (done < warmup) {
-        /* From start at step 0 towards the schedule's first rate, which the first step after the
-         * warm-up has. */
-        const double target = s->rate(s, (clock_time){ 0, 0 });
-        const double share = (double)done / (double)warmup;
+    epoch = epoch < 0 ? 0 : epoch < MAX_EPOCHS ? epoch : MAX_EPOCHS;
+    step = step < 0 ? 0 : step < MAX_STEPS ? step : MAX_STEPS;
+    const int64_t now = epoch * s->steps_per_epoch + step;
+    const int64_t warmup = s->warmup_epochs * s->steps_per_epoch;
+    if (now < warmup) {
+        const double target = s->kind->rate(s, (ls__schedule_time){ 0, 0 });
+        const double share = (double)now / (double)warmup;
         return target * (s->warmup_start + (1 - s->warmup_start) * share);
     }
-    return s->rate(s, (clock_time){ epoch - s->warmup_epochs, done - warmup });
+    /* epoch can lag behind when `step` goes on counting past an epoch's end */
+    const int64_t since = epoch > s->warmup_epochs ? epoch - s->warmup_epochs : 0;
+    return s->kind->rate(s, (ls__schedule_time){ since, now - warmup });
 }
+
+/* ---- State ---- */
 
 ls_status ls_schedule_report(ls_schedule *s, double metric)
 {
     if (!s) return LS_ERR_EARLIER;
     LS__ENTER(s->owned.ctx);
-    if (!s->listens) return LS_OK;
-    const double bar = s->best * (s->maximize ? 1 + s->threshold : 1 - s->threshold);
-    const bool better = isinf(s->best) ? !isnan(metric) : s->maximize ? metric > bar : metric < bar;
-    if (better) {
-        s->best = metric;
-        s->n_bad = 0;
-    } else {
-        s->n_bad++;
-    }
-    if (s->cooling > 0) {
-        s->cooling--;
-        s->n_bad = 0;
-    }
-    if (s->n_bad > s->patience) {
-        s->factor *= s->gamma;
-        s->cooling = s->cooldown;
-        s->n_bad = 0;
-    }
+    if (s->kind->report) s->kind->report(s, metric);
     return LS_OK;
 }
 
 void ls_schedule_get_state(const ls_schedule *s, double state[LS_SCHEDULE_STATE])
 {
-    const double values[LS_SCHEDULE_STATE] = { s ? s->factor : 1, s ? s->best : 0, s ? s->n_bad : 0,
-                                               s ? s->cooling : 0 };
-    memcpy(state, values, sizeof values);
+    const double none[LS_SCHEDULE_STATE] = { 1, 0, 0, 0 };
+    if (!state) return;
+    memcpy(state, s ? (double[]){ s->factor, s->best, s->n_bad, s->n_cooling } : none,
+           sizeof(none));
 }
 
 ls_status ls_schedule_set_state(ls_schedule *s, const double state[LS_SCHEDULE_STATE])
 {
     if (!s) return LS_ERR_EARLIER;
     LS__ENTER(s->owned.ctx);
-    if (!(state[0] > 0 && state[0] <= 1) || !(state[2] >= 0) || !(state[3] >= 0))
+    if (!state)
+        return ls__fail(s->owned.ctx, LS_ERR_INVALID, "ls_schedule_set_state: state is NULL");
+    const ls__field fields[] = { { "state[0], the factor,", state[0], LS__UNIT },
+                                 { "state[2], the bad epochs,", state[2], LS__COUNT },
+                                 { "state[3], the cooldown,", state[3], LS__COUNT } };
+    if (!ls__check_fields(s->owned.ctx, "ls_schedule_set_state", fields, 3)) return LS_ERR_INVALID;
+    if (isnan(state[1]))
         return ls__fail(s->owned.ctx, LS_ERR_INVALID,
-                        "ls_schedule_set_state: %g, %g, %g, %g is no schedule's state", state[0],
-                        state[1], state[2], state[3]);
+                        "ls_schedule_set_state: state[1], the best metric, is not a number");
     s->factor = state[0];
     s->best = state[1];
     s->n_bad = state[2];
-    s->cooling = state[3];
+    s->n_cooling = state[3];
     return LS_OK;
 }
+
+/* ---- Opening and closing ---- */
 
 static void close_schedule(ls__owned *owned)
 {
@@ -182,187 +83,90 @@ void ls_schedule_close(ls_schedule **schedule)
     *schedule = NULL;
 }
 
-/* Keeps an error unless the value is at least `low` (above it, when `above`) and finite. */
-static bool check(ls_context *ctx, const char *call, const char *field, double value, double low,
-                  bool above)
+static bool check(ls_context *ctx, const ls_schedule *s, bool start_given)
 {
-    if ((above ? value > low : value >= low) && value < 1e30) return true;
-    ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %g, wanted %s %g", call, field, value,
-             above ? "above" : "at least", low);
-    return false;
+    const char *call = s->kind->call;
+    const ls__field fields[] = { { "rate", s->base, LS__POSITIVE },
+                                 { "floor", s->floor, LS__NOT_NEGATIVE },
+                                 { "warm-up epochs", (double)s->warmup_epochs, LS__EPOCHS },
+                                 { "warm-up start", s->warmup_start, LS__UNIT },
+                                 { "steps_per_epoch", (double)s->steps_per_epoch, LS__COUNT } };
+    if (!ls__check_fields(ctx, call, fields, sizeof fields / sizeof fields[0])) return false;
+    if (s->floor > s->base) {
+        ls__fail(ctx, LS_ERR_INVALID, "%s: floor is %.9g, above the rate %.9g", call, s->floor,
+                 s->base);
+        return false;
+    }
+    if (start_given && s->warmup_epochs == 0) {
+        ls__fail(ctx, LS_ERR_INVALID, "%s: warm-up start is %.9g, but there is no warm-up epoch",
+                 call, s->warmup_start);
+        return false;
+    }
+    if (s->steps_per_epoch == 0 && (s->by_step || s->warmup_epochs > 0)) {
+        ls__fail(ctx, LS_ERR_INVALID,
+                 "%s: steps_per_epoch is required, because the rate changes from step to step%s",
+                 call, s->by_step ? "" : " while it warms up");
+        return false;
+    }
+    return true;
 }
 
-/* Checks what all kinds have, copies it and hands over to the context. */
-static ls_schedule *open(ls_context *ctx, const char *call, const ls_schedule *prototype,
-                         int64_t steps_per_epoch, ls_warmup warmup)
+ls_schedule *ls__schedule_open(ls_context *ctx, const ls_schedule *prototype,
+                               int64_t steps_per_epoch, ls_warmup warmup)
 {
-    const double start = warmup.start == 0 && !signbit(warmup.start) ? 0.01 : (double)warmup.start;
-    const bool needs_steps = warmup.epochs > 0 ||
-                             (prototype->rate == cosine_rate && !prototype->by_epoch) ||
-                             prototype->rate == one_cycle_rate;
-    if (!check(ctx, call, "the rate", prototype->base, 0, true) ||
-        !check(ctx, call, "floor", prototype->floor, 0, false) ||
-        !check(ctx, call, "warmup.epochs", warmup.epochs, 0, false) ||
-        !check(ctx, call, "warmup.start", start, 0, false) ||
-        !check(ctx, call, "steps_per_epoch", (double)steps_per_epoch, needs_steps ? 1 : 0, false))
-        return NULL;
+    const bool start_given = warmup.start != 0 || signbit(warmup.start);
     ls_schedule *s = ls__alloc(ctx, sizeof *s);
     if (!s) {
-        ls__fail_memory(ctx, call, sizeof *s);
+        ls__fail_memory(ctx, prototype->kind->call, sizeof *s);
         return NULL;
     }
     *s = *prototype;
     s->steps_per_epoch = steps_per_epoch;
     s->warmup_epochs = warmup.epochs;
-    s->warmup_start = start;
+    s->warmup_start = ls__shortest(ls__or_default(warmup.start, 0.01f));
     s->factor = 1;
-    s->total_steps = s->total_epochs * steps_per_epoch;
+    if (!check(ctx, s, start_given)) {
+        ls__free(ctx, s);
+        return NULL;
+    }
     ls__own(ctx, &s->owned, close_schedule);
     return s;
 }
 
-/* Is there a context without a waiting error, and a config? */
-static bool enter(ls_context *ctx, const char *call, const void *config)
+/* ---- For checkpoints ---- */
+
+const char *ls__schedule_name(const ls_schedule *s)
 {
-    if (!ctx || ls__has_error(ctx)) return false;
-    if (!config) ls__fail(ctx, LS_ERR_INVALID, "%s: a config is required", call);
-    return config != NULL;
+    return s->kind->name;
 }
 
-static double or_default(double value, double fallback)
+void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
 {
-    return value == 0 ? fallback : value;
-}
-
-ls_schedule *ls_constant(ls_context *ctx, const ls_constant_config *config)
-{
-    if (!enter(ctx, "ls_constant", config)) return NULL;
-    const ls_schedule s = { .rate = constant_rate, .base = config->rate };
-    return open(ctx, "ls_constant", &s, config->steps_per_epoch, config->warmup);
-}
-
-ls_schedule *ls_step_decay(ls_context *ctx, const ls_step_config *config)
-{
-    const char *call = "ls_step_decay";
-    if (!enter(ctx, call, config)) return NULL;
-    const ls_schedule s = { .rate = step_rate,
-                            .base = config->rate,
-                            .gamma = or_default(config->gamma, 0.1),
-                            .every_epochs = config->every_epochs };
-    if (!check(ctx, call, "every_epochs", s.every_epochs, 1, false) ||
-        !check(ctx, call, "gamma", s.gamma, 0, true))
-        return NULL;
-    return open(ctx, call, &s, config->steps_per_epoch, config->warmup);
-}
-
-ls_schedule *ls_multi_step(ls_context *ctx, const ls_multi_step_config *config)
-{
-    const char *call = "ls_multi_step";
-    if (!enter(ctx, call, config)) return NULL;
-    ls_schedule prototype = { .rate = multi_step_rate,
-                              .base = config->rate,
-                              .gamma = or_default(config->gamma, 0.1),
-                              .n_milestones = config->n_milestones };
-    if (!check(ctx, call, "n_milestones", config->n_milestones, 0, false) ||
-        !check(ctx, call, "gamma", prototype.gamma, 0, true))
-        return NULL;
-    for (int i = 0; i < config->n_milestones; i++)
-        if (!config->milestones || config->milestones[i] < (i ? config->milestones[i - 1] : 0)) {
-            ls__fail(ctx, LS_ERR_INVALID, "%s: milestones must be epochs in ascending order", call);
-            return NULL;
-        }
-    const size_t bytes = (size_t)config->n_milestones * sizeof *prototype.milestones;
-    prototype.milestones = ls__alloc(ctx, bytes);
-    if (!prototype.milestones) {
-        ls__fail_memory(ctx, call, bytes);
-        return NULL;
+    const struct {
+        const char *name;
+        double value;
+    } settings[] = { { "rate", s->base },
+                     { "floor", s->floor },
+                     { "gamma", s->gamma },
+                     { "power", s->power },
+                     { "rise", s->rise },
+                     { "div", s->div },
+                     { "final_div", s->final_div },
+                     { "every_epochs", (double)s->every_epochs },
+                     { "epochs", (double)s->epochs },
+                     { "patience", (double)s->patience },
+                     { "cooldown", (double)s->cooldown },
+                     { "threshold", s->threshold },
+                     { "maximize", s->maximize },
+                     { "by_step", s->by_step },
+                     { "steps_per_epoch", (double)s->steps_per_epoch },
+                     { "warmup_epochs", (double)s->warmup_epochs },
+                     { "warmup_start", s->warmup_epochs > 0 ? s->warmup_start : 0 } };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        ls__put_setting(put, user, settings[i].name, settings[i].value);
+    for (int i = 0; i < s->n_milestones; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "milestone%d", i + 1);
+        ls__put_setting(put, user, name, s->milestones[i]);
     }
-    if (bytes > 0) memcpy(prototype.milestones, config->milestones, bytes);
-    ls_schedule *s = open(ctx, call, &prototype, config->steps_per_epoch, config->warmup);
-    if (!s) ls__free(ctx, prototype.milestones);
-    return s;
-}
-
-ls_schedule *ls_exponential(ls_context *ctx, const ls_exponential_config *config)
-{
-    const char *call = "ls_exponential";
-    if (!enter(ctx, call, config)) return NULL;
-    const ls_schedule s = { .rate = exponential_rate,
-                            .base = config->rate,
-                            .gamma = config->gamma };
-    if (!check(ctx, call, "gamma", s.gamma, 0, true)) return NULL;
-    return open(ctx, call, &s, config->steps_per_epoch, config->warmup);
-}
-
-ls_schedule *ls_cosine(ls_context *ctx, const ls_cosine_config *config)
-{
-    const char *call = "ls_cosine";
-    if (!enter(ctx, call, config)) return NULL;
-    const ls_schedule s = { .rate = cosine_rate,
-                            .base = config->peak,
-                            .floor = config->floor,
-                            .by_epoch = config->by_epoch,
-                            .total_epochs = config->epochs - config->warmup_epochs };
-    if (!check(ctx, call, "epochs - warmup_epochs", (double)s.total_epochs, 1, false)) return NULL;
-    return open(ctx, call, &s, config->steps_per_epoch,
-                (ls_warmup){ config->warmup_epochs, config->warmup_start });
-}
-
-ls_schedule *ls_polynomial(ls_context *ctx, const ls_polynomial_config *config)
-{
-    const char *call = "ls_polynomial";
-    if (!enter(ctx, call, config)) return NULL;
-    const ls_schedule s = { .rate = polynomial_rate,
-                            .base = config->rate,
-                            .floor = config->floor,
-                            .power = or_default(config->power, 1),
-                            .total_epochs = config->epochs - config->warmup.epochs };
-    if (!check(ctx, call, "epochs - warmup.epochs", (double)s.total_epochs, 1, false) ||
-        !check(ctx, call, "power", s.power, 0, true))
-        return NULL;
-    return open(ctx, call, &s, config->steps_per_epoch, config->warmup);
-}
-
-ls_schedule *ls_one_cycle(ls_context *ctx, const ls_one_cycle_config *config)
-{
-    const char *call = "ls_one_cycle";
-    if (!enter(ctx, call, config)) return NULL;
-    const ls_schedule s = { .rate = one_cycle_rate,
-                            .base = config->peak,
-                            .rise = or_default(config->rise, 0.3),
-                            .div = or_default(config->div, 25),
-                            .final_div = or_default(config->final_div, 1e4),
-                            .total_epochs = config->epochs };
-    if (!check(ctx, call, "epochs", config->epochs, 1, false) ||
-        !check(ctx, call, "rise", s.rise, 0, true) ||
-        !check(ctx, call, "1 - rise", 1 - s.rise, 0, true) ||
-        !check(ctx, call, "div", s.div, 0, true) ||
-        !check(ctx, call, "final_div", s.final_div, 0, true))
-        return NULL;
-    return open(ctx, call, &s, config->steps_per_epoch, (ls_warmup){ 0 });
-}
-
-ls_schedule *ls_reduce_on_plateau(ls_context *ctx, const ls_plateau_config *config)
-{
-    const char *call = "ls_reduce_on_plateau";
-    if (!enter(ctx, call, config)) return NULL;
-    const ls_schedule s = { .rate = plateau_rate,
-                            .base = config->rate,
-                            .floor = config->floor,
-                            .gamma = or_default(config->gamma, 0.1),
-                            .listens = true,
-                            .maximize = config->maximize,
-                            .patience = config->patience == 0    ? 10
-                                        : config->patience == -1 ? 0
-                                                                 : config->patience,
-                            .cooldown = config->cooldown,
-                            .threshold = or_default(config->threshold, 1e-4),
-                            .best = config->maximize ? -INFINITY : INFINITY };
-    if (!check(ctx, call, "gamma", s.gamma, 0, true) ||
-        !check(ctx, call, "1 - gamma", 1 - s.gamma, 0, true) ||
-        !check(ctx, call, "patience", s.patience, 0, false) ||
-        !check(ctx, call, "cooldown", s.cooldown, 0, false) ||
-        !check(ctx, call, "threshold", s.threshold, 0, false))
-        return NULL;
-    return open(ctx, call, &s, config->steps_per_epoch, config->warmup);
 }

@@ -1,8 +1,48 @@
-/* sgd.c: stochastic gradient descent. With g the gradient plus weight_decay times the parameter:
- *   m = momentum m + (1 - dampening) g, at the first update m = g;  p = p - rate (g + momentum m)
- * if nesterov, else rate m */
+/* sgd.c: stochastic gradient descent. With g the clipped gradient plus weight_decay p:
+ *
+ *   m = momentum m + (1 - dampening) g         (in the first update m = g)
+ *   p = p - rate (g + momentum m) if nesterov, else p - rate m
+ *
+ * Without momentum p = p - rate g. The momentum m holds no rate, as PyTorch's and unlike
+ * Sutskever et al. 2013, so a change of rate takes effect at once. */
 #include "base/error.h"
 #include "optim/optimizer.h"
+
+static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
+{
+    ls__put_setting(put, user, "momentum", ls__shortest(op->u.sgd.momentum));
+    ls__put_setting(put, user, "dampening", ls__shortest(op->u.sgd.dampening));
+    ls__put_setting(put, user, "nesterov", op->u.sgd.nesterov);
+}
+
+static const ls__optimizer_kind kind = { .name = "sgd",
+                                         .call = "ls_sgd",
+                                         .op = LS__OP_SGD,
+                                         .n_states = 1,
+                                         .state_names = { "momentum" },
+                                         .settings = put_settings };
+
+static bool check(ls_context *ctx, const ls_sgd_config *c)
+{
+    const ls__field fields[] = { { "momentum", (double)c->momentum, LS__NOT_NEGATIVE },
+                                 { "dampening", (double)c->dampening, LS__NOT_NEGATIVE },
+                                 { "weight_decay", (double)c->weight_decay, LS__NOT_NEGATIVE },
+                                 { "decay", c->decay, LS__CHOICE_OF_2 },
+                                 { "clip_norm", (double)c->clip_norm, LS__NOT_NEGATIVE } };
+    if (!ls__check_fields(ctx, kind.call, fields, sizeof fields / sizeof fields[0])) return false;
+    if (c->nesterov && (c->momentum == 0 || c->dampening != 0)) {
+        ls__fail(ctx, LS_ERR_INVALID,
+                 "ls_sgd: nesterov wants momentum above 0 (got %g) and no dampening (got %g)",
+                 (double)c->momentum, (double)c->dampening);
+        return false;
+    }
+    if (c->dampening != 0 && c->momentum == 0) {
+        ls__fail(ctx, LS_ERR_INVALID, "ls_sgd: dampening is %g, but there is no momentum to damp",
+                 (double)c->dampening);
+        return false;
+    }
+    return true;
+}
 
 ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config)
 {
@@ -10,30 +50,14 @@ ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config)
     ls_context *ctx = ls_net_context(net);
     LS__ENTER_NULL(ctx);
     const ls_sgd_config c = config ? *config : (ls_sgd_config){ 0 };
-    const double any = 1e30;
-    if (!ls__in_range(ctx, "ls_sgd", "momentum", (double)c.momentum, 0, any) ||
-        !ls__in_range(ctx, "ls_sgd", "dampening", (double)c.dampening, 0, any) ||
-        !ls__in_range(ctx, "ls_sgd", "weight_decay", (double)c.weight_decay, 0, any) ||
-        !ls__in_range(ctx, "ls_sgd", "clip_norm", (double)c.clip_norm, 0, any) ||
-        !ls__in_range(ctx, "ls_sgd", "decay", c.decay, LS_DECAY_ALL, LS_DECAY_WEIGHTS + 1))
-        return NULL;
-    if (c.nesterov && (c.momentum == 0 || c.dampening != 0)) {
-        ls__fail(ctx, LS_ERR_INVALID,
-                 "ls_sgd: nesterov wants momentum above 0 (got %g) and no dampening (got %g)",
-                 (double)c.momentum, (double)c.dampening);
-        return NULL;
-    }
-    const ls__optimizer_rules rules = { .name = "sgd",
-                                        .n_state_operands = 1,
-                                        .n_states = c.momentum > 0 ? 1 : 0,
-                                        .state_names = { "momentum" },
-                                        .weight_decay = c.weight_decay,
-                                        .clip_norm = c.clip_norm,
-                                        .decay = c.decay };
+    if (!check(ctx, &c)) return NULL;
+    const ls__optimizer_options options = { .weight_decay = c.weight_decay,
+                                            .clip_norm = c.clip_norm,
+                                            .decay = c.decay,
+                                            .stateless = c.momentum == 0 };
     ls__op op = { .kind = LS__OP_SGD };
     op.u.sgd.momentum = c.momentum;
     op.u.sgd.dampening = c.dampening;
     op.u.sgd.nesterov = c.nesterov;
-    op.u.sgd.clip_norm = c.clip_norm;
-    return ls__optimizer_open(net, &rules, &op);
+    return ls__optimizer_open(net, &kind, &options, &op);
 }

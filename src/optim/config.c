@@ -1,0 +1,67 @@
+/* config.c: checking and filling in config structs; see config.h. */
+#include "optim/config.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const double LARGEST = 1e30; /* of a float that still leaves room to be multiplied */
+static const double MOST = (double)(INT64_C(1) << 40), MOST_EPOCHS = (double)(1 << 20);
+
+bool ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n)
+{
+    const struct {
+        double low, high;
+        bool above, below; /* not the bound itself */
+        const char *text;
+    } ranges[] = {
+        [LS__NOT_NEGATIVE] = { 0, LARGEST, false, false, "a number of at least 0" },
+        [LS__POSITIVE] = { 0, LARGEST, true, false, "a number above 0" },
+        [LS__BELOW_ONE] = { 0, 1, false, true, "at least 0 and below 1" },
+        [LS__INSIDE_UNIT] = { 0, 1, true, true, "above 0 and below 1" },
+        [LS__UNIT] = { 0, 1, false, false, "0 to 1" },
+        [LS__SHARE] = { 0, 1, true, false, "above 0 and at most 1" },
+        [LS__COUNT] = { 0, MOST, false, false, "0 to 2^40" },
+        [LS__SOME] = { 1, MOST, false, false, "1 to 2^40" },
+        [LS__EPOCHS] = { 0, MOST_EPOCHS, false, false, "0 to 2^20" },
+        [LS__SOME_EPOCHS] = { 1, MOST_EPOCHS, false, false, "1 to 2^20" },
+        [LS__CHOICE_OF_2] = { 0, 1, false, false, "one of the enum's two values" },
+    };
+    for (int i = 0; i < n; i++) {
+        const double v = fields[i].value, low = ranges[fields[i].range].low,
+                     high = ranges[fields[i].range].high;
+        const bool good = (ranges[fields[i].range].above ? v > low : v >= low) &&
+                          (ranges[fields[i].range].below ? v < high : v <= high);
+        if (good) continue; /* never so for NaN */
+        ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %.9g, wanted %s", call, fields[i].name, v,
+                 ranges[fields[i].range].text);
+        return false;
+    }
+    return true;
+}
+
+float ls__or_default(float value, float fallback)
+{
+    if (value != 0) return value;
+    return signbit(value) ? 0.0f : fallback;
+}
+
+void ls__put_setting(ls__setting_fn put, void *user, const char *name, double value)
+{
+    if (value != 0) put(user, name, value);
+}
+
+double ls__shortest(float value)
+{
+    /* 9 digits always do. Text and back within one locale, so the decimal point cancels out. */
+    char text[32];
+    double out = (double)value;
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, (double)value);
+        out = strtod(text, NULL);
+        if ((float)out == value) break;
+    }
+    return out;
+}

@@ -1,0 +1,290 @@
+/* schedules.c: the kinds of learning-rate schedules. Conventions and constants are PyTorch's;
+ * formulas are in closed form, so that any step's rate can be had without having run those before.
+ */
+#include "optim/schedule.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double PI = 3.14159265358979323846;
+
+/* Is there a context without a waiting error, and a config? */
+static bool enter(ls_context *ctx, const ls__schedule_kind *kind, const void *config)
+{
+    if (!ctx || ls__has_error(ctx)) return false;
+    if (!config) ls__fail(ctx, LS_ERR_INVALID, "%s: config is NULL", kind->call);
+    return config != NULL;
+}
+
+static double or_default(double value, double fallback)
+{
+    return value == 0 ? fallback : value;
+}
+
+#define CHECK(ctx, kind, ...)                                                                      \
+    ls__check_fields(ctx, (kind).call, (const ls__field[]){ __VA_ARGS__ },                         \
+                     sizeof((const ls__field[]){ __VA_ARGS__ }) / sizeof(ls__field))
+
+/* ---- Constant ---- */
+
+static double constant_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    (void)t;
+    return s->base;
+}
+
+static const ls__schedule_kind constant = { "constant", "ls_constant", constant_rate, NULL };
+
+ls_schedule *ls_constant(ls_context *ctx, const ls_constant_config *config)
+{
+    if (!enter(ctx, &constant, config)) return NULL;
+    const ls_schedule s = { .kind = &constant, .base = config->rate };
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
+}
+
+/* ---- Step, multi-step, exponential: rate gamma^n ---- */
+
+static double step_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    return s->base * pow(s->gamma, (double)(t.epoch / s->every_epochs));
+}
+
+static const ls__schedule_kind step_decay = { "step", "ls_step_decay", step_rate, NULL };
+
+ls_schedule *ls_step_decay(ls_context *ctx, const ls_step_config *config)
+{
+    if (!enter(ctx, &step_decay, config)) return NULL;
+    const ls_schedule s = { .kind = &step_decay,
+                            .base = config->rate,
+                            .every_epochs = config->every_epochs,
+                            .gamma = or_default(config->gamma, 0.1) };
+    if (!CHECK(ctx, step_decay, { "every_epochs", config->every_epochs, LS__SOME_EPOCHS },
+               { "gamma", s.gamma, LS__POSITIVE }))
+        return NULL;
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
+}
+
+static double multi_step_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    int n = 0;
+    while (n < s->n_milestones && s->milestones[n] <= t.epoch) n++;
+    return s->base * pow(s->gamma, n);
+}
+
+static const ls__schedule_kind multi_step = { "multi_step", "ls_multi_step", multi_step_rate,
+                                              NULL };
+
+static bool check_milestones(ls_context *ctx, const ls_multi_step_config *config)
+{
+    if (config->n_milestones > 0 && !config->milestones) {
+        ls__fail(ctx, LS_ERR_INVALID, "%s: n_milestones is %d, but milestones is NULL",
+                 multi_step.call, config->n_milestones);
+        return false;
+    }
+    for (int i = 0; i < config->n_milestones; i++) {
+        const int at = config->milestones[i], last = i > 0 ? config->milestones[i - 1] : 0;
+        if (at > last) continue;
+        ls__fail(ctx, LS_ERR_INVALID, "%s: milestone %d is epoch %d, wanted one after epoch %d",
+                 multi_step.call, i, at, last);
+        return false;
+    }
+    return true;
+}
+
+ls_schedule *ls_multi_step(ls_context *ctx, const ls_multi_step_config *config)
+{
+    if (!enter(ctx, &multi_step, config)) return NULL;
+    ls_schedule s = { .kind = &multi_step,
+                      .base = config->rate,
+                      .gamma = or_default(config->gamma, 0.1),
+                      .n_milestones = config->n_milestones };
+    if (!CHECK(ctx, multi_step, { "n_milestones", config->n_milestones, LS__EPOCHS },
+               { "gamma", s.gamma, LS__POSITIVE }) ||
+        !check_milestones(ctx, config))
+        return NULL;
+    const size_t bytes = (size_t)config->n_milestones * sizeof *s.milestones;
+    s.milestones = ls__alloc(ctx, bytes);
+    if (!s.milestones) {
+        ls__fail_memory(ctx, multi_step.call, bytes);
+        return NULL;
+    }
+    if (bytes > 0) memcpy(s.milestones, config->milestones, bytes);
+    ls_schedule *opened = ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
+    if (!opened) ls__free(ctx, s.milestones);
+    return opened;
+}
+
+static double exponential_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    return s->base * pow(s->gamma, (double)t.epoch);
+}
+
+static const ls__schedule_kind exponential = { "exponential", "ls_exponential", exponential_rate,
+                                               NULL };
+
+ls_schedule *ls_exponential(ls_context *ctx, const ls_exponential_config *config)
+{
+    if (!enter(ctx, &exponential, config)) return NULL;
+    const ls_schedule s = { .kind = &exponential, .base = config->rate, .gamma = config->gamma };
+    if (!CHECK(ctx, exponential, { "gamma", s.gamma, LS__POSITIVE })) return NULL;
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
+}
+
+/* ---- Cosine: floor + (peak - floor) (1 + cos(pi t / T)) / 2 ---- */
+
+static double cosine_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    if (t.epoch >= s->epochs) return s->floor;
+    const double total = (double)(s->by_step ? s->epochs * s->steps_per_epoch : s->epochs);
+    const double now = (double)(s->by_step ? t.step : t.epoch);
+    if (now >= total) return s->floor;
+    return s->floor + (s->base - s->floor) * (1 + cos(PI * now / total)) / 2;
+}
+
+static const ls__schedule_kind cosine = { "cosine", "ls_cosine", cosine_rate, NULL };
+
+/* The epochs of a schedule's own clock, when `epochs` counts the warm-up too. */
+static bool check_epochs(ls_context *ctx, const ls__schedule_kind *kind, int epochs, int warmup)
+{
+    if (!CHECK(ctx, *kind, { "epochs", epochs, LS__SOME_EPOCHS },
+               { "warm-up epochs", warmup, LS__EPOCHS }))
+        return false;
+    if (warmup < epochs) return true;
+    ls__fail(ctx, LS_ERR_INVALID, "%s: %d warm-up epochs leave none of %d epochs", kind->call,
+             warmup, epochs);
+    return false;
+}
+
+ls_schedule *ls_cosine(ls_context *ctx, const ls_cosine_config *config)
+{
+    if (!enter(ctx, &cosine, config)) return NULL;
+    if (!check_epochs(ctx, &cosine, config->epochs, config->warmup_epochs)) return NULL;
+    const ls_schedule s = { .kind = &cosine,
+                            .base = config->peak,
+                            .floor = config->floor,
+                            .by_step = !config->by_epoch,
+                            .epochs = config->epochs - config->warmup_epochs };
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch,
+                             (ls_warmup){ config->warmup_epochs, config->warmup_start });
+}
+
+/* ---- Polynomial: floor + (rate - floor) (1 - t / T)^power, t counted in epochs ---- */
+
+static double polynomial_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    if (t.epoch >= s->epochs) return s->floor;
+    const double left = 1 - (double)t.epoch / (double)s->epochs;
+    return s->floor + (s->base - s->floor) * pow(left, s->power);
+}
+
+static const ls__schedule_kind polynomial = { "polynomial", "ls_polynomial", polynomial_rate,
+                                              NULL };
+
+ls_schedule *ls_polynomial(ls_context *ctx, const ls_polynomial_config *config)
+{
+    if (!enter(ctx, &polynomial, config)) return NULL;
+    const ls_schedule s = { .kind = &polynomial,
+                            .base = config->rate,
+                            .floor = config->floor,
+                            .power = or_default(config->power, 1),
+                            .epochs = (int64_t)config->epochs - config->warmup.epochs };
+    if (!check_epochs(ctx, &polynomial, config->epochs, config->warmup.epochs) ||
+        !CHECK(ctx, polynomial, { "power", s.power, LS__POSITIVE }))
+        return NULL;
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
+}
+
+/* ---- One cycle: half a cosine up, half a cosine down. The rise ends at step rise T - 1, the fall
+ * at T - 1, as in PyTorch's OneCycleLR. ---- */
+
+static double cosine_between(double start, double end, double share)
+{
+    return end + (start - end) / 2 * (1 + cos(PI * share));
+}
+
+static double one_cycle_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    const double first = s->base / s->div, last = first / s->final_div;
+    const double total = (double)(s->epochs * s->steps_per_epoch);
+    const double top = s->rise * total - 1, end = total - 1;
+    const double now = (double)t.step < end ? (double)t.step : end;
+    if (now <= top) return cosine_between(first, s->base, top > 0 ? now / top : 1);
+    return cosine_between(s->base, last, (now - top) / (end - top));
+}
+
+static const ls__schedule_kind one_cycle = { "one_cycle", "ls_one_cycle", one_cycle_rate, NULL };
+
+ls_schedule *ls_one_cycle(ls_context *ctx, const ls_one_cycle_config *config)
+{
+    if (!enter(ctx, &one_cycle, config)) return NULL;
+    const ls_schedule s = { .kind = &one_cycle,
+                            .base = config->peak,
+                            .by_step = true,
+                            .rise = or_default(config->rise, 0.3),
+                            .div = or_default(config->div, 25),
+                            .final_div = or_default(config->final_div, 1e4),
+                            .epochs = config->epochs };
+    if (!CHECK(ctx, one_cycle, { "epochs", config->epochs, LS__SOME_EPOCHS },
+               { "rise", s.rise, LS__SHARE }, { "div", s.div, LS__POSITIVE },
+               { "final_div", s.final_div, LS__POSITIVE }))
+        return NULL;
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch, (ls_warmup){ 0 });
+}
+
+/* ---- Reduce on plateau ---- */
+
+static double plateau_rate(const ls_schedule *s, ls__schedule_time t)
+{
+    (void)t;
+    const double rate = s->base * s->factor;
+    return rate > s->floor ? rate : s->floor;
+}
+
+/* As PyTorch's ReduceLROnPlateau with a relative threshold, but that its eps, which keeps rates
+ * from changing by less than 1e-8, is left out. */
+static void plateau_report(ls_schedule *s, double metric)
+{
+    const double bar = s->best * (s->maximize ? 1 + s->threshold : 1 - s->threshold);
+    if (s->maximize ? metric > bar : metric < bar) { /* never so for NaN */
+        s->best = metric;
+        s->n_bad = 0;
+    } else {
+        s->n_bad++;
+    }
+    if (s->n_cooling > 0) {
+        s->n_cooling--;
+        s->n_bad = 0;
+    }
+    if (s->n_bad > (double)s->patience) {
+        s->factor *= s->gamma;
+        s->n_cooling = (double)s->cooldown;
+        s->n_bad = 0;
+    }
+}
+
+static const ls__schedule_kind plateau = { "reduce_on_plateau", "ls_reduce_on_plateau",
+                                           plateau_rate, plateau_report };
+
+ls_schedule *ls_reduce_on_plateau(ls_context *ctx, const ls_plateau_config *config)
+{
+    if (!enter(ctx, &plateau, config)) return NULL;
+    const int patience = config->patience == 0 ? 10 : config->patience == -1 ? 0 : config->patience;
+    const ls_schedule s = { .kind = &plateau,
+                            .base = config->rate,
+                            .floor = config->floor,
+                            .gamma = or_default(config->gamma, 0.1),
+                            .patience = patience,
+                            .cooldown = config->cooldown,
+                            .threshold = or_default(config->threshold, 1e-4),
+                            .maximize = config->maximize,
+                            .best = config->maximize ? -INFINITY : INFINITY };
+    if (!CHECK(ctx, plateau, { "gamma", s.gamma, LS__INSIDE_UNIT },
+               { "patience", config->patience == -1 ? 0 : config->patience, LS__EPOCHS },
+               { "cooldown", config->cooldown, LS__EPOCHS },
+               { "threshold", s.threshold, LS__BELOW_ONE }))
+        return NULL;
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
+}
