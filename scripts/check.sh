@@ -20,7 +20,7 @@ tests/folders/rules.sh .
 title "each public header on its own, as C11 and C++"
 for header in include/lockstep/*.h; do
   name=lockstep/${header##*/}
-  echo "#include <$name>" | gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c -
+  printf '#include <%s>\nextern int not_empty;\n' "$name" | gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c -
   echo "#include <$name>" | g++ -std=c++11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ -
 done
 

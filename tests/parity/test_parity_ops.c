@@ -1,0 +1,321 @@
+/* test_parity_ops.c: every op forward and backward against PyTorch in float64, through the public
+ * API: a net of the one op, hashed input and parameters, and a loss that weighs the outputs by
+ * hashed numbers. The cases and their settings come with the fixtures (tests/reference/ops.py). */
+#include "../suite.h"
+#include "parity.h"
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* f32 against f64: sums of some thousand terms lose about 1e-6; the rest is margin. */
+static const double tolerance = 1e-4;
+enum { MAX_NAME = 200, N_CONFIG = 16 };
+
+typedef struct one_case {
+    char name[MAX_NAME]; /* "conv2d/3x3" */
+    int32_t config[N_CONFIG];
+    float *weights; /* of the outputs in the loss */
+    float *class_weights;
+} one_case;
+
+static const char *of(const one_case *c, const char *what)
+{
+    static char text[2 * MAX_NAME];
+    snprintf(text, sizeof(text), "%s.%s", c->name, what);
+    return text;
+}
+
+/* ---- The loss: a sum of outputs, each times its weight ---- */
+
+static ls_status weigh(const ls_op_call *call)
+{
+    const float *x = call->inputs[0], *weights = call->user;
+    double sum = 0;
+    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)weights[i];
+    *(float *)call->output = (float)sum;
+    return LS_OK;
+}
+
+static ls_status weigh_backward(const ls_op_call *call)
+{
+    const float *weights = call->user;
+    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    for (int64_t i = 0; i < n; i++)
+        call->input_gradients[0][i] = call->output_gradient[0] * weights[i];
+    return LS_OK;
+}
+
+static ls_node *weighted_sum(ls_graph *g, ls_node *x, one_case *c)
+{
+    const ls_shape shape = ls_node_shape(x);
+    const int64_t n = ls_shape_count(&shape);
+    ck_assert_msg(n > 0, "%s: %s", c->name, ls_context_message(ls_graph_context(g)));
+    c->weights = calloc((size_t)n, sizeof(float));
+    parity_hashed(of(c, "weights"), n, 1, 0, c->weights);
+    const ls_op_config config = { .kind = "weighted sum",
+                                  .output = { LS_F32, LS_SHAPE(1) },
+                                  .forward = weigh,
+                                  .backward = weigh_backward,
+                                  .user = c->weights };
+    return ls_op(g, "sum", 1, &x, &config);
+}
+
+/* ---- The ops ---- */
+
+static ls_node *conv2d(ls_graph *g, ls_node *x, one_case *c)
+{
+    const int32_t *v = c->config;
+    return ls_conv2d(g, "op", x, v[4],
+                     &(ls_conv2d_config){ v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13],
+                                          .bias = v[14] != 0 });
+}
+
+static ls_node *residual(ls_graph *g, ls_node *x)
+{
+    return ls_input(g, "residual", (ls_spec){ LS_F32, ls_node_shape(x) });
+}
+
+static ls_node *batch_norm(ls_graph *g, ls_node *x, one_case *c)
+{
+    const int32_t *v = c->config;
+    ls_node *y = ls_batch_norm(g, "op", x,
+                               &(ls_batch_norm_config){ .epsilon = (float)(v[4] * 1e-6),
+                                                        .momentum = (float)(v[5] * 1e-3) });
+    if (v[7]) y = ls_add(g, y, residual(g, x));
+    return v[6] ? ls_relu(g, y) : y;
+}
+
+static ls_node *linear(ls_graph *g, ls_node *x, one_case *c)
+{
+    return ls_linear(g, "op", x, c->config[2], &(ls_linear_config){ .no_bias = !c->config[3] });
+}
+
+static ls_node *max_pool(ls_graph *g, ls_node *x, one_case *c)
+{
+    return ls_max_pool(g, x, &(ls_pool_config){ c->config[4], c->config[5], c->config[6] });
+}
+
+static ls_node *avg_pool(ls_graph *g, ls_node *x, one_case *c)
+{
+    return ls_avg_pool(g, x, &(ls_pool_config){ c->config[4], c->config[5], c->config[6] });
+}
+
+static ls_node *global_avg_pool(ls_graph *g, ls_node *x, one_case *c)
+{
+    (void)c;
+    return ls_global_avg_pool(g, x);
+}
+
+static ls_node *relu(ls_graph *g, ls_node *x, one_case *c)
+{
+    (void)c;
+    return ls_relu(g, x);
+}
+
+static ls_node *flatten(ls_graph *g, ls_node *x, one_case *c)
+{
+    (void)c;
+    return ls_flatten(g, x);
+}
+
+static ls_node *pad_channels(ls_graph *g, ls_node *x, one_case *c)
+{
+    return ls_pad_channels(g, x, c->config[3] + 5);
+}
+
+static ls_node *add(ls_graph *g, ls_node *x, one_case *c)
+{
+    (void)c;
+    return ls_add(g, x, residual(g, x));
+}
+
+/* The fixtures' logits are 4 times the input, so that the softmax is not flat. */
+static ls_status times_four(const ls_op_call *call)
+{
+    const float *x = call->inputs[0];
+    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = 4 * x[i];
+    return LS_OK;
+}
+
+static ls_status times_four_backward(const ls_op_call *call)
+{
+    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    for (int64_t i = 0; i < n; i++) call->input_gradients[0][i] = 4 * call->output_gradient[i];
+    return LS_OK;
+}
+
+static ls_node *cross_entropy(ls_graph *g, ls_node *x, one_case *c)
+{
+    const int32_t *v = c->config;
+    if (v[3]) {
+        c->class_weights = calloc((size_t)v[1], sizeof(float));
+        parity_hashed(of(c, "class_weights"), v[1], 0.75f, 1, c->class_weights);
+    }
+    x = ls_op(g, "times", 1, &x,
+              &(ls_op_config){ .kind = "times four",
+                               .output = { LS_F32, ls_node_shape(x) },
+                               .forward = times_four,
+                               .backward = times_four_backward });
+    ls_node *labels = ls_input(g, "labels", (ls_spec){ LS_I32, LS_SHAPE(v[0]) });
+    return ls_cross_entropy(g, x, labels,
+                            &(ls_cross_entropy_config){ (float)(v[2] / 1000.0), c->class_weights });
+}
+
+typedef struct op_kind {
+    const char *name;
+    ls_node *(*build)(ls_graph *graph, ls_node *x, one_case *c);
+    int n_dims; /* of the input, whose shape begins config; batch norm of a matrix has zeros */
+} op_kind;
+
+static const op_kind kinds[] = {
+    { "conv2d", conv2d, 4 },
+    { "batch_norm", batch_norm, 4 },
+    { "linear", linear, 2 },
+    { "max_pool", max_pool, 4 },
+    { "avg_pool", avg_pool, 4 },
+    { "global_avg_pool", global_avg_pool, 4 },
+    { "relu", relu, 4 },
+    { "flatten", flatten, 4 },
+    { "pad_channels", pad_channels, 4 },
+    { "add", add, 4 },
+    { "cross_entropy", cross_entropy, 2 },
+};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static const op_kind *kind_of(const one_case *c)
+{
+    for (int i = 0; i < N_KINDS; i++) {
+        const size_t length = strlen(kinds[i].name);
+        if (strncmp(c->name, kinds[i].name, length) == 0 && c->name[length] == '/')
+            return &kinds[i];
+    }
+    ck_abort_msg("%s: unknown op", c->name);
+    return NULL;
+}
+
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    one_case *c = *(one_case *const *)options;
+    const bool is_loss = strncmp(c->name, "cross_entropy/", 14) == 0;
+    ls_node *y = kind_of(c)->build(g, x, c);
+    ls_loss(g, "loss", is_loss ? y : weighted_sum(g, y, c), 1);
+    return y;
+}
+
+/* ---- One case ---- */
+
+static ls_shape input_shape(const one_case *c)
+{
+    const int32_t *v = c->config;
+    const int n_dims = kind_of(c)->n_dims;
+    if (n_dims == 4 && v[1] == 0) return LS_SHAPE(v[0], v[3]);
+    return n_dims == 4 ? LS_SHAPE(v[0], v[1], v[2], v[3]) : LS_SHAPE(v[0], v[1]);
+}
+
+/* Feeds input `name`, hashed, and keeps the tensor for the context to close. */
+static void feed(ls_context *ctx, ls_net *net, const one_case *c, const char *name)
+{
+    ls_tensor *tensor = ls_tensor_open(ctx, LS_F32, input_shape(c));
+    parity_fill(tensor, of(c, name), 1, 0);
+    ck_assert_int_eq(ls_net_feed(net, name, tensor), LS_OK);
+}
+
+static void feed_all(ls_context *ctx, ls_net *net, ls_tensor_file *file, const one_case *c)
+{
+    feed(ctx, net, c, "input");
+    if (ls_tensor_file_find(file, of(c, "gradient.residual"), NULL)) feed(ctx, net, c, "residual");
+    if (ls_tensor_file_find(file, of(c, "labels"), NULL))
+        ls_net_feed(net, "labels", parity_load(ctx, file, of(c, "labels")));
+}
+
+/* Weights and biases as ops.py has them; a scale of batch norm and a variance are around 1. */
+static void set_parameters(ls_net *net, const one_case *c)
+{
+    const bool norm = strncmp(c->name, "batch_norm/", 11) == 0;
+    for (int64_t i = 0; i < ls_net_entries(net); i++) {
+        const ls_entry e = ls_net_entry(net, i);
+        const char *name = e.name + strlen("op.");
+        const bool weight = strcmp(name, "weight") == 0, var = strcmp(name, "running_var") == 0;
+        parity_fill(e.value, of(c, name), weight || var ? 0.5f : 1, (weight && norm) || var);
+    }
+}
+
+static void check_case(ls_tensor_file *file, one_case *c)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 2 });
+    ls_tensor *config = parity_load(ctx, file, of(c, "config"));
+    memcpy(c->config, ls_tensor_data(config), ls_tensor_bytes(config));
+
+    const ls_net_config net_config = { .input.image = { LS_F32, input_shape(c) } };
+    ls_net *net = ls_net_build(ctx, model, &c, &net_config);
+    ck_assert_msg(net != NULL, "%s: %s", c->name, ls_context_message(ctx));
+    const bool has_residual = ls_tensor_file_find(file, of(c, "gradient.residual"), NULL);
+    ls_net_want_gradient(net, "input");
+    if (has_residual) ls_net_want_gradient(net, "residual");
+    set_parameters(net, c);
+
+    feed_all(ctx, net, file, c);
+    ls_net_forward(net, LS_TRAIN);
+    parity_check(file, of(c, "output"), ls_net_output(net, "output"), tolerance);
+    ck_assert_msg(ls_net_backward(net) == LS_OK, "%s: %s", c->name, ls_context_message(ctx));
+    parity_check(file, of(c, "gradient.input"), ls_net_input_gradient(net, "input"), tolerance);
+    if (has_residual)
+        parity_check(file, of(c, "gradient.residual"), ls_net_input_gradient(net, "residual"),
+                     tolerance);
+    for (int64_t i = 0; i < ls_net_entries(net); i++) {
+        const ls_entry e = ls_net_entry(net, i);
+        char name[MAX_NAME];
+        snprintf(name, sizeof(name), "%s%s", e.gradient ? "gradient." : "", e.name + strlen("op."));
+        parity_check(file, of(c, name), e.gradient ? e.gradient : e.value, tolerance);
+    }
+    if (ls_tensor_file_find(file, of(c, "evaluated"), NULL)) {
+        feed_all(ctx, net, file, c);
+        ls_net_forward(net, LS_EVAL);
+        parity_check(file, of(c, "evaluated"), ls_net_output(net, "output"), tolerance);
+    }
+    ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s: %s", c->name, ls_context_message(ctx));
+    ls_context_close(&ctx);
+    free(c->weights);
+    free(c->class_weights);
+}
+
+static void check_kind(const char *kind, int wanted)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_tensor_file *file = ls_tensor_file_open(ctx, parity_path("ops.safetensors"));
+    ck_assert_msg(file != NULL, "%s", ls_context_message(ctx));
+    int n = 0;
+    for (int64_t i = 0; i < ls_tensor_file_count(file); i++) {
+        const char *name = ls_tensor_file_name(file, i), *end = strstr(name, ".config");
+        if (!end || strncmp(name, kind, strlen(kind)) != 0 || name[strlen(kind)] != '/') continue;
+        one_case c = { 0 };
+        snprintf(c.name, sizeof(c.name), "%.*s", (int)(end - name), name);
+        check_case(file, &c);
+        n++;
+    }
+    ck_assert_int_eq(n, wanted);
+    ls_context_close(&ctx);
+}
+
+START_TEST(op_matches_pytorch)
+{
+    static const int n_cases[N_KINDS] = { 16, 7, 3, 3, 2, 1, 1, 1, 1, 1, 6 };
+    check_kind(kinds[_i].name, n_cases[_i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ops against PyTorch");
+    TCase *one = tcase_create("ops");
+    tcase_add_loop_test(one, op_matches_pytorch, 0, N_KINDS);
+    suite_add_tcase(suite, one);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed != 0;
+}
