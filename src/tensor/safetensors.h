@@ -1,6 +1,10 @@
-/* safetensors.h: what the writer and the reader of safetensors files share. */
+/* safetensors.h: what the writer and the reader of safetensors files share, and both for elements
+ * that are not those of a tensor. */
 #ifndef LS_TENSOR_SAFETENSORS_H
 #define LS_TENSOR_SAFETENSORS_H
+
+#include "base/file.h"
+#include <lockstep/tensor.h>
 
 /* Numbers in the file are little-endian; they are read and written as they lie in memory. */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -13,5 +17,20 @@ enum {
     LS__SAFETENSORS_MAX_HEADER = 100000000, /* the format's limit */
     LS__SAFETENSORS_PIECE = 1 << 16         /* bytes per copy where the device is not the host */
 };
+
+/* Writes all elements of tensor i to file, in order: as many bytes as its spec says. */
+typedef ls_status (*ls__put_elements_fn)(void *user, int64_t i, ls__atomic_file *file);
+
+/* As ls_tensors_save, with elements that `put` makes when the file has come to them. */
+ls_status ls__tensors_write(ls_context *ctx, const char *path, int64_t n, const char *const *names,
+                            const ls_spec *specs, ls__put_elements_fn put, void *user,
+                            const char *const *metadata);
+
+/* Type and shape of a tensor; an error when there is none of that name, or none that we can read.
+ */
+ls_status ls__tensor_file_spec(const ls_tensor_file *file, const char *name, ls_spec *out);
+/* All elements of a tensor, to host memory of that many bytes. */
+ls_status ls__tensor_file_read_host(const ls_tensor_file *file, const char *name, void *out,
+                                    size_t bytes);
 
 #endif

@@ -406,3 +406,26 @@ ls_status ls_tensor_file_read(ls_tensor_file *file, const char *name, ls_tensor 
     }
     return read_elements(file, e, out);
 }
+
+/* ---- For src/run ---- */
+
+ls_status ls__tensor_file_spec(const ls_tensor_file *file, const char *name, ls_spec *out)
+{
+    const entry *e = find_loadable(file, name);
+    if (!e) return file->owned.ctx->error;
+    *out = e->spec;
+    return LS_OK;
+}
+
+ls_status ls__tensor_file_read_host(const ls_tensor_file *file, const char *name, void *out,
+                                    size_t bytes)
+{
+    const entry *e = find_loadable(file, name);
+    if (!e) return file->owned.ctx->error;
+    if ((size_t)(e->end - e->begin) != bytes) {
+        return ls__fail(file->owned.ctx, LS_ERR_SHAPE,
+                        "'%s': tensor '%s' has %" PRId64 " bytes, wanted %zu", file->path, name,
+                        e->end - e->begin, bytes);
+    }
+    return read_at(file, out, bytes, e->begin);
+}

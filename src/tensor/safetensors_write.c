@@ -13,44 +13,30 @@
 
 typedef struct entry {
     const char *name;
-    const ls_tensor *tensor;
+    ls_spec spec;
+    int64_t index; /* in the caller's lists */
 } entry;
 
 /* Wide elements first, so that each tensor is aligned to its elements; then by name. */
 static int compare_entries(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
-    const size_t x_bytes = ls_dtype_bytes(x->tensor->dtype);
-    const size_t y_bytes = ls_dtype_bytes(y->tensor->dtype);
+    const size_t x_bytes = ls_dtype_bytes(x->spec.dtype);
+    const size_t y_bytes = ls_dtype_bytes(y->spec.dtype);
     if (x_bytes != y_bytes) return x_bytes > y_bytes ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-/* The call's arguments as a sorted list in new memory. */
+/* Names and specs as a sorted list in new memory. */
 static ls_status make_entries(ls_context *ctx, int64_t n, const char *const *names,
-                              const ls_tensor *const *tensors, entry **out)
+                              const ls_spec *specs, entry **out)
 {
     size_t bytes;
     *out = NULL;
-    if (n < 0 || (n > 0 && (!names || !tensors))) {
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: got %" PRId64 " tensors%s", n,
-                        n < 0 ? "" : ", but names or tensors is NULL");
-    }
-    for (int64_t i = 0; i < n; i++) {
-        if (!names[i] || !tensors[i]) {
-            return ls__fail(ctx, LS_ERR_INVALID,
-                            "ls_tensors_save: the %s of tensor %" PRId64 " is NULL",
-                            names[i] ? "memory" : "name", i);
-        }
-        if (tensors[i]->owned.ctx != ctx) {
-            return ls__fail(ctx, LS_ERR_MISMATCH,
-                            "ls_tensors_save: tensor '%s' belongs to another context", names[i]);
-        }
-    }
     if (!ls__mul_size((size_t)n, sizeof(entry), &bytes)) bytes = SIZE_MAX;
     entry *entries = ls__alloc(ctx, bytes);
     if (!entries) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
-    for (int64_t i = 0; i < n; i++) entries[i] = (entry){ names[i], tensors[i] };
+    for (int64_t i = 0; i < n; i++) entries[i] = (entry){ names[i], specs[i], i };
     qsort(entries, (size_t)n, sizeof(*entries), compare_entries);
     *out = entries;
     return LS_OK;
@@ -97,9 +83,12 @@ static ls_status add_metadata(ls_context *ctx, json_t *root, const char *const *
 
 static ls_status add_tensor(ls_context *ctx, json_t *root, const entry *e, size_t *offset)
 {
-    const ls_shape *shape = &e->tensor->shape;
+    const ls_shape *shape = &e->spec.shape;
     const size_t begin = *offset;
-    if (!ls__add_size(begin, e->tensor->bytes, offset) || *offset > INT64_MAX) {
+    const size_t count = (size_t)ls_shape_count(shape);
+    size_t bytes;
+    if (!ls__mul_size(count, ls_dtype_bytes(e->spec.dtype), &bytes) ||
+        !ls__add_size(begin, bytes, offset) || *offset > INT64_MAX) {
         return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: more than 2^63 bytes");
     }
     json_t *dims = json_array();
@@ -112,7 +101,7 @@ static ls_status add_tensor(ls_context *ctx, json_t *root, const entry *e, size_
         return ls__fail_memory(ctx, "ls_tensors_save", 0);
     }
     json_t *record =
-        json_pack("{s:s, s:o, s:[I, I]}", "dtype", ls_dtype_name(e->tensor->dtype), "shape", dims,
+        json_pack("{s:s, s:o, s:[I, I]}", "dtype", ls_dtype_name(e->spec.dtype), "shape", dims,
                   "data_offsets", (json_int_t)begin, (json_int_t)*offset);
     return add_member(ctx, root, "tensors", e->name, record);
 }
@@ -168,8 +157,35 @@ static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json
     return status;
 }
 
-static ls_status write_tensor(ls__atomic_file *file, const ls_tensor *tensor)
+ls_status ls__tensors_write(ls_context *ctx, const char *path, int64_t n, const char *const *names,
+                            const ls_spec *specs, ls__put_elements_fn put, void *user,
+                            const char *const *metadata)
 {
+    entry *entries = NULL;
+    json_t *root = NULL;
+    ls__atomic_file *file = NULL;
+    ls_status status = make_entries(ctx, n, names, specs, &entries);
+    if (status == LS_OK) status = make_header(ctx, n, entries, metadata, &root);
+    if (status == LS_OK) status = ls__atomic_file_open(ctx, path, &file);
+    if (status == LS_OK) status = write_header(ctx, file, root);
+    for (int64_t i = 0; i < n && status == LS_OK; i++) {
+        status = put(user, entries[i].index, file);
+    }
+    if (status == LS_OK) {
+        status = ls__atomic_file_commit(&file);
+    } else {
+        ls__atomic_file_abandon(&file);
+    }
+    json_decref(root);
+    ls__free(ctx, entries);
+    return status;
+}
+
+/* ---- Tensors ---- */
+
+static ls_status put_tensor(void *user, int64_t i, ls__atomic_file *file)
+{
+    const ls_tensor *tensor = ((const ls_tensor *const *)user)[i];
     const void *data = ls_tensor_data_const(tensor);
     if (data) return ls__atomic_file_write(file, data, tensor->bytes);
     /* elsewhere than on the host: piece by piece through a small buffer */
@@ -185,27 +201,40 @@ static ls_status write_tensor(ls__atomic_file *file, const ls_tensor *tensor)
     return LS_OK;
 }
 
+static ls_status check_arguments(ls_context *ctx, const char *path, int64_t n,
+                                 const char *const *names, const ls_tensor *const *tensors)
+{
+    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: path is NULL");
+    if (n < 0 || (n > 0 && (!names || !tensors))) {
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: got %" PRId64 " tensors%s", n,
+                        n < 0 ? "" : ", but names or tensors is NULL");
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (!names[i] || !tensors[i]) {
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "ls_tensors_save: the %s of tensor %" PRId64 " is NULL",
+                            names[i] ? "memory" : "name", i);
+        }
+        if (tensors[i]->owned.ctx != ctx) {
+            return ls__fail(ctx, LS_ERR_MISMATCH,
+                            "ls_tensors_save: tensor '%s' belongs to another context", names[i]);
+        }
+    }
+    return LS_OK;
+}
+
 ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n, const char *const *names,
                           const ls_tensor *const *tensors, const char *const *metadata)
 {
     LS__ENTER(ctx);
-    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: path is NULL");
-    entry *entries = NULL;
-    json_t *root = NULL;
-    ls__atomic_file *file = NULL;
-    ls_status status = make_entries(ctx, n, names, tensors, &entries);
-    if (status == LS_OK) status = make_header(ctx, n, entries, metadata, &root);
-    if (status == LS_OK) status = ls__atomic_file_open(ctx, path, &file);
-    if (status == LS_OK) status = write_header(ctx, file, root);
-    for (int64_t i = 0; i < n && status == LS_OK; i++) {
-        status = write_tensor(file, entries[i].tensor);
-    }
-    if (status == LS_OK) {
-        status = ls__atomic_file_commit(&file);
-    } else {
-        ls__atomic_file_abandon(&file);
-    }
-    json_decref(root);
-    ls__free(ctx, entries);
+    LS_TRY(check_arguments(ctx, path, n, names, tensors));
+    size_t bytes;
+    if (!ls__mul_size((size_t)n, sizeof(ls_spec), &bytes)) bytes = SIZE_MAX;
+    ls_spec *specs = ls__alloc(ctx, bytes);
+    if (!specs) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
+    for (int64_t i = 0; i < n; i++) specs[i] = (ls_spec){ tensors[i]->dtype, tensors[i]->shape };
+    const ls_status status =
+        ls__tensors_write(ctx, path, n, names, specs, put_tensor, (void *)tensors, metadata);
+    ls__free(ctx, specs);
     return status;
 }
