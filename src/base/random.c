@@ -28,20 +28,27 @@ static uint64_t low_bits(uint64_t value, int n_bits)
     return value & ((UINT64_C(1) << n_bits) - 1);
 }
 
-void ls_random_words(uint64_t seed, const ls_draw *draw, uint32_t out[4])
+ls__philox_input ls__random_input(uint64_t seed, const ls_draw *draw)
 {
-    /* 40 + 8 + 16 and 36 + 20 + 8 bits: every draw has a counter of its own */
-    const uint64_t low = low_bits(draw->sample, 40) | low_bits(draw->block, 8) << 40 |
-                         low_bits(draw->layer, 16) << 48;
-    const uint64_t high = low_bits(draw->step, 36) | low_bits(draw->epoch, 20) << 36 |
-                          low_bits((uint64_t)draw->stream, 8) << 56;
     /* a bijection of the seed that leaves no pattern between neighbouring seeds; the constant, from
      * pi's digits, keeps seed 0 from being key 0 */
     const uint64_t mixed = ls__mix64(seed ^ UINT64_C(0x243f6a8885a308d3));
-    const uint32_t counter[4] = { (uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high,
-                                  (uint32_t)(high >> 32) };
-    const uint32_t key[2] = { (uint32_t)mixed, (uint32_t)(mixed >> 32) };
-    ls_philox4x32(counter, key, out);
+    /* 40 + 8 + 16 and 36 + 20 + 8 bits: every draw has a counter of its own */
+    return (ls__philox_input){
+        .low = low_bits(draw->sample, 40) | low_bits(draw->block, 8) << 40 |
+               low_bits(draw->layer, 16) << 48,
+        .high = low_bits(draw->step, 36) | low_bits(draw->epoch, 20) << 36 |
+                low_bits((uint64_t)draw->stream, 8) << 56,
+        .key = { (uint32_t)mixed, (uint32_t)(mixed >> 32) },
+    };
+}
+
+void ls_random_words(uint64_t seed, const ls_draw *draw, uint32_t out[4])
+{
+    const ls__philox_input input = ls__random_input(seed, draw);
+    const uint32_t counter[4] = { (uint32_t)input.low, (uint32_t)(input.low >> 32),
+                                  (uint32_t)input.high, (uint32_t)(input.high >> 32) };
+    ls_philox4x32(counter, input.key, out);
 }
 
 float ls_random_uniform(uint32_t word)

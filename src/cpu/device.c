@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Best first. */
-static const ls__cpu_provider *const providers[] = { &ls__onednn_provider,
+static const ls__cpu_provider *const providers[] = { &ls__onednn_provider, &ls__native_provider,
                                                      &ls__reference_provider };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 

@@ -1,0 +1,146 @@
+/* native.h: how our own kernels are written. Files of this folder but native.c are compiled once
+ * per instruction set, with LS__ISA_NAME(x) giving every external name its suffix.
+ *
+ * A kernel is one to three stages, each a number of tasks cut by shape alone. Bits are the same on
+ * every instruction set: no sum is left to the compiler to reorder, nothing is contracted (no
+ * fused multiply-add anywhere: these kernels wait for memory), exp and log are polynomials. */
+#ifndef LS_CPU_NATIVE_H
+#define LS_CPU_NATIVE_H
+
+#include "cpu/cpu.h"
+#include <string.h>
+
+typedef struct ls__native ls__native;
+typedef void (*ls__native_task)(const ls__native *k, int64_t task);
+
+enum { LS__MAX_STAGES = 3 };
+typedef struct ls__native_stage {
+    ls__native_task run;
+    int64_t n_tasks;
+} ls__native_stage;
+
+/* An activation in memory: [images][groups][places][width], width channels side by side. */
+typedef struct ls__planes {
+    int64_t images, groups, places, width;
+} ls__planes;
+
+struct ls__native {
+    ls__kernel kernel; /* first */
+    ls__cpu *cpu;
+    ls__op op;
+    int n_stages;
+    ls__native_stage stages[LS__MAX_STAGES];
+    double bytes; /* read and written in one run, for the estimate of its cost */
+
+    /* what the family's plan noted down for its tasks */
+    ls__planes planes;
+    int64_t n_chunks; /* a count of elements or rows is cut into this many */
+
+    /* the run under way */
+    int stage;
+    void *const *buffers;
+    unsigned char *workspace; /* aligned to 64 bytes */
+    const ls__step *step;
+};
+
+/* Fills in stages, bytes, workspace_bytes and notes from k->op; false when the operands' layouts
+ * are none of ours. */
+typedef bool (*ls__native_plan)(ls__native *k);
+
+/* One list per family and instruction set, indexed by op kind. */
+#define LS__NATIVE_FAMILY(family)                                                                  \
+    extern const ls__native_plan ls__native_##family##_base[LS__N_OPS];                            \
+    extern const ls__native_plan ls__native_##family##_avx2[LS__N_OPS];                            \
+    extern const ls__native_plan ls__native_##family##_avx512[LS__N_OPS];
+LS__NATIVE_FAMILY(layout)
+LS__NATIVE_FAMILY(norm)
+LS__NATIVE_FAMILY(activation)
+LS__NATIVE_FAMILY(pool)
+LS__NATIVE_FAMILY(loss)
+LS__NATIVE_FAMILY(optimizer)
+
+/* ---- Helpers of the families. ---- */
+
+#define LS__PASTE_(a, b)   a##b
+#define LS__PASTE(a, b)    LS__PASTE_(a, b)
+#define LS__ISA_NAME(name) LS__PASTE(name, LS__ISA_SUFFIX)
+
+#define LS__ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Before a loop whose iterations are independent although pointers may be equal (in-place ops). */
+#if defined(__clang__)
+#define LS__INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LS__INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* Elements per task: some 20 microseconds where three arrays stream from memory at 20 GB/s. */
+enum { LS__TASK_ELEMENTS = 32 * 1024 };
+
+/* value where gate > 0, else 0. Written with bits: a compiler that moves value's load under the
+ * condition cannot vectorise the loop any more. */
+LS__ALWAYS_INLINE float ls__where_positive(float gate, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= (uint32_t) - (int32_t)(gate > 0);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+static inline int64_t ls__min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t ls__divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+typedef struct ls__range {
+    int64_t begin, end;
+} ls__range;
+
+/* The part of 0..count-1 that piece i of n gets; all but the last begin and end at multiples. */
+static inline ls__range ls__piece(int64_t count, int64_t n, int64_t i, int64_t multiple)
+{
+    const int64_t units = ls__divide_up(count, multiple);
+    return (ls__range){ units * i / n * multiple, ls__min(units * (i + 1) / n * multiple, count) };
+}
+
+static inline bool ls__is_absent(const ls__operand *operand)
+{
+    return operand->shape.n_dims < 0;
+}
+
+static inline int64_t ls__count(const ls__operand *operand)
+{
+    return ls__is_absent(operand) ? 0 : ls_shape_count(&operand->shape);
+}
+
+/* Same type, shape and block, or absent. */
+static inline bool ls__same_layout(const ls__operand *a, const ls__operand *b)
+{
+    return ls__is_absent(b) || (a->dtype == b->dtype && ls_shape_equal(&a->shape, &b->shape) &&
+                                (a->shape.n_dims != 4 || a->block == b->block));
+}
+
+/* How an operand lies in memory. The places of all images are one run where a place holds all
+ * channels. Ranks other than 4 and 2 are one row. */
+static inline ls__planes ls__planes_of(const ls__operand *operand)
+{
+    const int64_t *d = operand->shape.dims;
+    if (operand->shape.n_dims == 2) return (ls__planes){ 1, 1, d[0], d[1] };
+    if (operand->shape.n_dims != 4) return (ls__planes){ 1, 1, 1, ls__count(operand) };
+    if (operand->block == d[3] || operand->block == 0)
+        return (ls__planes){ 1, 1, d[0] * d[1] * d[2], d[3] };
+    return (ls__planes){ d[0], d[3] / operand->block, d[1] * d[2], operand->block };
+}
+
+static inline void ls__add_stage(ls__native *k, ls__native_task run, int64_t n_tasks)
+{
+    k->stages[k->n_stages++] = (ls__native_stage){ run, n_tasks };
+}
+
+#endif

@@ -1,0 +1,540 @@
+/* norm.c: batch normalisation (Ioffe & Szegedy 2015); the formulas stand in reference/norm.c.
+ *
+ * Rows are places, one row holds `width` channels side by side. A task owns some rows of one group
+ * of channels; statistics are sums in double over them, which a fixed binary tree adds up. The last
+ * stage walks backwards through memory: what the first one read last may still be in the cache. */
+#include "cpu/native/native.h"
+#include <math.h>
+
+/* Channels whose parameters a task keeps in registers; with one channel a row (N,C,H,W), as many
+ * places stand beside each other instead. */
+enum { LANES = 16 };
+
+/* A task has at least this many rows, so that partial sums stay small beside the data. */
+enum { MIN_ROWS = 32 };
+
+/* Inside the workspace: two sums per group, chunk and channel; then vectors of one per channel. */
+enum { N_VECTORS = 3 };
+
+static int64_t n_rows(const ls__native *k)
+{
+    return k->planes.images * k->planes.places;
+}
+
+static int64_t n_channels(const ls__native *k)
+{
+    return k->planes.groups * k->planes.width;
+}
+
+static double *partial(const ls__native *k, int which, int64_t group, int64_t chunk)
+{
+    double *sums = (double *)k->workspace + which * n_channels(k) * k->n_chunks;
+    return sums + (group * k->n_chunks + chunk) * k->planes.width;
+}
+
+static float *vector(const ls__native *k, int which)
+{
+    return (float *)((double *)k->workspace + 2 * n_channels(k) * k->n_chunks) +
+           which * n_channels(k);
+}
+
+/* ---- Walking: a task's rows as spans that are contiguous in memory. ---- */
+
+typedef struct walk {
+    int64_t group, chunk, row, end;
+    int64_t offset, rows; /* of the present span */
+} walk;
+
+static walk walk_of(const ls__native *k, int64_t task)
+{
+    walk w = { .group = task % k->planes.groups, .chunk = task / k->planes.groups };
+    const ls__range rows = ls__piece(n_rows(k), k->n_chunks, w.chunk, 4);
+    w.row = rows.begin;
+    w.end = rows.end;
+    return w;
+}
+
+static bool next_span(const ls__native *k, walk *w)
+{
+    const ls__planes *p = &k->planes;
+    if (w->row >= w->end) return false;
+    const int64_t image = w->row / p->places, place = w->row % p->places;
+    w->rows = ls__min(p->places - place, w->end - w->row);
+    w->offset = ((image * p->groups + w->group) * p->places + place) * p->width;
+    w->row += w->rows;
+    return true;
+}
+
+/* Channel parameters of a group as a task's loops read them: a copy that can stay in registers,
+ * repeated where a row is one channel. */
+static const float *lanes(const ls__native *k, const float *values, float copy[LANES])
+{
+    const int64_t width = k->planes.width;
+    if (width > LANES) return values;
+    for (int64_t i = 0; i < LANES; i++) copy[i] = values[i % width];
+    return copy;
+}
+
+static const float *group_values(const ls__native *k, const void *values, int64_t group)
+{
+    return (const float *)values + group * k->planes.width;
+}
+
+/* Calls f(..., width) on a span's rows with the width a constant where that pays. One channel a row
+ * becomes rows of LANES places and a shorter last one. */
+#define FOR_WIDTH(width, rows, f)                                                                  \
+    do {                                                                                           \
+        if ((width) == 16) {                                                                       \
+            f(0, rows, 16);                                                                        \
+        } else if ((width) == 8) {                                                                 \
+            f(0, rows, 8);                                                                         \
+        } else if ((width) == 1) {                                                                 \
+            f(0, (rows) / LANES, LANES);                                                           \
+            f((rows) / LANES * LANES, 1, (rows) % LANES);                                          \
+        } else {                                                                                   \
+            f(0, rows, width);                                                                     \
+        }                                                                                          \
+    } while (0)
+
+/* Sums per lane into the task's partial sums. */
+static void store_sums(const ls__native *k, const walk *w, int which, const double lane[LANES])
+{
+    double *sums = partial(k, which, w->group, w->chunk);
+    if (k->planes.width > 1) {
+        memcpy(sums, lane, (size_t)k->planes.width * sizeof *sums);
+        return;
+    }
+    double tree[LANES];
+    memcpy(tree, lane, sizeof tree);
+    for (int step = LANES / 2; step > 0; step /= 2)
+        for (int i = 0; i < step; i++) tree[i] += tree[i + step];
+    sums[0] = tree[0];
+}
+
+/* Adds up the chunks' sums of channels [begin, end) in a binary tree; results are chunk 0's. */
+static void add_chunks(const ls__native *k, int which, int64_t group, int64_t begin, int64_t end)
+{
+    double *first = partial(k, which, group, 0);
+    const int64_t width = k->planes.width;
+    for (int64_t step = 1; step < k->n_chunks; step *= 2)
+        for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) {
+            double *restrict to = first + i * width;
+            const double *restrict from = first + (i + step) * width;
+            for (int64_t c = begin; c < end; c++) to[c] += from[c];
+        }
+}
+
+/* The middle stage: finish(group, its channels begin to end) for a task's share of the channels,
+ * whole groups or slices of the only one. */
+enum { SLICE = 16 };
+
+static void finish_share(const ls__native *k, int64_t task,
+                         void (*finish)(const ls__native *k, int64_t group, int64_t begin,
+                                        int64_t end))
+{
+    const int64_t n_tasks = k->stages[k->stage].n_tasks;
+    if (k->planes.groups == 1) {
+        const ls__range slice = ls__piece(k->planes.width, n_tasks, task, SLICE);
+        finish(k, 0, slice.begin, slice.end);
+        return;
+    }
+    const ls__range groups = ls__piece(k->planes.groups, n_tasks, task, 1);
+    for (int64_t g = groups.begin; g < groups.end; g++) finish(k, g, 0, k->planes.width);
+}
+
+static int64_t middle_tasks(const ls__native *k)
+{
+    const int64_t shares =
+        k->planes.groups == 1 ? ls__divide_up(k->planes.width, SLICE) : k->planes.groups;
+    return ls__min(ls__divide_up(n_channels(k) * k->n_chunks, LS__TASK_ELEMENTS), shares);
+}
+
+/* ---- Forward. ---- */
+
+/* s1 += d, s2 += d^2 with d = x - origin: exact in double but for the last bits, however far the
+ * mean is from zero. */
+LS__ALWAYS_INLINE void add_moments(const float *restrict x, int64_t rows, int64_t width,
+                                   const float *restrict origin, double *restrict s1,
+                                   double *restrict s2)
+{
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4, x += 4 * width)
+        for (int64_t c = 0; c < width; c++) {
+            const double o = origin[c], d0 = x[c] - o, d1 = x[c + width] - o;
+            const double d2 = x[c + 2 * width] - o, d3 = x[c + 3 * width] - o;
+            s1[c] += (d0 + d1) + (d2 + d3);
+            s2[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
+        }
+    for (; r < rows; r++, x += width)
+        for (int64_t c = 0; c < width; c++) {
+            const double d = (double)x[c] - (double)origin[c];
+            s1[c] += d;
+            s2[c] += d * d;
+        }
+}
+
+/* The first place's values serve as origin. */
+static const float *origin_of(const ls__native *k, int64_t group)
+{
+    return (const float *)k->buffers[0] + group * k->planes.places * k->planes.width;
+}
+
+static void moments(const ls__native *k, int64_t task)
+{
+    const float *x = k->buffers[0];
+    const int64_t width = k->planes.width;
+    walk w = walk_of(k, task);
+    float copy[LANES];
+    const float *origin = lanes(k, origin_of(k, w.group), copy);
+    double lane[2][LANES] = { { 0 } };
+    double *s1 = lane[0], *s2 = lane[1];
+    if (width > LANES) {
+        s1 = partial(k, 0, w.group, w.chunk);
+        s2 = partial(k, 1, w.group, w.chunk);
+        memset(s1, 0, (size_t)width * sizeof *s1);
+        memset(s2, 0, (size_t)width * sizeof *s2);
+    }
+    while (next_span(k, &w)) {
+#define SPAN(at, rows, width) add_moments(x + w.offset + (at), rows, width, origin, s1, s2)
+        FOR_WIDTH(width, w.rows, SPAN);
+#undef SPAN
+    }
+    if (width > LANES) return;
+    store_sums(k, &w, 0, s1);
+    store_sums(k, &w, 1, s2);
+}
+
+static void finish_moments(const ls__native *k, int64_t group, int64_t begin, int64_t end)
+{
+    add_chunks(k, 0, group, begin, end);
+    add_chunks(k, 1, group, begin, end);
+    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
+    const float *origin = origin_of(k, group), *scale = k->buffers[1];
+    float *running_mean = k->buffers[3], *running_var = k->buffers[4];
+    float *saved_mean = k->buffers[7], *saved_invstd = k->buffers[8], *factor = vector(k, 0);
+    const double m = (double)n_rows(k), momentum = k->op.u.norm.momentum;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t c = group * k->planes.width + i;
+        const double mean = (double)origin[i] + s1[i] / m;
+        const double squares = s2[i] - s1[i] * s1[i] / m;
+        const double variance = squares > 0   ? squares / m
+                                : squares < 0 ? 0
+                                              : squares; /* keeps NaN */
+        const double unbiased = m > 1 ? variance * m / (m - 1) : variance;
+        running_mean[c] = (float)((1 - momentum) * (double)running_mean[c] + momentum * mean);
+        running_var[c] = (float)((1 - momentum) * (double)running_var[c] + momentum * unbiased);
+        const double invstd = 1 / sqrt(variance + (double)k->op.u.norm.epsilon);
+        saved_mean[c] = (float)mean;
+        saved_invstd[c] = (float)invstd;
+        factor[c] = (float)(invstd * (double)scale[c]);
+    }
+}
+
+static void middle_forward(const ls__native *k, int64_t task)
+{
+    finish_share(k, task, finish_moments);
+}
+
+/* The evaluation's factors, from running statistics. */
+static void middle_eval(const ls__native *k, int64_t task)
+{
+    (void)task;
+    const float *scale = k->buffers[1], *running_var = k->buffers[4];
+    float *factor = vector(k, 0);
+    for (int64_t c = 0; c < n_channels(k); c++)
+        factor[c] =
+            (float)((double)scale[c] / sqrt((double)running_var[c] + (double)k->op.u.norm.epsilon));
+}
+
+LS__ALWAYS_INLINE void apply_rows(const float *x, const float *add, float *y, int64_t rows,
+                                  int64_t width, const float *restrict mean,
+                                  const float *restrict factor, const float *restrict shift,
+                                  bool with_add, bool with_relu)
+{
+    for (int64_t r = 0; r < rows; r++, x += width, y += width, add += with_add ? width : 0) {
+        LS__INDEPENDENT
+        for (int64_t c = 0; c < width; c++) {
+            float value = (x[c] - mean[c]) * factor[c] + shift[c];
+            if (with_add) value += add[c];
+            if (with_relu) value = value < 0 ? 0 : value;
+            y[c] = value;
+        }
+    }
+}
+
+LS__ALWAYS_INLINE void apply(const ls__native *k, int64_t task, bool with_add, bool with_relu)
+{
+    const float *x = k->buffers[0], *add = k->buffers[5];
+    float *y = k->buffers[6];
+    walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
+    float copy[3][LANES];
+    const void *mean_of_batch = k->op.kind == LS__OP_BATCH_NORM ? k->buffers[7] : k->buffers[3];
+    const float *mean = lanes(k, group_values(k, mean_of_batch, w.group), copy[0]);
+    const float *factor = lanes(k, group_values(k, vector(k, 0), w.group), copy[1]);
+    const float *shift = lanes(k, group_values(k, k->buffers[2], w.group), copy[2]);
+    while (next_span(k, &w)) {
+#define SPAN(at, rows, width)                                                                      \
+    apply_rows(x + w.offset + (at), with_add ? add + w.offset + (at) : NULL, y + w.offset + (at),  \
+               rows, width, mean, factor, shift, with_add, with_relu)
+        FOR_WIDTH(k->planes.width, w.rows, SPAN);
+#undef SPAN
+    }
+}
+
+static void apply_plain(const ls__native *k, int64_t task)
+{
+    apply(k, task, false, false);
+}
+
+static void apply_relu(const ls__native *k, int64_t task)
+{
+    apply(k, task, false, true);
+}
+
+static void apply_add(const ls__native *k, int64_t task)
+{
+    apply(k, task, true, false);
+}
+
+static void apply_add_relu(const ls__native *k, int64_t task)
+{
+    apply(k, task, true, true);
+}
+
+/* ---- Backward. ---- */
+
+/* The operands of a span, and which of the optional ones there are. */
+typedef struct gradient_span {
+    const float *x, *y, *dy1, *dy2;
+    float *dadd, *dx;
+} gradient_span;
+
+typedef struct options {
+    bool relu, dy2, dadd;
+} options;
+
+LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, options with)
+{
+    float dy = s->dy1[i];
+    if (with.dy2) dy += s->dy2[i];
+    if (with.relu) dy = ls__where_positive(s->y[i], dy);
+    return dy;
+}
+
+/* s1 += dy, s2 += dy (x - mean); dadd = dy */
+LS__ALWAYS_INLINE void add_products(gradient_span s, int64_t rows, int64_t width,
+                                    const float *restrict mean, double *restrict s1,
+                                    double *restrict s2, options with)
+{
+    int64_t r = 0, i = 0;
+    for (; r + 4 <= rows; r += 4, i += 4 * width) {
+        LS__INDEPENDENT
+        for (int64_t c = 0; c < width; c++) {
+            double sum[4], product[4];
+            for (int j = 0; j < 4; j++) {
+                const int64_t at = i + j * width + c;
+                const float dy = gradient_at(&s, at, with);
+                if (with.dadd) s.dadd[at] = dy;
+                sum[j] = dy;
+                product[j] = (double)dy * ((double)s.x[at] - (double)mean[c]);
+            }
+            s1[c] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+            s2[c] += (product[0] + product[1]) + (product[2] + product[3]);
+        }
+    }
+    for (; r < rows; r++, i += width) {
+        LS__INDEPENDENT
+        for (int64_t c = 0; c < width; c++) {
+            const float dy = gradient_at(&s, i + c, with);
+            if (with.dadd) s.dadd[i + c] = dy;
+            s1[c] += (double)dy;
+            s2[c] += (double)dy * ((double)s.x[i + c] - (double)mean[c]);
+        }
+    }
+}
+
+/* dx = factor (dy - mean_dy - (x - mean) slope) */
+LS__ALWAYS_INLINE void write_dx(gradient_span s, int64_t rows, int64_t width,
+                                const float *restrict mean, const float *restrict factor,
+                                const float *restrict mean_dy, const float *restrict slope,
+                                options with)
+{
+    for (int64_t r = 0, i = 0; r < rows; r++, i += width) {
+        LS__INDEPENDENT
+        for (int64_t c = 0; c < width; c++) {
+            const float dy = gradient_at(&s, i + c, with);
+            s.dx[i + c] = factor[c] * ((dy - mean_dy[c]) - (s.x[i + c] - mean[c]) * slope[c]);
+        }
+    }
+}
+
+LS__ALWAYS_INLINE gradient_span span_at(const ls__native *k, int64_t offset, options with)
+{
+    gradient_span s = { .x = (const float *)k->buffers[0] + offset,
+                        .dy1 = (const float *)k->buffers[2] + offset,
+                        .dx = (float *)k->buffers[7] + offset };
+    if (with.relu) s.y = (const float *)k->buffers[1] + offset;
+    if (with.dy2) s.dy2 = (const float *)k->buffers[3] + offset;
+    if (with.dadd) s.dadd = (float *)k->buffers[10] + offset;
+    return s;
+}
+
+LS__ALWAYS_INLINE void products(const ls__native *k, int64_t task, options with)
+{
+    const int64_t width = k->planes.width;
+    walk w = walk_of(k, task);
+    float copy[LANES];
+    const float *mean = lanes(k, group_values(k, k->buffers[5], w.group), copy);
+    double lane[2][LANES] = { { 0 } };
+    double *s1 = lane[0], *s2 = lane[1];
+    if (width > LANES) {
+        s1 = partial(k, 0, w.group, w.chunk);
+        s2 = partial(k, 1, w.group, w.chunk);
+        memset(s1, 0, (size_t)width * sizeof *s1);
+        memset(s2, 0, (size_t)width * sizeof *s2);
+    }
+    while (next_span(k, &w)) {
+#define SPAN(at, rows, width)                                                                      \
+    add_products(span_at(k, w.offset + (at), with), rows, width, mean, s1, s2, with)
+        FOR_WIDTH(width, w.rows, SPAN);
+#undef SPAN
+    }
+    if (width > LANES) return;
+    store_sums(k, &w, 0, s1);
+    store_sums(k, &w, 1, s2);
+}
+
+static void finish_products(const ls__native *k, int64_t group, int64_t begin, int64_t end)
+{
+    add_chunks(k, 0, group, begin, end);
+    add_chunks(k, 1, group, begin, end);
+    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
+    const float *scale = k->buffers[4], *invstd = k->buffers[6];
+    float *dscale = k->buffers[8], *dshift = k->buffers[9];
+    float *factor = vector(k, 0), *mean_dy = vector(k, 1), *slope = vector(k, 2);
+    const double m = (double)n_rows(k);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t c = group * k->planes.width + i;
+        const double inverse = invstd[c];
+        dscale[c] = (float)(inverse * s2[i]);
+        dshift[c] = (float)s1[i];
+        factor[c] = (float)(inverse * (double)scale[c]);
+        mean_dy[c] = (float)(s1[i] / m);
+        slope[c] = (float)(inverse * inverse * s2[i] / m);
+    }
+}
+
+static void middle_backward(const ls__native *k, int64_t task)
+{
+    finish_share(k, task, finish_products);
+}
+
+/* Where dadd is asked for, it holds the gradient already. */
+LS__ALWAYS_INLINE void gradients(const ls__native *k, int64_t task, options with)
+{
+    walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
+    float copy[4][LANES];
+    const float *mean = lanes(k, group_values(k, k->buffers[5], w.group), copy[0]);
+    const float *factor = lanes(k, group_values(k, vector(k, 0), w.group), copy[1]);
+    const float *mean_dy = lanes(k, group_values(k, vector(k, 1), w.group), copy[2]);
+    const float *slope = lanes(k, group_values(k, vector(k, 2), w.group), copy[3]);
+    while (next_span(k, &w)) {
+        gradient_span s = span_at(k, w.offset, with);
+        if (with.dadd) s.dy1 = s.dadd;
+        options rest = with;
+        if (with.dadd) rest = (options){ false, false, false };
+#define SPAN(at, rows, width)                                                                      \
+    write_dx((gradient_span){ s.x + (at), with.relu ? s.y + (at) : NULL, s.dy1 + (at),             \
+                              with.dy2 ? s.dy2 + (at) : NULL, NULL, s.dx + (at) },                 \
+             rows, width, mean, factor, mean_dy, slope, rest)
+        FOR_WIDTH(k->planes.width, w.rows, SPAN);
+#undef SPAN
+    }
+}
+
+/* One pair of functions for each combination of optional operands. */
+#define BACKWARD_VARIANT(name, ...)                                                                \
+    static void products_##name(const ls__native *k, int64_t task)                                 \
+    {                                                                                              \
+        products(k, task, (options){ __VA_ARGS__ });                                               \
+    }                                                                                              \
+    static void gradients_##name(const ls__native *k, int64_t task)                                \
+    {                                                                                              \
+        gradients(k, task, (options){ __VA_ARGS__ });                                              \
+    }
+BACKWARD_VARIANT(plain, false, false, false)
+BACKWARD_VARIANT(relu, true, false, false)
+BACKWARD_VARIANT(dy2, false, true, false)
+BACKWARD_VARIANT(relu_dy2, true, true, false)
+BACKWARD_VARIANT(dadd, false, false, true)
+BACKWARD_VARIANT(relu_dadd, true, false, true)
+BACKWARD_VARIANT(dy2_dadd, false, true, true)
+BACKWARD_VARIANT(relu_dy2_dadd, true, true, true)
+
+static const struct {
+    ls__native_task products, gradients;
+} backward_variants[2][2][2] = {
+    /* [dadd][dy2][relu] */
+    { { { products_plain, gradients_plain }, { products_relu, gradients_relu } },
+      { { products_dy2, gradients_dy2 }, { products_relu_dy2, gradients_relu_dy2 } } },
+    { { { products_dadd, gradients_dadd }, { products_relu_dadd, gradients_relu_dadd } },
+      { { products_dy2_dadd, gradients_dy2_dadd },
+        { products_relu_dy2_dadd, gradients_relu_dy2_dadd } } },
+};
+
+/* ---- Plans. ---- */
+
+static bool plan_common(ls__native *k, const int *activations, int n)
+{
+    const ls__operand *x = &k->op.operands[0];
+    if (x->shape.n_dims != 4 && x->shape.n_dims != 2) return false;
+    for (int i = 0; i < n; i++)
+        if (!ls__same_layout(x, &k->op.operands[activations[i]])) return false;
+    k->planes = ls__planes_of(x);
+    const int64_t rows = LS__TASK_ELEMENTS / k->planes.width;
+    k->n_chunks = ls__divide_up(n_rows(k), rows > MIN_ROWS ? rows : MIN_ROWS);
+    k->kernel.workspace_bytes = (size_t)(n_channels(k) * k->n_chunks * 2) * sizeof(double) +
+                                (size_t)(n_channels(k) * N_VECTORS) * sizeof(float);
+    return true;
+}
+
+static const ls__native_task apply_variants[2][2] = {
+    /* [add][relu] */
+    { apply_plain, apply_relu },
+    { apply_add, apply_add_relu },
+};
+
+static bool plan_forward(ls__native *k)
+{
+    static const int activations[] = { 5, 6 };
+    if (!plan_common(k, activations, 2)) return false;
+    const bool add = !ls__is_absent(&k->op.operands[5]);
+    const int64_t n_tasks = k->planes.groups * k->n_chunks;
+    const bool training = k->op.kind == LS__OP_BATCH_NORM;
+    if (training) ls__add_stage(k, moments, n_tasks);
+    ls__add_stage(k, training ? middle_forward : middle_eval, training ? middle_tasks(k) : 1);
+    ls__add_stage(k, apply_variants[add][k->op.u.norm.relu], n_tasks);
+    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(float) * (2 + training + add);
+    return true;
+}
+
+static bool plan_backward(ls__native *k)
+{
+    static const int activations[] = { 1, 2, 3, 7, 10 };
+    if (!plan_common(k, activations, 5)) return false;
+    const bool relu = k->op.u.norm.relu;
+    const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[10]);
+    const int64_t n_tasks = k->planes.groups * k->n_chunks;
+    ls__add_stage(k, backward_variants[dadd][dy2][relu].products, n_tasks);
+    ls__add_stage(k, middle_backward, middle_tasks(k));
+    ls__add_stage(k, backward_variants[dadd][dy2][relu].gradients, n_tasks);
+    const int passes = 2 + relu + dy2 + dadd + (dadd ? 3 : 3 + relu + dy2);
+    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(float) * passes;
+    return true;
+}
+
+const ls__native_plan LS__ISA_NAME(ls__native_norm)[LS__N_OPS] = {
+    [LS__OP_BATCH_NORM] = plan_forward,
+    [LS__OP_BATCH_NORM_EVAL] = plan_forward,
+    [LS__OP_BATCH_NORM_BACKWARD] = plan_backward,
+};
