@@ -16,5 +16,7 @@ install(FILES
   cmake/dependencies.cmake
   DESTINATION ${LOCKSTEP_CMAKE_DIR})
 
+# Relative to itself, so that it is right wherever --prefix puts it.
+file(RELATIVE_PATH LOCKSTEP_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/package/lockstep.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

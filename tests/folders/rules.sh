@@ -57,7 +57,11 @@ done < <(grep -rnE '^ *# *include *[<"](oneapi/|dnnl|omp\.h)' --include='*.[ch]'
 
 while IFS= read -r file; do
   lines=$(wc -l <"$file")
-  [ "$lines" -le 700 ] || report "$file: $lines lines; 700 at most"
+  case $file in
+    tests/*) most=850 ;; # tables of cases run longer
+    *) most=700 ;;
+  esac
+  [ "$lines" -le "$most" ] || report "$file: $lines lines; $most at most"
 done < <(find include src models cli examples tests bench scripts cmake -type f \
   \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name CMakeLists.txt \) 2>/dev/null)
 
