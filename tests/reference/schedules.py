@@ -1,0 +1,75 @@
+"""schedules.safetensors: the rates of PyTorch's schedulers, step by step where they go by steps (4 an epoch) and epoch
+by epoch where they go by epochs. tests/parity/test_parity_schedules.c has the same settings under the same names.
+"""
+import numpy as np
+import torch
+from torch.optim import lr_scheduler as schedulers
+
+from common import hashed, save
+
+EPOCHS, STEPS = 20, 4
+results = {}
+
+
+def optimizer(rate):
+    return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], rate)
+
+
+def record(name, rate, make, n):
+    opt = optimizer(rate)
+    scheduler = make(opt)
+    rates = []
+    for _ in range(n):
+        rates.append(opt.param_groups[0]["lr"])
+        opt.step()
+        scheduler.step()
+    results[name] = np.array(rates)
+
+
+def plateau(name, rate, metrics, **options):
+    """Rates of the epochs 0, 1, ..., each after the metrics of those before."""
+    opt = optimizer(rate)
+    scheduler = schedulers.ReduceLROnPlateau(opt, **options)
+    rates = []
+    for metric in metrics:
+        rates.append(opt.param_groups[0]["lr"])
+        scheduler.step(float(metric))
+    results[name] = np.array(rates)
+    results[name + ".metrics"] = metrics
+
+
+def sequence(name, rate, parts):
+    """Warm-up steps first, then a schedule whose clock starts after them, in steps."""
+    warm_steps = 2 * STEPS
+    warm = optimizer(rate)
+    warming = schedulers.LinearLR(warm, start_factor=0.01, total_iters=warm_steps)
+    rates = []
+    for _ in range(warm_steps):
+        rates.append(warm.param_groups[0]["lr"])
+        warm.step()
+        warming.step()
+    opt = optimizer(rate)
+    scheduler = parts(opt)
+    for _ in range((EPOCHS - 2) * STEPS):
+        rates.append(opt.param_groups[0]["lr"])
+        opt.step()
+        scheduler.step()
+    results[name] = np.array(rates)
+
+
+record("step_decay", 0.1, lambda o: schedulers.StepLR(o, 6, 0.3), EPOCHS)
+record("multi_step", 0.1, lambda o: schedulers.MultiStepLR(o, [5, 9, 16], 0.2), EPOCHS)
+record("exponential", 0.1, lambda o: schedulers.ExponentialLR(o, 0.85), EPOCHS)
+record("cosine", 0.1, lambda o: schedulers.CosineAnnealingLR(o, EPOCHS * STEPS, 1e-3), EPOCHS * STEPS)
+record("cosine_by_epoch", 0.1, lambda o: schedulers.CosineAnnealingLR(o, EPOCHS, 1e-3), EPOCHS)
+record("polynomial", 0.1, lambda o: schedulers.PolynomialLR(o, EPOCHS, 2.0), EPOCHS)
+record("one_cycle", 0.1 / 25, lambda o: schedulers.OneCycleLR(o, 0.1, EPOCHS * STEPS), EPOCHS * STEPS)
+record("one_cycle_own", 0.2 / 10, lambda o: schedulers.OneCycleLR(
+    o, 0.2, EPOCHS * STEPS, pct_start=0.25, div_factor=10, final_div_factor=100), EPOCHS * STEPS)
+sequence("constant_warm_up", 0.1, lambda o: schedulers.ConstantLR(o, 1.0))
+sequence("cosine_warm_up", 0.1, lambda o: schedulers.CosineAnnealingLR(o, (EPOCHS - 2) * STEPS))
+plateau("plateau_min", 0.1, hashed("metrics", (60,), 0.05, 1), patience=3, factor=0.5)
+plateau("plateau_max", 0.1, hashed("metrics", (60,), 0.05, 1), mode="max", patience=2, cooldown=2, factor=0.3, min_lr=1e-3,
+        threshold=1e-2)
+
+save("schedules.safetensors", results)
