@@ -1,0 +1,49 @@
+/* checkpoint.c: what saving and loading a checkpoint have in common. */
+#include "run/checkpoint.h"
+
+#include "base/error.h"
+#include "data/loader.h"
+#include "nn/net.h"
+#include "optim/schedule.h"
+
+#include <string.h>
+
+static const char EXTENSION[] = ".safetensors";
+
+ls_status ls__state_context(const char *call, const ls_state *state, ls_context **out)
+{
+    if (!state) return LS_ERR_INVALID;
+    ls_context *const all[] = { state->net ? ls_net_context(state->net) : NULL,
+                                state->optimizer ? state->optimizer->owned.ctx : NULL,
+                                state->schedule ? state->schedule->owned.ctx : NULL,
+                                state->loader ? state->loader->owned.ctx : NULL };
+    *out = NULL;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (!*out) *out = all[i];
+    LS__ENTER(*out);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i] && all[i] != *out)
+            return ls__fail(*out, LS_ERR_MISMATCH,
+                            "%s: the state's members belong to different contexts", call);
+    if (state->net && state->optimizer && state->optimizer->net != state->net)
+        return ls__fail(*out, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
+    return LS_OK;
+}
+
+const char *ls__checkpoint_path(ls_context *ctx, ls__bump *bump, const char *call, const char *path)
+{
+    if (!path || !*path) {
+        ls__fail(ctx, LS_ERR_INVALID, "%s: path is %s", call, path ? "empty" : "NULL");
+        return NULL;
+    }
+    const size_t n = strlen(path), n_end = strlen(EXTENSION);
+    if (n > n_end && strcmp(path + n - n_end, EXTENSION) == 0) return path;
+    char *out = ls__bump_alloc(bump, n + sizeof(EXTENSION));
+    if (!out) {
+        ls__fail_memory(ctx, call, n + sizeof(EXTENSION));
+        return NULL;
+    }
+    memcpy(out, path, n);
+    memcpy(out + n, EXTENSION, sizeof(EXTENSION));
+    return out;
+}

@@ -1,0 +1,66 @@
+/* checkpoint.h: what a checkpoint consists of, for saving and loading: records, which are its
+ * tensors, and metadata. */
+#ifndef LS_RUN_CHECKPOINT_H
+#define LS_RUN_CHECKPOINT_H
+
+#include "base/bump.h"
+#include <lockstep/checkpoint.h>
+
+/* ---- Records ---- */
+
+/* One tensor of a checkpoint. Convolution weights are [O,I,H,W] in the file, [O,H,W,I] here. */
+typedef struct ls__record {
+    const char *name;
+    ls_spec spec;   /* in the file */
+    int64_t count;  /* elements */
+    float *memory;  /* device memory, in our order; NULL for a number of the file alone */
+    int64_t number; /* then this: an I64 scalar */
+    bool transposed;
+} ls__record;
+
+typedef struct ls__records {
+    ls__record *items;
+    int64_t n;
+    int64_t largest; /* elements */
+} ls__records;
+
+/* Weights, buffers and what torch keeps beside them; nothing for NULL. */
+ls_status ls__records_of_net(ls__bump *bump, const ls_net *net, int64_t n_steps, ls__records *out);
+/* The state's tensors; nothing for NULL. */
+ls_status ls__records_of_optimizer(ls__bump *bump, const ls_optimizer *opt, ls__records *out);
+
+/* Between the two orders of a convolution's weights; shape is the file's [O,I,H,W]. */
+void ls__weights_to_file(float *out, const float *in, const ls_shape *shape);
+void ls__weights_from_file(float *out, const float *in, const ls_shape *shape);
+
+/* Names of a file's tensors that loading a net passes over. */
+bool ls__is_optimizer_name(const char *name);
+bool ls__is_torch_counter(const char *name);
+
+/* ---- Metadata ---- */
+
+/* key, value, key, value, ..., NULL, with those of state->metadata at the end. */
+ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *state,
+                            const char *const **out);
+
+/* What a file's metadata gives back. */
+typedef struct ls__position {
+    int64_t epoch, step, n_steps;
+    double best;
+    double schedule[LS_SCHEDULE_STATE];
+} ls__position;
+
+/* Reads it, after comparing all else with what state points to; errors name what differs. n_steps
+ * and schedule are set only where state has an optimizer and a schedule. */
+ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
+                             const ls_tensor_file *file, const ls_state *state, ls__position *out);
+
+/* ---- Both ---- */
+
+/* The one context of state's members, without an unread error. */
+ls_status ls__state_context(const char *call, const ls_state *state, ls_context **out);
+/* path with the extension; NULL and an error when path is NULL or there is no memory. */
+const char *ls__checkpoint_path(ls_context *ctx, ls__bump *bump, const char *call,
+                                const char *path);
+
+#endif
