@@ -5,13 +5,20 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "cpu/memory.h"
+#include "cpu/winograd/winograd.h"
 #include "cpu/onednn/onednn.h"
 #include <stdio.h>
 #include <string.h>
 
 /* Best first. */
-static const ls__cpu_provider *const providers[] = { &ls__onednn_provider, &ls__native_provider,
-                                                     &ls__reference_provider };
+static const ls__cpu_provider *const providers[] = {
+#if defined(__x86_64__)
+    &ls__winograd_provider,
+#endif
+    &ls__onednn_provider,
+    &ls__native_provider,
+    &ls__reference_provider,
+};
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 
 /* Tasks run in the caller's thread and in the pool's: all of them must round alike. */
