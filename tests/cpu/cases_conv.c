@@ -5,6 +5,9 @@
  * for the largest sums here. */
 static const double DIRECT_TOLERANCE = 5e-6;
 
+/* A Winograd kernel's is up to ten times that of a direct one: its transforms subtract. */
+static const double WINOGRAD_TOLERANCE = 5e-5;
+
 static const struct {
     int64_t n, h, w, in, out, kernel[2], stride[2], padding[2], dilation[2], groups;
     bool bias;
@@ -25,7 +28,46 @@ static const struct {
     { 1, 3, 3, 8, 8, { 3, 3 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
     { 29, 5, 6, 16, 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
     { 2, 8, 8, 16, 32, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, false, 8, 8 },
+    /* kernels larger than the picture */
+    { 1, 1, 1, 8, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
+    { 3, 2, 2, 24, 16, { 5, 5 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, 1, false, 8, 8 },
+    /* first layers */
+    { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 0 },
+    { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 8 },
+    { 5, 20, 17, 1, 24, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 8 },
+    { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 16 },
+    /* one side's channels are one block */
+    { 3, 7, 6, 8, 24, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
+    { 3, 7, 6, 24, 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
+    /* odd kernels, strides, dilation */
+    { 2, 15, 13, 64, 40, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
+    { 2, 15, 13, 64, 40, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, true, 8, 8 },
+    { 2, 9, 11, 16, 24, { 1, 7 }, { 1, 1 }, { 0, 3 }, { 1, 1 }, 1, true, 8, 8 },
+    { 2, 11, 9, 24, 16, { 7, 1 }, { 1, 2 }, { 3, 0 }, { 1, 1 }, 1, true, 0, 0 },
+    { 2, 14, 12, 16, 24, { 3, 3 }, { 1, 1 }, { 2, 3 }, { 2, 3 }, 1, true, 8, 8 },
+    { 1, 14, 12, 20, 12, { 3, 2 }, { 2, 3 }, { 4, 1 }, { 3, 2 }, 1, true, 0, 0 },
+    /* groups and depthwise */
+    { 2, 8, 9, 32, 64, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 4, true, 0, 0 },
+    { 2, 8, 9, 32, 64, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 4, true, 8, 8 },
+    { 2, 6, 7, 9, 15, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 3, true, 0, 0 },
+    { 5, 9, 9, 32, 32, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 32, true, 0, 0 },
+    { 5, 9, 9, 32, 32, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 32, false, 8, 8 },
+    /* several sub-batches, of two sizes; partial sums of weights */
+    { 5, 20, 20, 64, 64, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
+    { 5, 20, 20, 64, 64, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
+    { 13, 24, 24, 32, 48, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
+    /* slices of channels */
+    { 3, 3, 3, 512, 512, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
+    { 3, 3, 3, 512, 512, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
+    { 2, 3, 2, 1536, 512, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 8, 8 },
+    /* what AVX-512's kernels want; 34 images make two sub-batches for Winograd */
+    { 34, 10, 7, 32, 48, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 16, 16 },
+    { 9, 8, 8, 32, 32, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 16, 16 },
+    { 5, 12, 12, 64, 64, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1, false, 16, 16 },
 };
+
+/* The reference's gradients are checked on the first cases, which are small. */
+enum { N_GRADIENT_CASES = 8 };
 
 static void add(case_list *list, size_t i, ls__op_kind kind, const ls__operand *operands, int n)
 {
@@ -40,8 +82,11 @@ static void add(case_list *list, size_t i, ls__op_kind kind, const ls__operand *
         c->op.u.conv.dilation[d] = convolutions[i].dilation[d];
     }
     c->op.u.conv.groups = convolutions[i].groups;
-    c->tolerance = DIRECT_TOLERANCE;
-    if (kind == LS__OP_CONV2D) {
+    c->tolerance = convolutions[i].in_block > 1 && convolutions[i].kernel[0] == 3 &&
+                           convolutions[i].stride[0] == 1
+                       ? WINOGRAD_TOLERANCE
+                       : DIRECT_TOLERANCE;
+    if (kind == LS__OP_CONV2D && i < N_GRADIENT_CASES) {
         c->gradient_step = 1;
         c->gradient_tolerance = 1e-5;
     }

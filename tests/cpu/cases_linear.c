@@ -8,8 +8,8 @@ static const struct {
     int64_t n, in, out;
     bool bias;
 } linears[] = {
-    { 1, 1, 1, true },     { 3, 5, 2, true },      { 7, 16, 10, false },
-    { 64, 100, 33, true }, { 128, 512, 10, true }, { 32, 784, 128, false },
+    { 1, 1, 1, true },      { 3, 5, 2, true },       { 7, 16, 10, false },  { 64, 100, 33, true },
+    { 128, 512, 10, true }, { 32, 784, 128, false }, { 1, 300, 200, true }, { 131, 257, 515, true },
 };
 
 void add_linear_cases(case_list *list)

@@ -93,8 +93,9 @@ static void cut(ls__conv_plan *plan)
     }
     if (t->winograd) max_batches = min_i64(max_batches, plan->images / WINOGRAD_IMAGES);
     plan->n_batches = max_i64(1, min_i64(max_batches, (int64_t)wanted));
-    if (weights && plan->n_batches * plan->n_slices < MIN_TASKS) {
-        const double bytes = weight_bytes(plan) * (double)plan->n_batches / (MIN_TASKS + 1);
+    if (weights && plan->n_batches * plan->n_slices < MIN_TASKS &&
+        ls__conv_plan_flops(plan) > MIN_TASKS * TASK_FLOPS) {
+        const double bytes = weight_bytes(plan) * (double)plan->n_batches / MIN_TASKS;
         plan->n_slices = max_i64(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
     }
     t->n = (plan->images + plan->n_batches - 1) / plan->n_batches;
