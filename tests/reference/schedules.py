@@ -1,11 +1,13 @@
-"""schedules.safetensors: the rates of PyTorch's schedulers, step by step where they go by steps (4 an epoch) and epoch
-by epoch where they go by epochs. tests/parity/test_parity_schedules.c has the same settings under the same names.
+"""schedules.txt: the rates of PyTorch's schedulers as exact decimals, step by step where they go by steps (4 an epoch)
+and epoch by epoch where they go by epochs: lines of a name and its rates. tests/parity/test_parity_schedules.c has the
+same settings under the same names.
 """
-import numpy as np
+import os
+
 import torch
 from torch.optim import lr_scheduler as schedulers
 
-from common import hashed, save
+from common import FIXTURES, hashed
 
 EPOCHS, STEPS = 20, 4
 results = {}
@@ -23,7 +25,7 @@ def record(name, rate, make, n):
         rates.append(opt.param_groups[0]["lr"])
         opt.step()
         scheduler.step()
-    results[name] = np.array(rates)
+    results[name] = rates
 
 
 def plateau(name, rate, metrics, **options):
@@ -34,12 +36,11 @@ def plateau(name, rate, metrics, **options):
     for metric in metrics:
         rates.append(opt.param_groups[0]["lr"])
         scheduler.step(float(metric))
-    results[name] = np.array(rates)
-    results[name + ".metrics"] = metrics
+    results[name] = rates
 
 
-def sequence(name, rate, parts):
-    """Warm-up steps first, then a schedule whose clock starts after them, in steps."""
+def after_warm_up(name, rate, make, each):
+    """Two epochs of warm-up in steps, then a schedule whose clock starts after them: `each` steps share its rate."""
     warm_steps = 2 * STEPS
     warm = optimizer(rate)
     warming = schedulers.LinearLR(warm, start_factor=0.01, total_iters=warm_steps)
@@ -49,12 +50,12 @@ def sequence(name, rate, parts):
         warm.step()
         warming.step()
     opt = optimizer(rate)
-    scheduler = parts(opt)
-    for _ in range((EPOCHS - 2) * STEPS):
-        rates.append(opt.param_groups[0]["lr"])
+    scheduler = make(opt)
+    for _ in range((EPOCHS - 2) * STEPS // each):
+        rates += [opt.param_groups[0]["lr"]] * each
         opt.step()
         scheduler.step()
-    results[name] = np.array(rates)
+    results[name] = rates
 
 
 record("step_decay", 0.1, lambda o: schedulers.StepLR(o, 6, 0.3), EPOCHS)
@@ -66,10 +67,21 @@ record("polynomial", 0.1, lambda o: schedulers.PolynomialLR(o, EPOCHS, 2.0), EPO
 record("one_cycle", 0.1 / 25, lambda o: schedulers.OneCycleLR(o, 0.1, EPOCHS * STEPS), EPOCHS * STEPS)
 record("one_cycle_own", 0.2 / 10, lambda o: schedulers.OneCycleLR(
     o, 0.2, EPOCHS * STEPS, pct_start=0.25, div_factor=10, final_div_factor=100), EPOCHS * STEPS)
-sequence("constant_warm_up", 0.1, lambda o: schedulers.ConstantLR(o, 1.0))
-sequence("cosine_warm_up", 0.1, lambda o: schedulers.CosineAnnealingLR(o, (EPOCHS - 2) * STEPS))
+record("one_cycle_steep", 0.2 / 25, lambda o: schedulers.OneCycleLR(o, 0.2, EPOCHS * STEPS, pct_start=0.005), EPOCHS * STEPS)
+record("one_cycle_rising", 0.2 / 25, lambda o: schedulers.OneCycleLR(o, 0.2, EPOCHS * STEPS, pct_start=0.99), EPOCHS * STEPS)
+after_warm_up("constant_warm_up", 0.1, lambda o: schedulers.ConstantLR(o, 1.0), 1)
+after_warm_up("cosine_warm_up", 0.1, lambda o: schedulers.CosineAnnealingLR(o, (EPOCHS - 2) * STEPS), 1)
+after_warm_up("step_warm_up", 0.1, lambda o: schedulers.StepLR(o, 5, 0.1), STEPS)
+after_warm_up("polynomial_warm_up", 0.1, lambda o: schedulers.PolynomialLR(o, EPOCHS - 2, 0.9), STEPS)
 plateau("plateau_min", 0.1, hashed("metrics", (60,), 0.05, 1), patience=3, factor=0.5)
 plateau("plateau_max", 0.1, hashed("metrics", (60,), 0.05, 1), mode="max", patience=2, cooldown=2, factor=0.3, min_lr=1e-3,
         threshold=1e-2)
+infinite = hashed("metrics", (60,), 0.05, 1)
+infinite[[0, 9]] = float("inf")
+infinite[[1, 7, 8]] = float("nan")
+plateau("plateau_infinite", 0.1, infinite, patience=0, factor=0.5, eps=0)
+plateau("plateau_negative", 0.1, -hashed("metrics", (60,), 0.05, 1), patience=1, factor=0.7)
 
-save("schedules.safetensors", results)
+with open(os.path.join(FIXTURES, "schedules.txt"), "w") as out:
+    for name in results:
+        print(name, *(repr(float(rate)) for rate in results[name]), file=out)
