@@ -74,3 +74,37 @@ double parity_check(ls_tensor_file *file, const char *name, const ls_tensor *our
     ls_tensor_close(&theirs);
     return relative;
 }
+
+double parity_check_projected(ls_tensor_file *file, const char *name, const char *vectors,
+                              const ls_tensor *ours, double tolerance)
+{
+    ls_spec spec;
+    ck_assert_msg(ours != NULL, "%s: ours is missing", name);
+    ck_assert_msg(ls_tensor_file_find(file, name, &spec), "no '%s' among the fixtures", name);
+    const int64_t n_projections = spec.shape.dims[0] - 1, n = ls_tensor_count(ours);
+    float *theirs = calloc((size_t)n_projections + 1, sizeof(float));
+    float *vector = calloc((size_t)n, sizeof(float));
+    const float *x = ls_tensor_data_const(ours);
+    ls_tensor *loaded = ls_tensor_file_load(file, name);
+    ck_assert(theirs && vector && loaded);
+    ck_assert_int_eq(ls_tensor_read(loaded, theirs, (size_t)(n_projections + 1) * sizeof(float)),
+                     LS_OK);
+
+    double apart = 0;
+    for (int64_t p = 0; p < n_projections; p++) {
+        char draw[256];
+        snprintf(draw, sizeof(draw), "%s projection %d", vectors, (int)p);
+        parity_hashed(draw, n, 1, 0, vector);
+        double product = 0;
+        for (int64_t i = 0; i < n; i++) product += (double)x[i] * (double)vector[i];
+        const double d = product - (double)theirs[p + 1];
+        apart += 3 * d * d / (double)n_projections;
+    }
+    const double relative = sqrt(apart) / (double)theirs[0];
+    ck_assert_msg(relative <= tolerance, "%s: %g apart relative to its norm %g, at most %g", name,
+                  relative, (double)theirs[0], tolerance);
+    ls_tensor_close(&loaded);
+    free(theirs);
+    free(vector);
+    return relative;
+}
