@@ -10,7 +10,7 @@
 ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
 ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_list args);
 
-/* "NAME: out of memory, N bytes asked": for the library's own host memory. */
+/* "NAME: out of memory, N bytes asked": for the library's own host memory. bytes 0 = not known. */
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes);
 
 /* Is an unread error waiting? Yes for NULL, which an earlier failure left behind. Public verbs

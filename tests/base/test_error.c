@@ -33,6 +33,8 @@ START_TEST(first_error_wins_until_it_is_read)
     ck_assert_int_eq(ls__fail_memory(&ctx, "tensor", 12), LS_ERR_MEMORY);
     ck_assert_str_eq(ls_context_message(&ctx), "tensor: out of memory, 12 bytes asked");
     ck_assert(!ls__has_error(&ctx)); /* the message counts as reading */
+    ls__fail_memory(&ctx, "tensor", 0);
+    ck_assert_str_eq(ls_context_message(&ctx), "tensor: out of memory");
 }
 END_TEST
 

@@ -157,6 +157,8 @@ START_TEST(strangers_are_not_taken_back)
     char stranger[64];
     ls__pool_release(pool, stranger);
     ls__pool_release(pool, a + 64);
+    ls__pool_release(pool, a - 64);
+    ck_assert_int_eq(ls__pool_stats(pool).n_blocks, 1);
     ls__pool_release(pool, a);
     ls__pool_release(pool, a); /* twice */
     ck_assert_int_eq(ls__pool_stats(pool).n_blocks, 0);

@@ -185,6 +185,43 @@ START_TEST(layout_is_the_formats)
 }
 END_TEST
 
+/* Opens a file that may be anything and reads all of it. */
+static bool try_file(const char *path)
+{
+    ls_tensor_file *file = ls_tensor_file_open(ctx, path);
+    const bool opened = file != NULL;
+    for (int64_t i = 0; i < ls_tensor_file_count(file); i++) {
+        ls_spec spec;
+        const char *name = ls_tensor_file_name(file, i);
+        const bool loadable = ls_tensor_file_find(file, name, &spec);
+        ls_tensor *tensor = ls_tensor_file_load(file, name);
+        ck_assert(loadable == (tensor != NULL));
+        ls_tensor_close(&tensor);
+        ck_assert_int_eq(ls_context_status(ctx), loadable ? LS_OK : LS_ERR_UNSUPPORTED);
+    }
+    ls_tensor_file_close(&file);
+    ck_assert(opened == (ls_context_status(ctx) == LS_OK));
+    return opened;
+}
+
+START_TEST(headers_are_padded)
+{
+    enter();
+    const ls_tensor *const tensors[] = { ls_tensor_open(ctx, LS_U8, LS_SHAPE(1)) };
+    for (int i = 0; i < 8; i++) {
+        const char *name = &"abcdefgh"[i];
+        unsigned char bytes[1000];
+        uint64_t length;
+        ck_assert_int_eq(ls_tensors_save(ctx, "x", 1, &name, tensors, NULL), LS_OK);
+        get_file("x", bytes, sizeof(bytes));
+        memcpy(&length, bytes, 8);
+        ck_assert_uint_eq(length % 8, 0);
+        ck_assert(try_file("x"));
+    }
+    leave();
+}
+END_TEST
+
 START_TEST(nothing_can_be_saved_too)
 {
     enter();
@@ -457,25 +494,6 @@ START_TEST(nesting_bombs_are_refused)
 }
 END_TEST
 
-/* Opens a file that may be anything and reads all of it. */
-static bool try_file(const char *path)
-{
-    ls_tensor_file *file = ls_tensor_file_open(ctx, path);
-    const bool opened = file != NULL;
-    for (int64_t i = 0; i < ls_tensor_file_count(file); i++) {
-        ls_spec spec;
-        const char *name = ls_tensor_file_name(file, i);
-        const bool loadable = ls_tensor_file_find(file, name, &spec);
-        ls_tensor *tensor = ls_tensor_file_load(file, name);
-        ck_assert(loadable == (tensor != NULL));
-        ls_tensor_close(&tensor);
-        ck_assert_int_eq(ls_context_status(ctx), loadable ? LS_OK : LS_ERR_UNSUPPORTED);
-    }
-    ls_tensor_file_close(&file);
-    ck_assert(opened == (ls_context_status(ctx) == LS_OK));
-    return opened;
-}
-
 START_TEST(flipped_and_truncated_files_do_no_harm)
 {
     enter();
@@ -571,7 +589,7 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("safetensors", round_trip, larger_than_one_piece, layout_is_the_formats,
-                     nothing_can_be_saved_too, saving_misuse,
+                     headers_are_padded, nothing_can_be_saved_too, saving_misuse,
                      foreign_types_can_be_listed_but_not_loaded, wrong_files_are_refused,
                      wrong_lengths_and_places_are_refused, nesting_bombs_are_refused,
                      flipped_and_truncated_files_do_no_harm, every_allocation_fails_in_turn,
