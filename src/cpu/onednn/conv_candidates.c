@@ -19,17 +19,19 @@ static const struct {
 } efficiencies[] = {
     { "winograd", { 2.4, 2.4, 2.0 }, { 2.4, 2.4, 2.0 } },
     { "jit_dw", { 0.15, 0.15, 0.10 }, { 0.20, 0.20, 0.15 } },
-    { "1x1", { 0.85, 0.80, 0.62 }, { 0.90, 0.86, 0.85 } },
-    { "gemm", { 0.45, 0.75, 0.52 }, { 0.45, 0.75, 0.52 } },
+    { "1x1", { 0.77, 0.70, 0.60 }, { 0.84, 0.75, 0.75 } },
+    { "gemm", { 0.50, 0.73, 0.46 }, { 0.50, 0.73, 0.46 } },
     { "sse41", { 0.20, 0.20, 0.20 }, { 0.20, 0.20, 0.20 } },
-    { "", { 0.65, 0.72, 0.52 }, { 0.88, 0.95, 0.70 } },
+    { "", { 0.68, 0.80, 0.54 }, { 0.84, 0.91, 0.66 } },
 };
 enum { N_EFFICIENCIES = sizeof efficiencies / sizeof efficiencies[0] };
 /* Pixels of up to so many channels do not fall on each other's places in the first-level cache, and
- * N,H,W,C is as fast as blocks. */
+ * N,H,W,C is as fast as blocks; matrices so narrow do not pay. */
 enum { NARROW_CHANNELS = 32 };
-/* A kernel that reads whole windows makes little of one pixel. */
-static const double WINDOW_KERNEL_ON_1X1 = 0.5;
+static const double NARROW_GEMM = 0.5;
+/* A kernel that reads whole windows loses by strides, and makes little of one pixel. */
+static const double STRIDED_WINDOW[LS__DNN_N_DIRECTIONS] = { 0.83, 0.72, 0.95 };
+static const double WINDOW_ON_1X1 = 0.5;
 static const double RUN_MS = 0.005;
 
 static double cost_ms(const ls__cpu *cpu, const ls__conv_plan *plan, const char *name)
@@ -39,10 +41,12 @@ static double cost_ms(const ls__cpu *cpu, const ls__conv_plan *plan, const char 
     while (i < N_EFFICIENCIES - 1 && !strstr(name, efficiencies[i].text)) i++;
     const bool narrow = plan->x_channels <= NARROW_CHANNELS && plan->y_channels <= NARROW_CHANNELS;
     const bool window = i == N_EFFICIENCIES - 1;
-    double efficiency = t->x_layout != LS__DNN_NHWC || (narrow && window)
-                            ? efficiencies[i].blocked[t->direction]
-                            : efficiencies[i].nhwc[t->direction];
-    if (window && t->kernel[0] * t->kernel[1] == 1) efficiency *= WINDOW_KERNEL_ON_1X1;
+    const bool as_blocked = t->x_layout != LS__DNN_NHWC || (narrow && window);
+    double efficiency =
+        as_blocked ? efficiencies[i].blocked[t->direction] : efficiencies[i].nhwc[t->direction];
+    if (narrow && strstr(name, "gemm")) efficiency *= NARROW_GEMM;
+    if (window && t->stride[0] > 1) efficiency *= STRIDED_WINDOW[t->direction];
+    if (window && t->kernel[0] * t->kernel[1] == 1) efficiency *= WINDOW_ON_1X1;
     return ls__conv_plan_flops(plan) / (peak_gflops(cpu) * efficiency * 1e6) + RUN_MS;
 }
 
