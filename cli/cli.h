@@ -30,6 +30,8 @@ void print_log(void *user, ls_log_level level, const char *message);
 /* A bundled model; on failure prints which was probably meant and returns NULL. */
 const ls_model *find_model(const cli_verb *verb, const char *name);
 
+bool file_exists(const char *path);
+
 /* That this process may use. */
 int processors(void);
 

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 int print_error(const cli_verb *verb, ls_context *ctx, int answer)
 {
@@ -31,6 +32,11 @@ const ls_model *find_model(const cli_verb *verb, const char *name)
     else
         fprintf(stderr, "'lockstep %s --help' lists them\n", verb->name);
     return NULL;
+}
+
+bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
 }
 
 int processors(void)

@@ -25,6 +25,7 @@ static const cli_option options[] = {
       .fallback = "60" },
     { OPTION_INTEGER, 0, "seed", AT(seed), "the same seed draws the same files", "S", 0, 9e18,
       .fallback = "0" },
+    { .kind = OPTION_END },
 };
 
 static int fail_errno(const char *path)
@@ -127,6 +128,5 @@ const cli_verb verb_demo_data = {
     .summary = "draw a folder of small pictures to train on",
     .arguments = "DIR",
     .options = options,
-    .n_options = sizeof(options) / sizeof(options[0]),
     .run = run,
 };

@@ -33,6 +33,7 @@ static const cli_option options[] = {
       "strict|warn|off", .fallback = "strict" },
     { OPTION_SWITCH, 0, "benchmark", AT(benchmark), "choose kernels by measuring them first",
       .value = NULL },
+    { .kind = OPTION_END },
 };
 
 /* The whole text, to be freed; NULL and an error in the context, or without memory. */
@@ -86,6 +87,5 @@ const cli_verb verb_describe = {
     .summary = "show a model's layers, parameters, kernels and memory",
     .arguments = "",
     .options = options,
-    .n_options = sizeof(options) / sizeof(options[0]),
     .run = run,
 };

@@ -1,7 +1,6 @@
 /* options.c: command-line options from a table; see options.h. */
 #include "options.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +63,7 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
     }
     case OPTION_NUMBER: {
         const double x = strtod(text, &end);
-        if (*text && !*end && isfinite(x) && x >= option->min && x <= option->max) {
+        if (*text && !*end && x >= option->min && x <= option->max) {
             *(double *)out = options_round(x);
             return true;
         }
@@ -82,7 +81,8 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
         snprintf(reason, reason_size, "wants a %s", option->value);
         return *text != '\0';
     case OPTION_SWITCH: *(bool *)out = true; return true;
-    case OPTION_HEADING: break;
+    case OPTION_HEADING:
+    case OPTION_END: break;
     }
     return false;
 }
@@ -112,7 +112,7 @@ static void print_help(const cli_verb *verb)
 {
     printf("usage: lockstep %s [option...]%s%s\n\n%s\n", verb->name, *verb->arguments ? " " : "",
            verb->arguments, verb->summary);
-    for (int i = 0; i < verb->n_options; i++) print_option(&verb->options[i]);
+    for (int i = 0; verb->options[i].kind != OPTION_END; i++) print_option(&verb->options[i]);
     printf("      --help\n");
     if (verb->details) printf("\n%s", verb->details);
 }
@@ -153,7 +153,10 @@ const char *closest_word(const char *word, int n, const char *const *words)
     const char *best = NULL;
     int least = 2 + (int)strlen(word) / 4; /* so many slips are forgiven, one less below */
     for (int i = 0; i < n; i++) {
-        const int distance = edit_distance(word, words[i]);
+        const size_t word_length = strlen(word), length = strlen(words[i]);
+        const size_t shorter = word_length < length ? word_length : length;
+        const bool begins = shorter >= 3 && memcmp(word, words[i], shorter) == 0;
+        const int distance = begins ? 1 : edit_distance(word, words[i]);
         if (distance < least) {
             least = distance;
             best = words[i];
@@ -166,7 +169,7 @@ const char *closest_word(const char *word, int n, const char *const *words)
 
 static int find_option(const cli_verb *verb, const char *name, size_t length)
 {
-    for (int i = 0; i < verb->n_options; i++) {
+    for (int i = 0; verb->options[i].kind != OPTION_END; i++) {
         const char *other = verb->options[i].name;
         if (other && strlen(other) == length && memcmp(other, name, length) == 0) return i;
     }
@@ -175,7 +178,7 @@ static int find_option(const cli_verb *verb, const char *name, size_t length)
 
 static int find_letter(const cli_verb *verb, char letter)
 {
-    for (int i = 0; i < verb->n_options; i++)
+    for (int i = 0; verb->options[i].kind != OPTION_END; i++)
         if (letter && verb->options[i].letter == letter) return i;
     return -1;
 }
@@ -184,7 +187,7 @@ static parse_result fail_unknown(const cli_verb *verb, const char *name, size_t 
 {
     const char *words[MAX_OPTIONS + 1] = { "help" };
     int n = 1;
-    for (int i = 0; i < verb->n_options; i++)
+    for (int i = 0; verb->options[i].kind != OPTION_END; i++)
         if (verb->options[i].name) words[n++] = verb->options[i].name;
 
     char word[32];
@@ -246,7 +249,7 @@ parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *va
 {
     *parsed = (cli_parsed){ .arguments = argv };
     char reason[256];
-    for (int i = 0; i < verb->n_options; i++)
+    for (int i = 0; verb->options[i].kind != OPTION_END; i++)
         if (verb->options[i].fallback)
             set_value(&verb->options[i], verb->options[i].fallback, values, reason, sizeof(reason));
 
@@ -294,7 +297,8 @@ static json_t *value_to_json(const cli_option *option, const void *values)
         const char *word = choice_word(option->value, *(const int *)in, &length);
         return json_stringn(word, (size_t)length);
     }
-    case OPTION_HEADING: break;
+    case OPTION_HEADING:
+    case OPTION_END: break;
     }
     return NULL;
 }
@@ -302,7 +306,7 @@ static json_t *value_to_json(const cli_option *option, const void *values)
 json_t *options_to_json(const cli_verb *verb, const void *values)
 {
     json_t *object = json_object();
-    for (int i = 0; object && i < verb->n_options; i++) {
+    for (int i = 0; object && verb->options[i].kind != OPTION_END; i++) {
         const cli_option *option = &verb->options[i];
         if (option->kind == OPTION_HEADING) continue;
         if (json_object_set_new(object, option->name, value_to_json(option, values)) != 0) {
@@ -327,7 +331,8 @@ static bool value_from_json(const cli_option *option, const json_t *json, void *
         *(int *)out =
             json_is_string(json) ? choice_index(option->value, json_string_value(json)) : -1;
         return *(int *)out >= 0;
-    case OPTION_HEADING: break;
+    case OPTION_HEADING:
+    case OPTION_END: break;
     }
     return false;
 }
@@ -343,7 +348,7 @@ static bool same_value(const cli_option *option, const json_t *stored, const voi
 bool options_resume(const cli_verb *verb, const json_t *stored, const char *source, void *values,
                     const cli_parsed *parsed)
 {
-    for (int i = 0; i < verb->n_options; i++) {
+    for (int i = 0; verb->options[i].kind != OPTION_END; i++) {
         const cli_option *option = &verb->options[i];
         if (option->kind == OPTION_HEADING) continue;
         const json_t *json = json_object_get(stored, option->name);
@@ -362,7 +367,7 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
             free(text);
             return false;
         }
-        if (!parsed->given[i] && !value_from_json(option, json, values)) {
+        if (!value_from_json(option, json, values)) {
             fprintf(stderr, "lockstep %s: %s: option '%s' has an unusable value\n", verb->name,
                     source, option->name);
             return false;

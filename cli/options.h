@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 typedef enum option_kind {
+    OPTION_END,     /* ends a table */
     OPTION_HEADING, /* only a line of --help: `help` */
     OPTION_SWITCH,  /* bool: given or not */
     OPTION_INTEGER, /* int64_t in [min, max] */
@@ -34,10 +35,9 @@ enum { MAX_OPTIONS = 64 };
 
 typedef struct cli_verb {
     const char *name, *summary;
-    const char *arguments; /* "IMAGE...", or "" for none */
-    const char *details;   /* further text of --help */
-    const cli_option *options;
-    int n_options; /* at most MAX_OPTIONS */
+    const char *arguments;     /* "IMAGE...", or "" for none */
+    const char *details;       /* further text of --help */
+    const cli_option *options; /* at most MAX_OPTIONS, then OPTION_END */
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
 } cli_verb;
 

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { REAL_DIGITS = 15 }; /* as in config.json: they survive text -> double -> text */
@@ -79,15 +78,24 @@ void ls__metrics_close(ls__metrics **metrics)
     ls__free(m->ctx, m);
 }
 
-/* One value or key, in the form that both files share; "" for null in CSV. */
+typedef struct output {
+    ls__atomic_file *file;
+    ls_status status;
+} output;
+
+static int write_piece(const char *bytes, size_t size, void *user)
+{
+    output *out = user;
+    out->status = ls__atomic_file_write(out->file, bytes, size);
+    return out->status == LS_OK ? 0 : -1;
+}
+
 static ls_status write_json(ls__metrics *m, ls__atomic_file *file, const json_t *json)
 {
-    char *text =
-        json_dumps(json, JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(REAL_DIGITS));
-    if (!text) return ls__fail_memory(m->ctx, m->jsonl, 0);
-    const ls_status status = ls__atomic_file_write(file, text, strlen(text));
-    free(text);
-    return status;
+    const size_t flags = JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(REAL_DIGITS);
+    output out = { file, LS_OK };
+    const int answer = json_dump_callback(json, write_piece, &out, flags);
+    return answer != 0 && out.status == LS_OK ? ls__fail_memory(m->ctx, m->jsonl, 0) : out.status;
 }
 
 static ls_status write_jsonl(ls__metrics *m, ls__atomic_file *file)

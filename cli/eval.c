@@ -1,0 +1,177 @@
+/* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
+#include "card.h"
+#include "evaluate.h"
+#include "folders.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct eval_values {
+    const char *checkpoint, *data_dir, *device;
+    int64_t batch, workers, threads;
+    int on_bad_image;
+    bool per_class;
+} eval_values;
+
+#define AT(member) offsetof(eval_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "best.safetensors of a run", "FILE",
+      .note = "needed" },
+    { OPTION_TEXT, 0, "data-dir", AT(data_dir),
+      "folder with val/ (or validation/, test/), or with the classes themselves", "DIR",
+      .note = "needed" },
+    { OPTION_SWITCH, 0, "per-class", AT(per_class), "also each class, and what it is taken for",
+      .value = NULL },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
+      .fallback = "128" },
+    { OPTION_INTEGER, 'j', "workers", AT(workers),
+      "threads that load pictures; 0 = the computing thread does", "N", 0, 256,
+      .note = "one per processor, at most 8" },
+    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
+      "stop at an unreadable picture, or take another in its place", "fail|skip",
+      .fallback = "fail" },
+    { OPTION_TEXT, 0, "device", AT(device), "where to compute: auto, cpu, cuda", "NAME",
+      .fallback = "auto" },
+    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
+      .note = "one per processor" },
+    { .kind = OPTION_END },
+};
+
+/* ---- Which class is taken for which ---- */
+
+typedef struct confusion {
+    int n_classes;
+    int64_t *counts; /* [true class][predicted class] */
+    float *logits;   /* of a batch */
+    size_t logit_bytes;
+} confusion;
+
+static ls_status count_batch(void *user, ls_net *net, const ls_batch *batch)
+{
+    confusion *c = user;
+    const ls_tensor *output = ls_net_output(net, "output");
+    const int32_t *labels = ls_tensor_data_const(batch->labels);
+    const size_t bytes = ls_tensor_bytes(output);
+    if (bytes > c->logit_bytes) return LS_ERR_MEMORY;
+    LS_TRY(ls_tensor_read(output, c->logits, bytes));
+    for (int64_t i = 0; i < batch->n; i++) {
+        const float *row = c->logits + i * c->n_classes;
+        int best = 0;
+        for (int k = 1; k < c->n_classes; k++)
+            if (row[k] > row[best]) best = k;
+        c->counts[(int64_t)labels[i] * c->n_classes + best]++;
+    }
+    return LS_OK;
+}
+
+static void print_class(const confusion *c, const model_card *card, int label)
+{
+    const int64_t *row = c->counts + (int64_t)label * c->n_classes;
+    int64_t n = 0;
+    int wrong = -1;
+    for (int k = 0; k < c->n_classes; k++) {
+        n += row[k];
+        if (k != label && row[k] > 0 && (wrong < 0 || row[k] > row[wrong])) wrong = k;
+    }
+    printf("  %-20s %8lld  ", card->classes[label], (long long)n);
+    if (n > 0) printf("%.4f", (double)row[label] / (double)n);
+    if (wrong >= 0) printf("  taken for %s: %lld", card->classes[wrong], (long long)row[wrong]);
+    printf("\n");
+}
+
+/* ---- The verb ---- */
+
+static volatile sig_atomic_t no_signal; /* stays 0: a signal just ends this command */
+
+static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_values *v,
+                           const model_card *card, const ls_dataset *dataset, ls_loader *loader)
+{
+    const int n_classes = (int)card->options.n_classes;
+    const size_t n_cells = (size_t)n_classes * (size_t)n_classes;
+    confusion c = { .n_classes = n_classes,
+                    .counts = calloc(n_cells, sizeof(int64_t)),
+                    .logit_bytes = (size_t)v->batch * (size_t)n_classes * sizeof(float) };
+    c.logits = malloc(c.logit_bytes);
+    int answer = c.counts && c.logits ? EXIT_DONE : print_error(verb, NULL, EXIT_RUNTIME);
+    ls_net *net = NULL;
+    if (answer == EXIT_DONE) {
+        net = card_open_net(ctx, card, v->checkpoint, v->batch, true);
+        if (!net) answer = print_error(verb, ctx, EXIT_RUNTIME);
+    }
+    if (answer == EXIT_DONE) {
+        progress bar;
+        progress_open(&bar, ls_loader_steps(loader));
+        sums s;
+        const outcome end = evaluate(&(evaluation){ .net = net,
+                                                    .dataset = dataset,
+                                                    .loader = loader,
+                                                    .progress = &bar,
+                                                    .title = "eval",
+                                                    .is_work = true,
+                                                    .signal = &no_signal,
+                                                    .each = v->per_class ? count_batch : NULL,
+                                                    .user = &c },
+                                     &s);
+        answer = outcome_answer(verb, ctx, end, 0);
+        const double n = (double)s.n_images;
+        if (end == OUTCOME_DONE) {
+            printf("%s, %lld pictures: loss %.4f, top-1 %.4f", card->model->name,
+                   (long long)s.n_images, s.loss / n, s.top1 / n);
+            if (n_classes > 5) printf(", top-5 %.4f", s.top5 / n);
+            printf("\n");
+        }
+        for (int i = 0; end == OUTCOME_DONE && v->per_class && i < n_classes; i++)
+            print_class(&c, card, i);
+    }
+    free(c.counts);
+    free(c.logits);
+    return answer;
+}
+
+static int evaluate_folder(const cli_verb *verb, ls_context *ctx, const eval_values *v,
+                           const model_card *card)
+{
+    ls_dataset *dataset =
+        folders_open_val(verb, ctx, v->data_dir, true, (int)card->options.n_classes, card->classes);
+    if (!dataset) return EXIT_DATA;
+    ls_loader_config config = card_loader_config(card, v->batch);
+    config.workers = (int)v->workers;
+    config.on_bad_image = (ls_bad_image)v->on_bad_image;
+    ls_loader *loader = ls_loader_open(dataset, &config);
+    return loader ? evaluate_loader(verb, ctx, v, card, dataset, loader)
+                  : print_error(verb, ctx, EXIT_DATA);
+}
+
+static int run(const cli_verb *verb, int argc, char **argv)
+{
+    eval_values v = { 0 };
+    cli_parsed parsed;
+    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
+    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    if (!v.checkpoint || !v.data_dir) {
+        fprintf(stderr, "lockstep eval: --%s is needed\n",
+                v.checkpoint ? "data-dir DIR" : "checkpoint FILE");
+        return EXIT_USAGE;
+    }
+    if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
+    model_card card = { 0 };
+    int answer = EXIT_RUNTIME;
+    if (ls_context_status(ctx) != LS_OK)
+        print_error(verb, ctx, answer);
+    else if (card_read(ctx, verb, v.checkpoint, &card))
+        answer = evaluate_folder(verb, ctx, &v, &card);
+    ls_context_close(&ctx);
+    card_close(&card);
+    return answer;
+}
+
+const cli_verb verb_eval = {
+    .name = "eval",
+    .summary = "measure a checkpoint on a folder of images",
+    .arguments = "",
+    .options = options,
+    .run = run,
+};

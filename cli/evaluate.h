@@ -1,0 +1,45 @@
+/* evaluate.h: a net's loss and accuracy over a data set, and how such a pass can end. */
+#ifndef LS_CLI_EVALUATE_H
+#define LS_CLI_EVALUATE_H
+
+#include "cli.h"
+#include "progress.h"
+#include <signal.h>
+
+typedef enum outcome {
+    OUTCOME_DONE,
+    OUTCOME_STOPPED,   /* by a signal */
+    OUTCOME_NONFINITE, /* told already */
+    OUTCOME_DATA,      /* the pictures are to blame; the error is in the context */
+    OUTCOME_ERROR      /* anything else; the error is in the context */
+} outcome;
+
+/* Sums over pictures, so that batches of different sizes count rightly. */
+typedef struct sums {
+    double loss, top1, top5; /* top5 stays 0 for 5 classes or fewer */
+    int64_t n_images;
+} sums;
+
+/* Adds the net's last results, of this batch, to the sums. A loss that is not finite is told on
+ * stderr, with the batch's files. */
+outcome sums_add(sums *s, ls_net *net, const ls_dataset *dataset, const ls_batch *batch);
+
+typedef struct evaluation {
+    ls_net *net;
+    const ls_dataset *dataset;
+    ls_loader *loader;
+    progress *progress;
+    const char *title;                                                 /* of the progress */
+    bool is_work;                                                      /* as in progress_begin */
+    const volatile sig_atomic_t *signal;                               /* stops when it is not 0 */
+    ls_status (*each)(void *user, ls_net *net, const ls_batch *batch); /* after each; may be NULL */
+    void *user;
+} evaluation;
+
+/* One pass of the loader. */
+outcome evaluate(const evaluation *e, sums *out);
+
+/* The answer of the command for an outcome that is not OUTCOME_DONE; prints the context's error. */
+int outcome_answer(const cli_verb *verb, ls_context *ctx, outcome outcome, int signal);
+
+#endif

@@ -1,0 +1,83 @@
+/* folders.c: finding the training and validation pictures in a folder; see folders.h. */
+#include "folders.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_SIZE = 4096 };
+
+static bool is_folder(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+/* The first of the sub-folders that is there, as a path; false when there is none. */
+static bool find_folder(const char *dir, int n, const char *const *names, char path[PATH_SIZE])
+{
+    for (int i = 0; i < n; i++) {
+        const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, names[i]);
+        if (length > 0 && length < PATH_SIZE && is_folder(path)) return true;
+    }
+    return false;
+}
+
+static void tell_ignored(const ls_dataset *dataset, const char *path)
+{
+    const char *example;
+    const int64_t n = ls_dataset_ignored(dataset, &example);
+    if (n > 0)
+        fprintf(stderr,
+                "lockstep: warning: %s: %lld files are not pictures of a known kind and are left "
+                "out, such as %s\n",
+                path, (long long)n, example);
+}
+
+ls_dataset *folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir)
+{
+    static const char *const names[] = { "train" };
+    char path[PATH_SIZE];
+    if (!find_folder(dir, 1, names, path)) {
+        fprintf(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<picture>\n", verb->name,
+                dir, is_folder(dir) ? "has no folder 'train'" : "no such folder", dir);
+        return NULL;
+    }
+    ls_dataset *dataset = ls_image_folder_open(ctx, path);
+    if (!dataset) {
+        print_error(verb, ctx, EXIT_DATA);
+        return NULL;
+    }
+    if (ls_dataset_classes(dataset) < 2) {
+        fprintf(stderr,
+                "lockstep %s: %s: only one class, '%s'; at least two are needed to tell apart\n",
+                verb->name, path, ls_dataset_class_name(dataset, 0));
+        ls_dataset_close(&dataset);
+        return NULL;
+    }
+    tell_ignored(dataset, path);
+    return dataset;
+}
+
+ls_dataset *folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir,
+                             bool dir_itself, int n_classes, const char *const *classes)
+{
+    static const char *const names[] = { "val", "validation", "valid", "test" };
+    char path[PATH_SIZE];
+    if (!find_folder(dir, 4, names, path)) {
+        if (!dir_itself || !is_folder(dir)) {
+            fprintf(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
+                    is_folder(dir) ? "has no folder 'val', 'validation', 'valid' or 'test'"
+                                   : "no such folder",
+                    dir_itself ? "" : "; --no-val trains without one");
+            return NULL;
+        }
+        snprintf(path, sizeof(path), "%s", dir);
+    }
+    ls_dataset *dataset = ls_image_folder_open_classes(ctx, path, n_classes, classes);
+    if (!dataset) {
+        print_error(verb, ctx, EXIT_DATA);
+        return NULL;
+    }
+    tell_ignored(dataset, path);
+    return dataset;
+}

@@ -1,0 +1,120 @@
+/* predict.c: 'lockstep predict': what a checkpoint sees in pictures. It needs nothing but the
+ * checkpoint, which names the model, the classes and how pictures are prepared. */
+#include "card.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct predict_values {
+    const char *checkpoint, *device;
+    int64_t top, threads;
+} predict_values;
+
+#define AT(member) offsetof(predict_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "best.safetensors of a run", "FILE",
+      .note = "needed" },
+    { OPTION_INTEGER, 'k', "top", AT(top), "classes to show for each picture", "K", 1, 1e6,
+      .fallback = "5" },
+    { OPTION_TEXT, 0, "device", AT(device), "where to compute: auto, cpu, cuda", "NAME",
+      .fallback = "auto" },
+    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
+      .note = "one per processor" },
+    { .kind = OPTION_END },
+};
+
+/* Probability of each class from the logits, in place (softmax, largest first subtracted). */
+static void softmax(int64_t n, float *values)
+{
+    float largest = values[0];
+    for (int64_t i = 1; i < n; i++) largest = fmaxf(largest, values[i]);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += exp((double)values[i] - (double)largest);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (float)(exp((double)values[i] - (double)largest) / sum);
+}
+
+/* The k most probable, each taken out once shown. */
+static void print_top(const model_card *card, int64_t k, float *probabilities)
+{
+    const int64_t n = card->options.n_classes;
+    for (int64_t shown = 0; shown < k && shown < n; shown++) {
+        int64_t best = 0;
+        for (int64_t i = 1; i < n; i++)
+            if (probabilities[i] > probabilities[best]) best = i;
+        printf("  %.4f  %s\n", (double)probabilities[best], card->classes[best]);
+        probabilities[best] = -1;
+    }
+}
+
+/* One picture, prepared as in validation. */
+static ls_status predict(ls_context *ctx, const model_card *card, ls_net *net, const char *path,
+                         float *values)
+{
+    ls_loader_config config = card_loader_config(card, 1);
+    ls_dataset *dataset = ls_image_list_open(ctx, 1, &path, NULL, 0);
+    ls_loader *loader = ls_loader_open(dataset, &config);
+    ls_batch batch;
+    ls_status status = ls_loader_start(loader, 0);
+    if (status == LS_OK && !ls_loader_next(loader, &batch)) status = ls_loader_status(loader);
+    if (status == LS_OK) status = ls_net_evaluate(net, &batch);
+    if (status == LS_OK)
+        status = ls_tensor_read(ls_net_output(net, "output"), values,
+                                (size_t)card->options.n_classes * sizeof(*values));
+    ls_loader_close(&loader);
+    ls_dataset_close(&dataset);
+    return status;
+}
+
+static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_values *v,
+                       const model_card *card, int n, char **paths)
+{
+    float *values = malloc((size_t)card->options.n_classes * sizeof(*values));
+    if (!values) return print_error(verb, NULL, EXIT_RUNTIME);
+    ls_net *net = card_open_net(ctx, card, v->checkpoint, 1, false);
+    int answer = net ? EXIT_DONE : print_error(verb, ctx, EXIT_RUNTIME);
+    for (int i = 0; net && i < n; i++) {
+        if (predict(ctx, card, net, paths[i], values) != LS_OK) {
+            answer = print_error(verb, ctx, EXIT_DATA); /* the others have a right to be seen */
+            continue;
+        }
+        softmax(card->options.n_classes, values);
+        printf("%s\n", paths[i]);
+        print_top(card, v->top, values);
+    }
+    free(values);
+    return answer;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv)
+{
+    predict_values v = { 0 };
+    cli_parsed parsed;
+    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
+    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    if (!v.checkpoint || parsed.n_arguments == 0) {
+        fprintf(stderr, "lockstep predict: %s\n",
+                v.checkpoint ? "no picture given" : "--checkpoint FILE is needed");
+        return EXIT_USAGE;
+    }
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
+    model_card card = { 0 };
+    int answer = EXIT_RUNTIME;
+    if (ls_context_status(ctx) != LS_OK)
+        print_error(verb, ctx, answer);
+    else if (card_read(ctx, verb, v.checkpoint, &card))
+        answer = predict_all(verb, ctx, &v, &card, parsed.n_arguments, parsed.arguments);
+    ls_context_close(&ctx);
+    card_close(&card);
+    return answer;
+}
+
+const cli_verb verb_predict = {
+    .name = "predict",
+    .summary = "name what pictures show",
+    .arguments = "IMAGE...",
+    .options = options,
+    .run = run,
+};

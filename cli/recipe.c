@@ -1,0 +1,270 @@
+/* recipe.c: the options of `lockstep train` and what they make; see recipe.h. */
+#include "recipe.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AT(member) offsetof(recipe, member)
+
+const cli_option recipe_options[] = {
+    { OPTION_HEADING, .help = "Data:" },
+    { OPTION_TEXT, 0, "data-dir", AT(data_dir),
+      "folder with train/ and val/ (or validation/, test/), one sub-folder per class", "DIR",
+      .executor = true },
+    { OPTION_SWITCH, 0, "no-val", AT(no_val), "train without validation", .value = NULL },
+    { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the pictures that the model sees",
+      "S", 8, MAX_IMAGE_SIZE, .note = "32 or 224, by model" },
+    { OPTION_INTEGER, 'j', "workers", AT(workers),
+      "threads that load pictures; 0 = the training thread does", "N", 0, 256,
+      .note = "one per processor, at most 8", .executor = true },
+    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
+      "stop at an unreadable picture, or take another in its place", "fail|skip",
+      .fallback = "fail" },
+    { OPTION_SWITCH, 0, "exif", AT(exif), "turn pictures upright by their EXIF orientation",
+      .value = NULL },
+    { OPTION_NUMBER, 0, "flip", AT(flip), "probability of a horizontal flip", "P", 0, 1,
+      .fallback = "0.5" },
+    { OPTION_INTEGER, 0, "crop-padding", AT(crop_padding),
+      "random crop from a border of so many zeros; pictures under 64 pixels", "N", 0, 64,
+      .note = "4" },
+    { OPTION_NUMBER, 0, "scale-min", AT(scale_min),
+      "smallest share of the area in random resized crops; pictures from 64 pixels on", "X", 0.01,
+      1, .note = "0.35" },
+
+    { OPTION_HEADING, .help = "Model:" },
+    { OPTION_TEXT, 0, "model", AT(model), "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152",
+      "NAME", .fallback = "resnet20" },
+    { OPTION_CHOICE, 0, "stem", AT(stem), "first layer: 3x3, or 7x7 and pooling",
+      "auto|small|large", .fallback = "auto" },
+    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
+      "zero channels in place of 1x1 convolutions where the shape changes", .value = NULL },
+    { OPTION_SWITCH, 0, "zero-init-residual", AT(zero_init_residual),
+      "begin with the last scale of each block at 0", .value = NULL },
+
+    { OPTION_HEADING, .help = "Training:" },
+    { OPTION_INTEGER, 0, "epochs", AT(epochs), "times that each picture is seen", "N", 1, 1e5,
+      .fallback = "30" },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
+      .fallback = "128" },
+    { OPTION_CHOICE, 0, "opt", AT(optimizer), "optimizer", "sgd|adam|adamw", .fallback = "sgd" },
+    { OPTION_NUMBER, 0, "lr", AT(rate), "learning rate, the highest of the schedule", "X", 1e-12,
+      1e3, .note = "sgd: 0.1 x batch size / 128; others: 0.001" },
+    { OPTION_NUMBER, 0, "momentum", AT(momentum), "of sgd", "X", 0, 0.9999, .note = "0.9" },
+    { OPTION_SWITCH, 0, "nesterov", AT(nesterov), "Nesterov's form of the momentum",
+      .value = NULL },
+    { OPTION_NUMBER, 0, "weight-decay", AT(weight_decay),
+      "on weights, not on biases and normalisation", "X", 0, 10,
+      .note = "sgd: 0.0005; adam: 0; adamw: 0.01" },
+    { OPTION_NUMBER, 0, "label-smoothing", AT(label_smoothing), "share of the target spread evenly",
+      "X", 0, 0.99, .fallback = "0.1" },
+    { OPTION_NUMBER, 0, "clip-grad-norm", AT(clip_norm), "largest norm of the gradients; 0 = any",
+      "X", 0, 1e9, .fallback = "0" },
+    { OPTION_CHOICE, 0, "lr-scheduler", AT(schedule), "how the rate changes",
+      "cosine|constant|step|exponential|polynomial|onecycle|plateau", .fallback = "cosine" },
+    { OPTION_INTEGER, 0, "lr-warmup-epochs", AT(warmup_epochs), "the rate rises during these", "N",
+      0, 1e5, .note = "1 in 10, at least 1; onecycle: 0" },
+    { OPTION_NUMBER, 0, "lr-min", AT(min_rate), "lowest rate of cosine, polynomial and plateau",
+      "X", 0, 1e3, .note = "0" },
+    { OPTION_INTEGER, 0, "lr-step-size", AT(step_size), "step: epochs between drops", "N", 1, 1e5,
+      .note = "30" },
+    { OPTION_NUMBER, 0, "lr-gamma", AT(gamma), "step, exponential, plateau: factor of a drop", "X",
+      1e-6, 1, .note = "0.1; exponential: 0.95" },
+    { OPTION_NUMBER, 0, "lr-power", AT(power), "polynomial: exponent", "X", 0.01, 100,
+      .note = "1" },
+
+    { OPTION_HEADING, .help = "Run:" },
+    { OPTION_INTEGER, 0, "seed", AT(seed), "of every random choice", "S", 0, 9e18,
+      .fallback = "0" },
+    { OPTION_TEXT, 0, "device", AT(device), "where to compute: auto, cpu, cuda", "NAME",
+      .fallback = "auto" },
+    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
+      .note = "one per processor", .executor = true },
+    { OPTION_CHOICE, 0, "deterministic", AT(deterministic), "which kernels may be used",
+      "strict|warn|off", .fallback = "strict" },
+    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), "choose kernels by measuring them first",
+      .value = NULL },
+    { OPTION_TEXT, 0, "out", AT(out), "folder of the run, made anew", "RUN",
+      .note = "run, or run-2, run-3, ...", .executor = true },
+    { OPTION_TEXT, 0, "resume", AT(resume), "continue the run in this folder", "RUN",
+      .executor = true },
+    { .kind = OPTION_END },
+};
+
+/* ---- Defaults, and options that would do nothing ---- */
+
+typedef struct dependence {
+    const char *option;
+    bool useful;
+    const char *when;
+} dependence;
+
+static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, const recipe *r)
+{
+    const bool sgd = r->optimizer == OPT_SGD, small = r->image_size < SMALL_IMAGE_SIZE;
+    const bool plateau = r->schedule == SCHEDULE_PLATEAU, step = r->schedule == SCHEDULE_STEP;
+    const bool polynomial = r->schedule == SCHEDULE_POLYNOMIAL;
+    const bool cosine = r->schedule == SCHEDULE_COSINE;
+    const dependence table[] = {
+        { "crop-padding", small, "pictures under 64 pixels" },
+        { "scale-min", !small, "pictures from 64 pixels on" },
+        { "momentum", sgd, "--opt sgd" },
+        { "nesterov", sgd && r->momentum > 0, "--opt sgd and a momentum" },
+        { "lr-warmup-epochs", r->schedule != SCHEDULE_ONE_CYCLE, "another --lr-scheduler" },
+        { "lr-min", cosine || polynomial || plateau,
+          "--lr-scheduler cosine, polynomial or plateau" },
+        { "lr-step-size", step, "--lr-scheduler step" },
+        { "lr-gamma", step || plateau || r->schedule == SCHEDULE_EXPONENTIAL,
+          "--lr-scheduler step, exponential or plateau" },
+        { "lr-power", polynomial, "--lr-scheduler polynomial" },
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (options_given(verb, parsed, table[i].option) && !table[i].useful) {
+            fprintf(stderr, "lockstep %s: --%s does nothing here: it belongs to %s\n", verb->name,
+                    table[i].option, table[i].when);
+            return false;
+        }
+    return true;
+}
+
+bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
+{
+    const ls_model *model = find_model(verb, r->model);
+    if (!model) return false;
+    if (!r->image_size) r->image_size = model->image_size;
+    const bool sgd = r->optimizer == OPT_SGD, small = r->image_size < SMALL_IMAGE_SIZE;
+    static const double weight_decay[] = { 5e-4, 0, 0.01 }; /* by cli_optimizer */
+    const int64_t warmup = r->epochs / 10 > 1 ? r->epochs / 10 : r->epochs > 1;
+
+#define DEFAULT(option, member, value)                                                             \
+    if (!options_given(verb, parsed, option)) r->member = (value)
+    DEFAULT("workers", workers, processors() < 8 ? processors() : 8);
+    DEFAULT("crop-padding", crop_padding, small ? 4 : 0);
+    DEFAULT("scale-min", scale_min, small ? 0 : 0.35);
+    DEFAULT("lr", rate, options_round(sgd ? 0.1 * (double)r->batch / 128 : 0.001));
+    DEFAULT("momentum", momentum, sgd ? 0.9 : 0);
+    DEFAULT("weight-decay", weight_decay, weight_decay[r->optimizer]);
+    DEFAULT("lr-warmup-epochs", warmup_epochs, r->schedule == SCHEDULE_ONE_CYCLE ? 0 : warmup);
+    DEFAULT("lr-step-size", step_size, 30);
+    DEFAULT("lr-gamma", gamma, r->schedule == SCHEDULE_EXPONENTIAL ? 0.95 : 0.1);
+    DEFAULT("lr-power", power, 1);
+#undef DEFAULT
+    if (r->warmup_epochs >= r->epochs && r->epochs > 1) {
+        fprintf(stderr, "lockstep %s: --lr-warmup-epochs %lld leaves nothing of %lld epochs\n",
+                verb->name, (long long)r->warmup_epochs, (long long)r->epochs);
+        return false;
+    }
+    return check_dependences(verb, parsed, r);
+}
+
+/* ---- What the options make ---- */
+
+model_card recipe_card(const recipe *r)
+{
+    /* 256 / 224 of the crop, as torchvision's validation; small pictures are seen whole */
+    const bool small = r->image_size < SMALL_IMAGE_SIZE;
+    return (model_card){
+        .model = ls_model_find(r->model),
+        .options = { .stem = (ls_stem)r->stem,
+                     .zero_init_residual = r->zero_init_residual,
+                     .parameter_free_shortcuts = r->parameter_free_shortcuts },
+        .image_size = r->image_size,
+        .resize = small ? r->image_size : (int64_t)lround((double)r->image_size * 256 / 224),
+        .exif = r->exif,
+        .mean = { 0.485f, 0.456f, 0.406f },
+        .deviation = { 0.229f, 0.224f, 0.225f },
+    };
+}
+
+ls_loader_config recipe_train_loader(const recipe *r)
+{
+    const bool small = r->image_size < SMALL_IMAGE_SIZE;
+    return (ls_loader_config){
+        .batch = r->batch,
+        .workers = (int)r->workers,
+        .shuffle = true,
+        .drop_last = true,
+        .honour_exif = r->exif,
+        .on_bad_image = (ls_bad_image)r->on_bad_image,
+        .resize = small ? r->image_size : 0,
+        .crop = r->image_size,
+        .crop_padding = r->crop_padding,
+        .random_resized_crop = !small,
+        .scale_min = (float)r->scale_min,
+        .scale_max = small ? 0 : 1,
+        .flip = (float)r->flip,
+    };
+}
+
+ls_loader_config recipe_val_loader(const recipe *r, const model_card *card)
+{
+    ls_loader_config config = card_loader_config(card, r->batch);
+    config.workers = (int)r->workers;
+    config.on_bad_image = (ls_bad_image)r->on_bad_image;
+    return config;
+}
+
+ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net)
+{
+    const float weight_decay = (float)r->weight_decay, clip_norm = (float)r->clip_norm;
+    const ls_sgd_config sgd = { .momentum = (float)r->momentum,
+                                .nesterov = r->nesterov,
+                                .weight_decay = weight_decay,
+                                .decay = LS_DECAY_WEIGHTS,
+                                .clip_norm = clip_norm };
+    const ls_adam_config adam = { .weight_decay = weight_decay > 0 ? weight_decay : LS_ZERO,
+                                  .decay = LS_DECAY_WEIGHTS,
+                                  .clip_norm = clip_norm };
+    switch ((cli_optimizer)r->optimizer) {
+    case OPT_SGD: return ls_sgd(net, &sgd);
+    case OPT_ADAM: return ls_adam(net, &adam);
+    case OPT_ADAMW: return ls_adamw(net, &adam);
+    }
+    return NULL;
+}
+
+ls_schedule *recipe_open_schedule(const recipe *r, ls_context *ctx, int64_t steps_per_epoch)
+{
+    const ls_warmup warmup = { .epochs = (int)r->warmup_epochs };
+    switch ((cli_schedule)r->schedule) {
+    case SCHEDULE_COSINE:
+        return ls_cosine(ctx, &(ls_cosine_config){ .peak = r->rate,
+                                                   .floor = r->min_rate,
+                                                   .epochs = (int)r->epochs,
+                                                   .warmup_epochs = (int)r->warmup_epochs,
+                                                   .steps_per_epoch = steps_per_epoch });
+    case SCHEDULE_CONSTANT:
+        return ls_constant(ctx, &(ls_constant_config){ .rate = r->rate,
+                                                       .steps_per_epoch = steps_per_epoch,
+                                                       .warmup = warmup });
+    case SCHEDULE_STEP:
+        return ls_step_decay(ctx, &(ls_step_config){ .rate = r->rate,
+                                                     .every_epochs = (int)r->step_size,
+                                                     .gamma = r->gamma,
+                                                     .steps_per_epoch = steps_per_epoch,
+                                                     .warmup = warmup });
+    case SCHEDULE_EXPONENTIAL:
+        return ls_exponential(ctx, &(ls_exponential_config){ .rate = r->rate,
+                                                             .gamma = r->gamma,
+                                                             .steps_per_epoch = steps_per_epoch,
+                                                             .warmup = warmup });
+    case SCHEDULE_POLYNOMIAL:
+        return ls_polynomial(ctx, &(ls_polynomial_config){ .rate = r->rate,
+                                                           .floor = r->min_rate,
+                                                           .power = r->power,
+                                                           .epochs = (int)r->epochs,
+                                                           .steps_per_epoch = steps_per_epoch,
+                                                           .warmup = warmup });
+    case SCHEDULE_ONE_CYCLE:
+        return ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = r->rate,
+                                                         .epochs = (int)r->epochs,
+                                                         .steps_per_epoch = steps_per_epoch });
+    case SCHEDULE_PLATEAU:
+        return ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = r->rate,
+                                                               .floor = r->min_rate,
+                                                               .gamma = r->gamma,
+                                                               .maximize = true,
+                                                               .steps_per_epoch = steps_per_epoch,
+                                                               .warmup = warmup });
+    }
+    return NULL;
+}

@@ -1,0 +1,64 @@
+/* recipe.h: the options of `lockstep train`, and what they make: loaders, optimizer, schedule. */
+#ifndef LS_CLI_RECIPE_H
+#define LS_CLI_RECIPE_H
+
+#include "card.h"
+
+typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW } cli_optimizer;
+
+typedef enum cli_schedule {
+    SCHEDULE_COSINE,
+    SCHEDULE_CONSTANT,
+    SCHEDULE_STEP,
+    SCHEDULE_EXPONENTIAL,
+    SCHEDULE_POLYNOMIAL,
+    SCHEDULE_ONE_CYCLE,
+    SCHEDULE_PLATEAU
+} cli_schedule;
+
+typedef struct recipe {
+    /* data */
+    const char *data_dir;
+    bool no_val;
+    int64_t image_size, workers;
+    int on_bad_image; /* ls_bad_image */
+    bool exif;
+    int64_t crop_padding;
+    double scale_min, flip;
+    /* model */
+    const char *model;
+    int stem; /* ls_stem */
+    bool parameter_free_shortcuts, zero_init_residual;
+    /* training */
+    int64_t epochs, batch;
+    int optimizer; /* cli_optimizer */
+    double rate, momentum, weight_decay, clip_norm, label_smoothing;
+    bool nesterov;
+    int schedule; /* cli_schedule */
+    int64_t warmup_epochs, step_size;
+    double min_rate, gamma, power;
+    /* run */
+    int64_t seed, threads;
+    const char *device, *out, *resume;
+    int deterministic; /* ls_deterministic */
+    bool benchmark;
+} recipe;
+
+extern const cli_option recipe_options[];
+
+/* Finds the defaults that depend on other options, and refuses options that would do nothing. On
+ * failure prints why and returns false. */
+bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r);
+
+/* Pictures under this side are cropped from a padded border, as CIFAR's; larger ones by random
+ * area, as ImageNet's. */
+enum { SMALL_IMAGE_SIZE = 64 };
+
+/* The card of what will be trained; classes are the caller's to fill in. */
+model_card recipe_card(const recipe *r);
+ls_loader_config recipe_train_loader(const recipe *r);
+ls_loader_config recipe_val_loader(const recipe *r, const model_card *card);
+ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net);
+ls_schedule *recipe_open_schedule(const recipe *r, ls_context *ctx, int64_t steps_per_epoch);
+
+#endif

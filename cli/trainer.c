@@ -1,0 +1,216 @@
+/* trainer.c: the training loop; see trainer.h. */
+#include "trainer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_SIZE = 4096, TITLE_SIZE = 64 };
+
+/* ---- Checkpoints. The sums of a half-done epoch travel in the metadata, so that a resumed run
+ * reports what an uninterrupted one would have. ---- */
+
+enum { SUMS_TEXT = 256 };
+static const char sums_format[] = "%la %la %la %lld %la %la";
+
+static void sums_write(const trainer *t, char out[SUMS_TEXT])
+{
+    snprintf(out, SUMS_TEXT, "%a %a %a %lld %a %a", t->sums.loss, t->sums.top1, t->sums.top5,
+             (long long)t->sums.n_images, t->seconds, t->wait_seconds);
+}
+
+static bool sums_read(const char *text, trainer *t)
+{
+    long long n;
+    const bool good = text && sscanf(text, sums_format, &t->sums.loss, &t->sums.top1, &t->sums.top5,
+                                     &n, &t->seconds, &t->wait_seconds) == 6;
+    if (good) t->sums.n_images = n;
+    return good;
+}
+
+static ls_status save(const trainer *t, const char *name, bool whole_state)
+{
+    char path[PATH_SIZE], sums_text[SUMS_TEXT];
+    snprintf(path, sizeof(path), "%s/%s", t->dir, name);
+    sums_write(t, sums_text);
+    const char *metadata[CARD_METADATA + 3] = { 0 };
+    card_metadata pairs;
+    const int n = card_write(&t->card, &pairs);
+    memcpy(metadata, pairs.pairs, (size_t)n * sizeof(*metadata));
+    if (whole_state) {
+        metadata[n] = "epoch_sums";
+        metadata[n + 1] = sums_text;
+    }
+    return ls_checkpoint_save(path, &(ls_state){ .net = t->net,
+                                                 .optimizer = whole_state ? t->optimizer : NULL,
+                                                 .schedule = whole_state ? t->schedule : NULL,
+                                                 .loader = t->train,
+                                                 .epoch = t->epoch,
+                                                 .step = t->step,
+                                                 .best = t->best,
+                                                 .metadata = metadata });
+}
+
+ls_status trainer_resume(trainer *t)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
+    ls_state state = {
+        .net = t->net, .optimizer = t->optimizer, .schedule = t->schedule, .loader = t->train
+    };
+    LS_TRY(ls_checkpoint_load(path, &state));
+    t->epoch = state.epoch;
+    t->step = state.step;
+    t->best = state.best;
+    ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
+    const bool good = sums_read(ls_tensor_file_metadata(file, "epoch_sums"), t);
+    ls_tensor_file_close(&file);
+    if (good) return LS_OK;
+    fprintf(stderr, "lockstep %s: %s: no 'epoch_sums' in its metadata\n", t->verb->name, path);
+    return LS_ERR_MISMATCH;
+}
+
+/* ---- An epoch ---- */
+
+static void title(const trainer *t, const char *what, char out[TITLE_SIZE])
+{
+    snprintf(out, TITLE_SIZE, "%s %lld/%lld", what, (long long)t->epoch + 1,
+             (long long)t->recipe->epochs);
+}
+
+static outcome train_step(trainer *t, const ls_batch *batch)
+{
+    const double rate = ls_schedule_rate(t->schedule, t->epoch, batch->step);
+    if (ls_net_step(t->net, t->optimizer, batch, rate) != LS_OK) return OUTCOME_ERROR;
+    const outcome end = sums_add(&t->sums, t->net, t->train_data, batch);
+    if (end == OUTCOME_DONE) t->step = batch->step + 1;
+    return end;
+}
+
+static outcome train_epoch(trainer *t)
+{
+    char text[TITLE_SIZE];
+    title(t, "epoch", text);
+    if (ls_loader_start_at(t->train, t->epoch, t->step) != LS_OK) return OUTCOME_ERROR;
+    progress_begin(&t->progress, text, true, t->step, ls_loader_steps(t->train));
+    const double begun = clock_seconds(), waited = ls_loader_statistics(t->train).wait_seconds;
+    outcome end = OUTCOME_DONE;
+    double wait = 0;
+    ls_batch batch;
+    while (end == OUTCOME_DONE && !*t->signal && ls_loader_next(t->train, &batch)) {
+        end = train_step(t, &batch);
+        wait = ls_loader_statistics(t->train).wait_seconds - waited;
+        const double n = t->sums.n_images > 0 ? (double)t->sums.n_images : 1;
+        progress_step(&t->progress, batch.n, wait, t->sums.loss / n, t->sums.top1 / n);
+    }
+    progress_end(&t->progress);
+    t->seconds += clock_seconds() - begun;
+    t->wait_seconds += wait;
+    if (end == OUTCOME_DONE && ls_loader_status(t->train) != LS_OK) end = OUTCOME_DATA;
+    return end == OUTCOME_DONE && *t->signal ? OUTCOME_STOPPED : end;
+}
+
+static outcome validate(trainer *t, sums *out)
+{
+    char text[TITLE_SIZE];
+    title(t, "validation", text);
+    return evaluate(&(evaluation){ .net = t->net,
+                                   .dataset = t->val_data,
+                                   .loader = t->val,
+                                   .progress = &t->progress,
+                                   .title = text,
+                                   .signal = t->signal },
+                    out);
+}
+
+/* Pictures that could not be read, in training and validation. */
+static int64_t count_bad(const trainer *t)
+{
+    return ls_loader_statistics(t->train).n_bad + (t->val ? ls_loader_statistics(t->val).n_bad : 0);
+}
+
+static json_t *metrics_row(const trainer *t, const sums *val, double rate, double val_seconds)
+{
+    const double n = (double)t->sums.n_images;
+    json_t *row = json_pack("{s:I, s:f, s:f, s:f}", "epoch", (json_int_t)t->epoch + 1, "lr", rate,
+                            "train_loss", t->sums.loss / n, "train_top1", t->sums.top1 / n);
+    const bool has_top5 = t->card.options.n_classes > 5;
+    if (has_top5) json_object_set_new(row, "train_top5", json_real(t->sums.top5 / n));
+    const double m = t->val ? (double)val->n_images : 1;
+    json_object_set_new(row, "val_loss", t->val ? json_real(val->loss / m) : json_null());
+    json_object_set_new(row, "val_top1", t->val ? json_real(val->top1 / m) : json_null());
+    if (has_top5)
+        json_object_set_new(row, "val_top5", t->val ? json_real(val->top5 / m) : json_null());
+    json_object_set_new(row, "images_per_second", json_real(n / t->seconds));
+    json_object_set_new(row, "data_wait", json_real(t->wait_seconds / t->seconds));
+    json_object_set_new(row, "seconds", json_real(t->seconds + val_seconds));
+    if (json_object_set_new(row, "bad_images", json_integer(count_bad(t))) == 0) return row;
+    json_decref(row);
+    return NULL;
+}
+
+static void tell_epoch(const trainer *t, const sums *val, bool is_best)
+{
+    const double n = (double)t->sums.n_images;
+    char text[TITLE_SIZE];
+    title(t, "epoch", text);
+    printf("%s  train loss %.4f top1 %.4f", text, t->sums.loss / n, t->sums.top1 / n);
+    if (t->val)
+        printf("  val loss %.4f top1 %.4f", val->loss / (double)val->n_images,
+               val->top1 / (double)val->n_images);
+    printf("  %.0f images/s, %.0f%% waiting for data%s\n", n / t->seconds,
+           100 * t->wait_seconds / t->seconds, is_best ? "  (best)" : "");
+    fflush(stdout);
+}
+
+/* Metrics first, then best, then last: whatever a kill leaves out is made again, the same, by the
+ * resumed run. */
+static ls_status finish_epoch(trainer *t, const sums *val, double val_seconds)
+{
+    const double n = (double)t->sums.n_images;
+    const double metric = t->val ? val->top1 / (double)val->n_images : t->sums.top1 / n;
+    const double rate = ls_schedule_rate(t->schedule, t->epoch, t->step - 1);
+    const bool is_best = metric > t->best;
+    LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, val, rate, val_seconds)));
+    tell_epoch(t, val, is_best);
+    LS_TRY(ls_schedule_report(t->schedule, metric));
+    t->epoch++;
+    t->step = 0;
+    t->sums = (sums){ 0 };
+    t->seconds = t->wait_seconds = 0;
+    if (is_best) {
+        t->best = metric;
+        LS_TRY(save(t, "best.safetensors", false));
+    }
+    return save(t, "last.safetensors", true);
+}
+
+/* The pictures whose places others have taken. */
+static void tell_bad(const ls_loader *loader, const ls_dataset *dataset)
+{
+    const int64_t n = ls_loader_statistics(loader).n_bad;
+    for (int64_t i = 0; i < n; i++) {
+        const char *reason;
+        const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
+        fprintf(stderr, "lockstep: warning: left out: %s: %s\n",
+                ls_dataset_sample_path(dataset, sample), reason);
+    }
+}
+
+outcome trainer_run(trainer *t)
+{
+    const int64_t steps = ls_loader_steps(t->train);
+    progress_open(&t->progress, (t->recipe->epochs - t->epoch) * steps - t->step);
+    outcome end = OUTCOME_DONE;
+    while (end == OUTCOME_DONE && t->epoch < t->recipe->epochs) {
+        sums val = { 0 };
+        end = train_epoch(t);
+        const double begun = clock_seconds();
+        if (end == OUTCOME_DONE && t->val) end = validate(t, &val);
+        if (end == OUTCOME_DONE && finish_epoch(t, &val, clock_seconds() - begun) != LS_OK)
+            end = OUTCOME_ERROR;
+    }
+    if (end == OUTCOME_STOPPED && save(t, "last.safetensors", true) != LS_OK) end = OUTCOME_ERROR;
+    tell_bad(t->train, t->train_data);
+    if (t->val) tell_bad(t->val, t->val_data);
+    return end;
+}
