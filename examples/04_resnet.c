@@ -1,0 +1,91 @@
+/* 04_resnet.c: a bundled ResNet on a folder of images, with validation, the best weights kept, and
+ * AdamW in place of SGD.
+ *
+ *     04_resnet                     makes itself folders of striped pictures
+ *     04_resnet TRAIN VAL EPOCHS    TRAIN/<class>/<picture>, VAL/<class>/<picture> */
+#include "stripes.h"
+#include <lockstep/models.h>
+#include <stdlib.h>
+
+enum { SIDE = 24, BATCH = 32 };
+
+/* Share of the pictures that the net names rightly. */
+static ls_status validate(ls_net *net, ls_loader *loader, double *top1)
+{
+    double right = 0, rate;
+    int64_t n = 0;
+    LS_TRY(ls_loader_start(loader, 0));
+    for (ls_batch b; ls_loader_next(loader, &b);) {
+        LS_TRY(ls_net_evaluate(net, &b));
+        LS_TRY(ls_net_metric(net, "top1", &rate));
+        right += rate * (double)b.n;
+        n += b.n;
+    }
+    *top1 = right / (double)n;
+    return ls_loader_status(loader);
+}
+
+static ls_status train(ls_context *ctx, const char *train_dir, const char *val_dir, int epochs,
+                       double *best)
+{
+    ls_dataset *data = ls_image_folder_open(ctx, train_dir);
+    const int n_classes = ls_dataset_classes(data);
+    const char *names[1000] = { NULL }; /* validation has to number classes as training does */
+    for (int i = 0; i < n_classes && i < 1000; i++) names[i] = ls_dataset_class_name(data, i);
+    ls_dataset *val_data = ls_image_folder_open_classes(ctx, val_dir, n_classes, names);
+
+    const ls_loader_config augmented = { .batch = BATCH,
+                                         .workers = 2,
+                                         .shuffle = true,
+                                         .drop_last = true,
+                                         .crop = SIDE,
+                                         .random_resized_crop = true,
+                                         .scale_min = 0.5f,
+                                         .scale_max = 1 };
+    ls_loader *loader = ls_loader_open(data, &augmented);
+    const ls_loader_config plain = { .batch = BATCH, .workers = 2, .resize = SIDE, .crop = SIDE };
+    ls_loader *val = ls_loader_open(val_data, &plain);
+
+    const ls_resnet_options options = { .n_classes = n_classes };
+    const ls_net_config training = { .input = ls_loader_spec(loader),
+                                     .loss = { LS_CROSS_ENTROPY } };
+    ls_net *net = ls_net_build(ctx, ls_resnet20, &options, &training);
+    ls_optimizer *opt = ls_adamw(net, &(ls_adam_config){ .weight_decay = 0.05f });
+    const ls_one_cycle_config cycle = { .peak = 3e-3,
+                                        .epochs = epochs,
+                                        .steps_per_epoch = ls_loader_steps(loader) };
+    ls_schedule *lr = ls_one_cycle(ctx, &cycle);
+    LS_TRY(ls_context_status(ctx));
+    printf("%lld parameters on %s\n", (long long)ls_net_parameter_count(net),
+           ls_context_device(ctx));
+
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        double top1;
+        LS_TRY(ls_loader_start(loader, epoch));
+        for (ls_batch b; ls_loader_next(loader, &b);)
+            LS_TRY(ls_net_step(net, opt, &b, ls_schedule_rate(lr, epoch, b.step)));
+        LS_TRY(ls_loader_status(loader));
+        LS_TRY(validate(net, val, &top1));
+        printf("epoch %d: validation top-1 %.3f\n", epoch + 1, top1);
+        if (top1 <= *best) continue;
+        *best = top1;
+        LS_TRY(ls_checkpoint_save("04_resnet_best", &(ls_state){ .net = net, .loader = loader }));
+    }
+    return LS_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const bool own = argc == 4;
+    const char *train_dir = own ? argv[1] : "04_resnet_train",
+               *val_dir = own ? argv[2] : "04_resnet_val";
+    if (!own && (!stripes_folder(train_dir, 0, 64) || !stripes_folder(val_dir, 1000, 16))) return 1;
+
+    ls_context *ctx = ls_context_open(NULL);
+    double best = 0;
+    const ls_status status = train(ctx, train_dir, val_dir, own ? atoi(argv[3]) : 6, &best);
+    if (status != LS_OK)
+        fprintf(stderr, "%s: %s\n", ls_status_text(status), ls_context_message(ctx));
+    ls_context_close(&ctx);
+    return status != LS_OK || (!own && best < 0.9);
+}
