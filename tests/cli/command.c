@@ -1,0 +1,156 @@
+/* command.c: runs the built command; see command.h. */
+#include "command.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+char said_out[1 << 16], said_err[1 << 16];
+static char folder[64];
+
+void begin_folder(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/lockstep-cli-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+void end_folder(void)
+{
+    char command[128];
+    ck_assert_int_eq(chdir("/"), 0);
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* In the child: standard output and error go to files, then the command takes over. */
+static void become_command(char *line, size_t file_limit)
+{
+    enum { MAX_WORDS = 64 };
+    static char command[] = LOCKSTEP_COMMAND;
+    char *words[MAX_WORDS] = { command };
+    int n = 1;
+    for (char *word = strtok(line, " "); word && n < MAX_WORDS - 1; word = strtok(NULL, " "))
+        words[n++] = word;
+    if (file_limit > 0) {
+        signal(SIGXFSZ, SIG_IGN); /* the write fails instead */
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){ file_limit, file_limit });
+    }
+    const int null = open("/dev/null", O_RDONLY);
+    const int out = open(".said-out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int err = open(".said-err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(null, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    execv(command, words);
+    _exit(127);
+}
+
+static pid_t start(size_t file_limit, const char *format, va_list args)
+{
+    char line[4096];
+    vsnprintf(line, sizeof(line), format, args);
+    const pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) become_command(line, file_limit);
+    return pid;
+}
+
+pid_t start_command(size_t file_limit, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const pid_t pid = start(file_limit, format, args);
+    va_end(args);
+    return pid;
+}
+
+static void read_said(const char *path, char *out, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    out[file ? fread(out, 1, size - 1, file) : 0] = '\0';
+    if (file) fclose(file);
+}
+
+int wait_command(pid_t pid)
+{
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    read_said(".said-out", said_out, sizeof(said_out));
+    read_said(".said-err", said_err, sizeof(said_err));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int run_command(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const pid_t pid = start(0, format, args);
+    va_end(args);
+    return wait_command(pid);
+}
+
+void expect(int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const pid_t pid = start(0, format, args);
+    va_end(args);
+    const int got = wait_command(pid);
+    ck_assert_msg(got == status, "'%s': status %d, wanted %d; it said:\n%s%s", format, got, status,
+                  said_out, said_err);
+}
+
+void expect_out(const char *text)
+{
+    ck_assert_msg(strstr(said_out, text), "'%s' is not in:\n%s", text, said_out);
+}
+
+void expect_err(const char *text)
+{
+    ck_assert_msg(strstr(said_err, text), "'%s' is not in:\n%s", text, said_err);
+}
+
+bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+char *read_text(const char *path, size_t *size)
+{
+    struct stat there;
+    ck_assert_msg(stat(path, &there) == 0, "no file %s", path);
+    char *text = malloc((size_t)there.st_size + 1);
+    FILE *file = fopen(path, "rb");
+    ck_assert_ptr_nonnull(file);
+    *size = fread(text, 1, (size_t)there.st_size, file);
+    text[*size] = '\0';
+    fclose(file);
+    return text;
+}
+
+bool same_files(const char *a, const char *b)
+{
+    size_t size_a, size_b;
+    char *text_a = read_text(a, &size_a), *text_b = read_text(b, &size_b);
+    const bool same = size_a == size_b && memcmp(text_a, text_b, size_a) == 0;
+    free(text_a);
+    free(text_b);
+    return same;
+}

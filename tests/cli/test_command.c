@@ -1,0 +1,248 @@
+/* test_command.c: the command's manners: help, mistakes on the command line, unusable pictures and
+ * checkpoints; exit statuses and what is said. */
+#include "command.h"
+
+#include "../suite.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Small enough for a test: 8x8 pixels, one epoch. */
+#define TRAIN "train --data-dir data --image-size 8 --epochs 1 -b 8 -j 1 --threads 1 --out run "
+
+START_TEST(help_and_version)
+{
+    begin_folder();
+    expect(0, "--help");
+    static const char *const verbs[] = { "train", "eval", "predict", "describe", "demo-data" };
+    for (int i = 0; i < 5; i++) expect_out(verbs[i]);
+    expect(0, "--version");
+    expect_out("lockstep 0.");
+    static const char *const flags[] = {
+        "--data-dir", "--model",       "--image-size", "--epochs",       "-b, --batch-size",
+        "--threads",  "-j, --workers", "--lr",         "--weight-decay", "--on-bad-image",
+        "--seed",     "--device",      "--out",        "--resume",       "--label-smoothing"
+    };
+    expect(0, "train --help");
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) expect_out(flags[i]);
+    expect(0, "eval --data-dir x --help");
+    expect_out("--checkpoint FILE");
+    expect(0, "predict --help");
+    expect_out("IMAGE...");
+    expect(0, "describe --help");
+    expect_out("--inference");
+    expect(0, "demo-data --help");
+    expect_out("DIR");
+    end_folder();
+}
+END_TEST
+
+START_TEST(mistakes_on_the_command_line)
+{
+    static const struct {
+        const char *line, *said;
+    } cases[] = {
+        { "", "usage: lockstep VERB" },
+        { "trian", "unknown verb 'trian'; did you mean 'train'?" },
+        { "frobnicate", "unknown verb 'frobnicate'; 'lockstep --help' lists them" },
+        { "train", "--data-dir DIR is needed" },
+        { "train --data-dri x", "did you mean '--data-dir'?" },
+        { "train --data-dir x --epochs 0", "--epochs wants a whole number from 1" },
+        { "train --data-dir x --lr 0", "--lr wants a number from" },
+        { "train --data-dir x --on-bad-image ignore", "wants one of fail|skip" },
+        { "train --data-dir x --model resnet19", "no model is called 'resnet19'; did you mean" },
+        { "train --data-dir x extra", "unexpected argument 'extra'" },
+        { "train --data-dir x --scale-min 0.5", "--scale-min does nothing here" },
+        { "train --data-dir x --image-size 64 --crop-padding 4", "--crop-padding does nothing" },
+        { "train --data-dir x --opt adam --momentum 0.9", "--momentum does nothing here" },
+        { "train --data-dir x --lr-gamma 0.5", "--lr-gamma does nothing here" },
+        { "train --data-dir x --epochs 5 --lr-warmup-epochs 5", "leaves nothing of 5 epochs" },
+        { "train --resume a --out b", "--out and --resume exclude each other" },
+        { "eval --data-dir x", "--checkpoint FILE is needed" },
+        { "eval --checkpoint x", "--data-dir DIR is needed" },
+        { "predict --checkpoint x", "no picture given" },
+        { "predict x.png", "--checkpoint FILE is needed" },
+        { "describe --model vgg", "no model is called 'vgg'" },
+        { "demo-data", "wants one folder" },
+        { "demo-data a b", "wants one folder" },
+        { "demo-data a --train 0", "--train wants a whole number" },
+    };
+    begin_folder();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect(2, "%s", cases[i].line);
+        expect_err(cases[i].said);
+    }
+    ck_assert(!exists("run") && !exists("a"));
+    end_folder();
+}
+END_TEST
+
+START_TEST(failures_at_run_time)
+{
+    begin_folder();
+    expect(1, "train --resume nothing");
+    expect_err("nothing/config.json");
+    expect(1, "train --data-dir x --device tpu");
+    expect_err("tpu");
+    expect(1, "describe --device tpu");
+    expect(1, "describe --image-size 4096 -b 100000");
+    expect_err("out of device memory");
+    mkdir("run", 0777);
+    write_text("run/config.json", "{ not json");
+    expect(1, "train --resume run");
+    expect_err("run/config.json: line 1");
+    expect(2, "train --data-dir x --out run");
+    expect_err("holds a run already");
+    end_folder();
+}
+END_TEST
+
+/* Each wants "data" in another state of disrepair. */
+START_TEST(unusable_folders)
+{
+    begin_folder();
+    expect(3, TRAIN);
+    expect_err("data: no such folder; expected data/train/<class>/<picture>");
+    mkdir("data", 0777);
+    expect(3, TRAIN);
+    expect_err("has no folder 'train'");
+    mkdir("data/train", 0777);
+    expect(3, TRAIN);
+    expect_err("data/train");
+    mkdir("data/train/a", 0777);
+    expect(3, TRAIN);
+    expect_err("data/train");
+    expect(0, "demo-data drawn --train 8 --val 2 --seed 3");
+    ck_assert_int_eq(system("rm -r data/train/a && cp -r drawn/train/star data/train"), 0);
+    expect(3, TRAIN);
+    expect_err("only one class, 'star'");
+    ck_assert_int_eq(system("cp -r drawn/train/ring data/train"), 0);
+    expect(3, TRAIN);
+    expect_err("has no folder 'val', 'validation', 'valid' or 'test'; --no-val trains without one");
+    ck_assert_int_eq(system("cp -r drawn/val data/test"), 0);
+    expect(3, TRAIN);
+    expect_err("arrow"); /* a class that training does not have */
+    ck_assert_int_eq(system("rm -r data/test && mkdir data/test && cp -r drawn/val/ring data/test"),
+                     0);
+    expect(3, TRAIN "-b 17");
+    expect_err("16 training pictures do not fill one batch of 17");
+    expect(0, TRAIN);
+    expect(0, TRAIN "--no-val --out without");
+    end_folder();
+}
+END_TEST
+
+START_TEST(unusable_pictures)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(
+        system("f=$(ls data/train/star/*.png | head -1);"
+               "head -c 100 $f > data/train/star/cut.png; rm $f;"
+               "f=$(ls data/train/ring/*.jpg | head -1); rm $f;"
+               ": > data/train/ring/empty.jpg; echo hello > data/train/ring/notes.txt"),
+        0);
+    expect(3, TRAIN);
+    ck_assert(strstr(said_err, "data/train/star/cut.png") ||
+              strstr(said_err, "data/train/ring/empty.jpg"));
+    expect_err("data/train: 1 files are not pictures of a known kind and are left out, such as");
+    expect(0, TRAIN "--on-bad-image skip --out skipped");
+    expect_err("left out: data/train/star/cut.png");
+    expect_err("left out: data/train/ring/empty.jpg");
+    size_t size;
+    char *metrics = read_text("skipped/metrics.jsonl", &size);
+    ck_assert_ptr_nonnull(strstr(metrics, "\"bad_images\": 2"));
+    free(metrics);
+    end_folder();
+}
+END_TEST
+
+START_TEST(checkpoints_from_elsewhere)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(0, TRAIN);
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    expect_out("20 pictures: loss");
+    expect_out("triangle");
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data/val");
+    expect(3, "eval --checkpoint run/best.safetensors --data-dir nowhere");
+    expect(1, "eval --checkpoint run/config.json --data-dir data");
+    expect_err("run/config.json");
+    expect(1, "predict --checkpoint nothing.safetensors data/val/star/000000.png");
+    expect_err("nothing.safetensors");
+
+    /* cut off, or with other contents than its metadata says */
+    ck_assert_int_eq(system("head -c 100000 run/best.safetensors > cut.safetensors;"
+                            "sed s/resnet20/resnet21/ run/best.safetensors > named.safetensors;"
+                            "sed s/resnet20/resnet32/ run/best.safetensors > other.safetensors"),
+                     0);
+    expect(1, "predict --checkpoint cut.safetensors data/val/star/000000.png");
+    expect_err("cut.safetensors");
+    expect(1, "predict --checkpoint named.safetensors data/val/star/000000.png");
+    expect_err("unusable 'model' in its metadata: resnet21");
+    expect(1, "predict --checkpoint other.safetensors data/val/star/000000.png");
+    expect_err("other.safetensors");
+    end_folder();
+}
+END_TEST
+
+START_TEST(predictions)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(0, TRAIN);
+    ck_assert_int_eq(system("mkdir elsewhere; cp run/best.safetensors elsewhere/w.safetensors;"
+                            "cp $(ls data/val/star/* | head -1) elsewhere/picture;"
+                            "echo no picture > elsewhere/text.jpg; rm -r data run"),
+                     0);
+    expect(0, "predict --checkpoint elsewhere/w.safetensors elsewhere/picture");
+    double sum = 0, last = 1;
+    int n = 0;
+    const char *at = strchr(said_out, '\n');
+    for (double p; at && sscanf(at, " %lf", &p) == 1; at = strchr(at + 1, '\n'), n++) {
+        ck_assert(p <= last);
+        sum += last = p;
+    }
+    ck_assert_int_eq(n, 5);
+    ck_assert(sum > 0.5 && sum < 1.001);
+    expect(0, "predict --checkpoint elsewhere/w.safetensors --top 99 elsewhere/picture");
+    expect_out("triangle");
+    /* one bad picture does not keep the others from being answered */
+    expect(3, "predict --checkpoint elsewhere/w.safetensors elsewhere/text.jpg elsewhere/picture "
+              "elsewhere/none.png");
+    expect_out("elsewhere/picture\n  0.");
+    expect_err("elsewhere/text.jpg");
+    expect_err("elsewhere/none.png");
+    end_folder();
+}
+END_TEST
+
+START_TEST(demo_data)
+{
+    begin_folder();
+    expect(0, "demo-data a --train 4 --val 2 --seed 5");
+    expect(0, "demo-data b --train 4 --val 2 --seed 5");
+    expect(0, "demo-data c --train 4 --val 2 --seed 6");
+    ck_assert_int_eq(system("diff -r a b"), 0);
+    ck_assert_int_ne(system("diff -rq a c > /dev/null"), 0);
+    ck_assert_int_eq(system("test $(find a/train -type f | wc -l) = 40 &&"
+                            "test $(find a/val -type f | wc -l) = 20 &&"
+                            "test $(find a -name '*.jpg' | wc -l) -gt 10 &&"
+                            "test $(find a -name '*.png' | wc -l) -gt 10"),
+                     0);
+    expect(1, "demo-data a");
+    expect_err("a is not empty");
+    expect(1, "demo-data none/deep");
+    expect_err("none/deep");
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
+                     failures_at_run_time, unusable_folders, unusable_pictures,
+                     checkpoints_from_elsewhere, predictions, demo_data);
+}

@@ -1,0 +1,196 @@
+/* test_options.c: the option parser: every kind of value, ranges, both spellings, JSON and back. */
+#include "../../cli/options.h"
+
+#include "../suite.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct values {
+    bool loud;
+    int64_t count;
+    double rate;
+    const char *name;
+    int colour;
+    int64_t threads;
+} values;
+
+#define AT(member) offsetof(values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_SWITCH, 'l', "loud", AT(loud), "a switch", .value = NULL },
+    { OPTION_INTEGER, 'n', "count", AT(count), "an integer", "N", -5, 100, .fallback = "7" },
+    { OPTION_NUMBER, 0, "rate", AT(rate), "a number", "X", 0, 10, .fallback = "0.5" },
+    { OPTION_TEXT, 0, "name", AT(name), "a text", "NAME", .note = "none" },
+    { OPTION_CHOICE, 0, "colour", AT(colour), "a choice", "red|green|blue", .fallback = "green" },
+    { OPTION_INTEGER, 'j', "threads", AT(threads), "an executor", "N", 0, 8, .executor = true },
+    { .kind = OPTION_END },
+};
+static const cli_verb verb = { "try", "tries.", "FILE...", "More.\n", options, NULL };
+
+/* What goes to stderr lands in `said`. */
+static char said[4096];
+static parse_result parse(values *v, cli_parsed *parsed, int argc, const char *const *argv)
+{
+    static char *list[16]; /* the arguments' words stay borrowed from it */
+    for (int i = 0; i < argc; i++) list[i] = (char *)argv[i];
+    FILE *file = tmpfile();
+    fflush(stderr);
+    const int saved = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    *v = (values){ 0 };
+    const parse_result result = options_parse(&verb, argc, list, v, parsed);
+    fflush(stderr);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(file);
+    said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+    fclose(file);
+    return result;
+}
+
+#define PARSE(v, parsed, ...)                                                                      \
+    parse(v, parsed, (int)(sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)),              \
+          (const char *const[]){ __VA_ARGS__ })
+
+START_TEST(defaults)
+{
+    values v;
+    cli_parsed parsed;
+    ck_assert_int_eq(PARSE(&v, &parsed, "a.png"), PARSE_OK);
+    ck_assert(!v.loud);
+    ck_assert_int_eq(v.count, 7);
+    ck_assert(v.rate == 0.5);
+    ck_assert_ptr_null(v.name);
+    ck_assert_int_eq(v.colour, 1);
+    ck_assert_int_eq(parsed.n_arguments, 1);
+    ck_assert(!options_given(&verb, &parsed, "count"));
+}
+END_TEST
+
+START_TEST(spellings)
+{
+    values v;
+    cli_parsed parsed;
+    ck_assert_int_eq(PARSE(&v, &parsed, "--count", "3", "x", "--rate=1e-1", "-j4", "--colour=blue",
+                           "y", "--loud", "--name", "-z", "--", "--count", "-n"),
+                     PARSE_OK);
+    ck_assert_int_eq(v.count, 3);
+    ck_assert(v.rate == 0.1 && v.loud);
+    ck_assert_int_eq(v.threads, 4);
+    ck_assert_int_eq(v.colour, 2);
+    ck_assert_str_eq(v.name, "-z");
+    ck_assert(options_given(&verb, &parsed, "count") && options_given(&verb, &parsed, "threads"));
+    static const char *const arguments[] = { "x", "y", "--count", "-n" };
+    ck_assert_int_eq(parsed.n_arguments, 4);
+    for (int i = 0; i < 4; i++) ck_assert_str_eq(parsed.arguments[i], arguments[i]);
+    ck_assert_int_eq(PARSE(&v, &parsed, "-n=-5", "-l"), PARSE_OK);
+    ck_assert_int_eq(v.count, -5);
+    ck_assert(v.loud);
+    ck_assert_int_eq(PARSE(&v, &parsed, "-n", "1", "-n", "2"), PARSE_OK);
+    ck_assert_int_eq(v.count, 2);
+}
+END_TEST
+
+START_TEST(mistakes)
+{
+    static const struct {
+        const char *word, *value; /* value NULL: the word alone */
+        const char *said;
+    } cases[] = {
+        { "--cuont", "3", "unknown option '--cuont'; did you mean '--count'?" },
+        { "--cuont=3", NULL, "unknown option '--cuont'; did you mean '--count'?" },
+        { "--hepl", NULL, "did you mean '--help'?" },
+        { "--zzzzzzzz", NULL, "unknown option '--zzzzzzzz'; 'lockstep try --help' lists them all" },
+        { "-x", NULL, "unknown option '-x'" },
+        { "--count", NULL, "--count needs a value: --count N" },
+        { "--count", "", "--count wants a whole number from -5 to 100, got ''" },
+        { "--count", "3x", "got '3x'" },
+        { "--count", "101", "wants a whole number from -5 to 100, got '101'" },
+        { "--count", "-6", "got '-6'" },
+        { "--count", "99999999999999999999", "got '99999999999999999999'" },
+        { "--count", "1.5", "got '1.5'" },
+        { "--rate", "-0.1", "--rate wants a number from 0 to 10, got '-0.1'" },
+        { "--rate", "nan", "got 'nan'" },
+        { "--rate", "inf", "got 'inf'" },
+        { "--rate=", NULL, "got ''" },
+        { "--name=", NULL, "--name wants a NAME, got ''" },
+        { "--colour", "re", "--colour wants one of red|green|blue, got 're'" },
+        { "--colour", "red|green", "got 'red|green'" },
+        { "--loud=yes", NULL, "--loud takes no value, got 'yes'" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        values v;
+        cli_parsed parsed;
+        const char *argv[] = { cases[i].word, cases[i].value };
+        ck_assert_int_eq(parse(&v, &parsed, cases[i].value ? 2 : 1, argv), PARSE_ERROR);
+        ck_assert_msg(strstr(said, cases[i].said), "%s: said: %s", cases[i].word, said);
+    }
+}
+END_TEST
+
+START_TEST(closest_words)
+{
+    static const char *const words[] = { "train", "eval", "lo" };
+    ck_assert_str_eq(closest_word("trian", 3, words), "train");
+    ck_assert_str_eq(closest_word("evaluate", 2, words + 1), "eval");
+    ck_assert_str_eq(closest_word("ol", 3, words), "lo"); /* neighbours swapped are one slip */
+    ck_assert_ptr_null(closest_word("xy", 3, words));
+    ck_assert_ptr_null(closest_word("a-word-that-is-longer-than-any-word", 3, words));
+}
+END_TEST
+
+START_TEST(arguments_where_none_belong)
+{
+    static const cli_verb none = { "bare", "", "", NULL, options, NULL };
+    values v = { 0 };
+    cli_parsed parsed;
+    char word[] = "extra";
+    char *argv[] = { word };
+    ck_assert_int_eq(options_parse(&none, 1, argv, &v, &parsed), PARSE_ERROR);
+}
+END_TEST
+
+START_TEST(json_and_back)
+{
+    values v, w;
+    cli_parsed parsed;
+    ck_assert_int_eq(PARSE(&v, &parsed, "--count=9", "--rate=0.30000000000000004", "--name=x",
+                           "--colour=red", "--loud"),
+                     PARSE_OK);
+    json_t *stored = options_to_json(&verb, &v);
+    char *text = json_dumps(stored, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
+    ck_assert_str_eq(text, "{\"loud\": true, \"count\": 9, \"rate\": 0.3, \"name\": \"x\", "
+                           "\"colour\": \"red\", \"threads\": 0}");
+    json_t *loaded = json_loads(text, 0, NULL);
+    free(text);
+
+    PARSE(&w, &parsed, "--threads=3", "--count=9");
+    ck_assert(options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert(w.loud && w.rate == v.rate && w.count == 9 && w.colour == 0 && w.threads == 3);
+    ck_assert_str_eq(w.name, "x");
+    PARSE(&w, &parsed, "--count=8");
+    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
+    PARSE(&w, &parsed, "--count=9");
+    json_object_set_new(loaded, "colour", json_string("pink"));
+    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
+    json_object_del(loaded, "colour");
+    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
+    json_decref(loaded);
+    json_decref(stored);
+}
+END_TEST
+
+START_TEST(numbers_are_what_the_file_holds)
+{
+    ck_assert(options_round(0.1) == 0.1);
+    ck_assert(options_round(1.0 / 3) == 0.333333333333333);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("options", defaults, spellings, mistakes, closest_words,
+                     arguments_where_none_belong, json_and_back, numbers_are_what_the_file_holds);
+}

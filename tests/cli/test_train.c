@@ -1,0 +1,260 @@
+/* test_train.c: what a training run leaves behind: when it ends, is stopped, killed, or finds the
+ * disk full; and that stopping, threads and workers do not change a bit of it. */
+#include "command.h"
+
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* 20 steps an epoch, with everything that draws random numbers. */
+#define TRAIN "train --data-dir data --image-size 8 --epochs 3 -b 8 --crop-padding 2 --seed 7 "
+
+static void draw_data(void)
+{
+    expect(0, "demo-data data --train 16 --val 4");
+}
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+static json_t *read_row(const char *path, int line)
+{
+    size_t size;
+    char *text = read_text(path, &size), *at = text;
+    for (int i = 0; i < line && at; i++) {
+        at = strchr(at, '\n');
+        if (at) at++;
+    }
+    json_t *row = at && *at ? json_loads(at, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    free(text);
+    return row;
+}
+
+static double number(const json_t *row, const char *key)
+{
+    const json_t *value = json_object_get(row, key);
+    ck_assert_msg(json_is_number(value), "no number '%s'", key);
+    return json_number_value(value);
+}
+
+/* The numbers of two runs agree, but for those that tell time. */
+static void expect_same_metrics(const char *a, const char *b, int n_rows)
+{
+    static const char *const keys[] = { "epoch",    "lr",       "train_loss", "train_top1",
+                                        "val_loss", "val_top1", "val_top5",   "bad_images" };
+    for (int i = 0; i <= n_rows; i++) {
+        json_t *row_a = read_row(a, i), *row_b = read_row(b, i);
+        ck_assert_int_eq(row_a != NULL, i < n_rows);
+        ck_assert_int_eq(row_b != NULL, i < n_rows);
+        for (size_t k = 0; row_a && k < sizeof(keys) / sizeof(keys[0]); k++)
+            ck_assert_msg(number(row_a, keys[k]) == number(row_b, keys[k]), "row %d: %s", i,
+                          keys[k]);
+        json_decref(row_a);
+        json_decref(row_b);
+    }
+}
+
+START_TEST(a_run_leaves_a_record)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out run");
+    json_t *config = json_load_file("run/config.json", 0, NULL);
+    const json_t *options = json_object_get(config, "options");
+    ck_assert_int_eq(json_integer_value(json_object_get(options, "epochs")), 3);
+    ck_assert(json_number_value(json_object_get(options, "lr")) == 0.00625); /* 0.1 * 8 / 128 */
+    ck_assert_int_eq(json_integer_value(json_object_get(config, "parameters")), 272474);
+    json_decref(config);
+    for (int i = 0; i < 3; i++) {
+        json_t *row = read_row("run/metrics.jsonl", i);
+        ck_assert(number(row, "epoch") == i + 1);
+        ck_assert(number(row, "train_loss") > 0 && number(row, "val_loss") > 0);
+        ck_assert(number(row, "val_top1") >= 0 && number(row, "val_top1") <= 1);
+        ck_assert(number(row, "images_per_second") > 0 && number(row, "seconds") > 0);
+        json_decref(row);
+    }
+    size_t size;
+    char *csv = read_text("run/metrics.csv", &size);
+    ck_assert(strncmp(csv, "epoch,lr,train_loss,train_top1,", 31) == 0);
+    free(csv);
+
+    ls_context *ctx = ls_context_open(NULL);
+    ls_tensor_file *file = ls_tensor_file_open(ctx, "run/best.safetensors");
+    ls_spec spec;
+    ck_assert(ls_tensor_file_find(file, "layer2.0.downsample.0.weight", &spec));
+    ck_assert(ls_shape_equal(&spec.shape, &LS_SHAPE(32, 16, 1, 1))); /* O,I,H,W */
+    ck_assert(!ls_tensor_file_find(file, "optimizer.momentum.conv1.weight", &spec));
+    ck_assert_str_eq(ls_tensor_file_metadata(file, "model"), "resnet20");
+    ck_assert_str_eq(ls_tensor_file_metadata(file, "crop"), "8");
+    json_t *classes = json_loads(ls_tensor_file_metadata(file, "classes"), 0, NULL);
+    ck_assert_int_eq(json_array_size(classes), 10);
+    ck_assert_str_eq(json_string_value(json_array_get(classes, 9)), "triangle");
+    json_decref(classes);
+    file = ls_tensor_file_open(ctx, "run/last.safetensors");
+    ck_assert(ls_tensor_file_find(file, "optimizer.momentum.conv1.weight", &spec));
+    ls_context_close(&ctx);
+
+    expect(2, TRAIN "--out run");
+    expect_err("holds a run already");
+    expect(0, "train --resume run");
+    expect(2, "train --resume run --lr 0.5");
+    expect_err("--lr differs from the run's own 0.00625");
+    end_folder();
+}
+END_TEST
+
+START_TEST(threads_and_workers_change_nothing)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 1 --out a -j 0 --threads 1");
+    expect(0, TRAIN "--epochs 1 --out b -j 3 --threads 3");
+    ck_assert(same_files("a/last.safetensors", "b/last.safetensors"));
+    expect(0, TRAIN "--epochs 1 --out c -j 3 --threads 3 --seed 8");
+    ck_assert(!same_files("a/last.safetensors", "c/last.safetensors"));
+    end_folder();
+}
+END_TEST
+
+/* Stops a run by SIGTERM and SIGINT in turn after some milliseconds, resumes it, and so on to its
+ * end. Returns how often it was stopped. */
+static int run_with_stops(const char *dir, long ms)
+{
+    int n_stops = 0, status = -1;
+    for (; n_stops < 30; n_stops++, ms += 150) {
+        const pid_t pid = exists("stopped/config.json")
+                              ? start_command(0, "train --resume %s -j %d", dir, n_stops % 3)
+                              : start_command(0, TRAIN "--out %s", dir);
+        sleep_ms(ms);
+        const int number = n_stops % 2 ? SIGINT : SIGTERM;
+        kill(pid, number);
+        status = wait_command(pid);
+        if (status == 0) break;
+        ck_assert_msg(status == 128 + number, "status %d:\n%s", status, said_err);
+    }
+    ck_assert_int_eq(status, 0);
+    return n_stops;
+}
+
+START_TEST(stopped_and_resumed_is_the_same)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out whole");
+    ck_assert_int_ge(run_with_stops("stopped", 300), 1);
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/best.safetensors", "stopped/best.safetensors"));
+    expect_same_metrics("whole/metrics.jsonl", "stopped/metrics.jsonl", 3);
+    end_folder();
+}
+END_TEST
+
+/* Every file that is there is whole. */
+static void check_files(const char *dir)
+{
+    static const char *const names[] = { "last.safetensors", "best.safetensors" };
+    char path[128];
+    ls_context *ctx = ls_context_open(NULL);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        if (!exists(path)) continue;
+        ck_assert_msg(ls_tensor_file_open(ctx, path) != NULL, "%s", ls_context_message(ctx));
+    }
+    ls_context_close(&ctx);
+    snprintf(path, sizeof(path), "%s/config.json", dir);
+    json_t *config = exists(path) ? json_load_file(path, 0, NULL) : NULL;
+    ck_assert(!exists(path) || config);
+    json_decref(config);
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
+    size_t size;
+    char *text = exists(path) ? read_text(path, &size) : NULL;
+    ck_assert(!text || (size > 0 && text[size - 1] == '\n'));
+    free(text);
+}
+
+START_TEST(killed_at_any_moment)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out whole");
+    for (long ms = 20; ms < 1500; ms = ms * 3 / 2) {
+        const pid_t pid = exists("killed/config.json") ? start_command(0, "train --resume killed")
+                                                       : start_command(0, TRAIN "--out killed");
+        sleep_ms(ms);
+        kill(pid, SIGKILL);
+        wait_command(pid);
+        if (exists("killed")) check_files("killed");
+    }
+    expect(0, exists("killed/config.json") ? "train --resume killed" : TRAIN "--out killed");
+    ck_assert(same_files("whole/last.safetensors", "killed/last.safetensors"));
+    ck_assert(same_files("whole/best.safetensors", "killed/best.safetensors"));
+    expect_same_metrics("whole/metrics.jsonl", "killed/metrics.jsonl", 3);
+    end_folder();
+}
+END_TEST
+
+START_TEST(full_disk)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 1 --out whole");
+    /* first no checkpoint fits, then not even the config */
+    for (size_t limit = 500000; limit > 10; limit /= 1000) {
+        ck_assert_int_eq(
+            wait_command(start_command(limit, TRAIN "--epochs 1 --out full%d", (int)limit)), 1);
+        expect_err("File too large");
+    }
+    ck_assert(exists("full500000/metrics.jsonl"));
+    ck_assert_int_eq(system("test -z \"$(find full* -name '*.safetensors*' -o -name '*.tmp')\""),
+                     0);
+    expect(0, "train --resume full500000");
+    ck_assert(same_files("whole/last.safetensors", "full500000/last.safetensors"));
+    ck_assert_int_eq(wait_command(start_command(1000, "demo-data drawn")), 1);
+    end_folder();
+}
+END_TEST
+
+START_TEST(nonfinite_loss)
+{
+    begin_folder();
+    draw_data();
+    expect(4, TRAIN
+           "--lr 1000 --lr-scheduler constant --lr-warmup-epochs 0 --momentum 0.99 --out run");
+    expect_err("the loss is ");
+    expect_err("data/train/");
+    end_folder();
+}
+END_TEST
+
+START_TEST(changed_data)
+{
+    begin_folder();
+    draw_data();
+    const pid_t pid = start_command(0, TRAIN "--out run");
+    while (!exists("run/config.json")) sleep_ms(20);
+    kill(pid, SIGTERM);
+    ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
+    ck_assert_int_eq(system("mv data moved"), 0);
+    expect(3, "train --resume run");
+    expect(0, "train --resume run --data-dir moved");
+    ck_assert_int_eq(system("rm moved/train/star/000000.*"), 0);
+    expect(3, "train --resume run --data-dir moved");
+    expect_err("not the pictures that the run was begun with");
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
+                     stopped_and_resumed_is_the_same, killed_at_any_moment, full_disk,
+                     nonfinite_loss, changed_data);
+}
