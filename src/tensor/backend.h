@@ -92,8 +92,8 @@ typedef enum ls__op_kind {
 
 enum { LS__MAX_OPERANDS = 12 };
 
-/* A stretch of the parameter block that is treated alike by an optimizer. Elements outside of all
- * are left alone. */
+/* A stretch of the parameter block that is treated alike by an optimizer. Lists of them ascend and
+ * do not overlap. Elements outside of all are left alone. */
 typedef struct ls__segment {
     int64_t offset, count; /* elements */
     float weight_decay;

@@ -44,7 +44,7 @@ static void relu_backward(const ls__native *k, int64_t task)
     float *dx = k->buffers[2];
     const ls__range r = elements(k, task);
     LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) dx[i] = ls__where_positive(y[i], dy[i]);
+    for (int64_t i = r.begin; i < r.end; i++) dx[i] = ls__where(y[i] > 0, dy[i]);
 }
 
 static bool plan_relu_backward(ls__native *k)

@@ -16,8 +16,7 @@
     }
 #endif
 static const ls__native_plan *const families[][LS__ISA_AVX512 + 1] = {
-    FAMILY(norm),
-    FAMILY(activation),
+    FAMILY(layout), FAMILY(norm), FAMILY(activation), FAMILY(pool), FAMILY(loss), FAMILY(optimizer),
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 

@@ -77,13 +77,13 @@ LS__NATIVE_FAMILY(optimizer)
 /* Elements per task: some 20 microseconds where three arrays stream from memory at 20 GB/s. */
 enum { LS__TASK_ELEMENTS = 32 * 1024 };
 
-/* value where gate > 0, else 0. Written with bits: a compiler that moves value's load under the
- * condition cannot vectorise the loop any more. */
-LS__ALWAYS_INLINE float ls__where_positive(float gate, float value)
+/* value where a condition holds, else 0. Written with bits: a compiler that moves value's load
+ * under the condition cannot vectorise the loop any more. */
+LS__ALWAYS_INLINE float ls__where(bool condition, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    bits &= (uint32_t) - (int32_t)(gate > 0);
+    bits &= (uint32_t) - (int32_t)condition;
     memcpy(&value, &bits, sizeof bits);
     return value;
 }

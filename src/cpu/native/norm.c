@@ -317,7 +317,7 @@ LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, options w
 {
     float dy = s->dy1[i];
     if (with.dy2) dy += s->dy2[i];
-    if (with.relu) dy = ls__where_positive(s->y[i], dy);
+    if (with.relu) dy = ls__where(s->y[i] > 0, dy);
     return dy;
 }
 

@@ -8,7 +8,7 @@ static double clip_factor(const float *norm, double clip)
 {
     if (!norm) return 1.0;
     const double factor = clip / (*norm + 1e-6);
-    return factor < 1.0 ? factor : 1.0;
+    return factor > 1.0 ? 1.0 : factor; /* NaN stays */
 }
 
 /* x -> norm */

@@ -1,0 +1,71 @@
+/* Our own exp and log against the C library's in double. */
+#include "cpu/native/math.h"
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Distance in units of the last place of the right result. */
+static double ulps(float got, double wanted)
+{
+    const float near = (float)wanted;
+    const double ulp = (double)nextafterf(near, INFINITY) - (double)near;
+    return fabs((double)got - wanted) / ulp;
+}
+
+START_TEST(exp_within_two_ulp)
+{
+    double worst = 0;
+    for (int i = 0; i <= 4000000; i++) {
+        const float x = -87.3f + (float)i * (175.3f / 4000000);
+        worst = fmax(worst, ulps(ls__exp(x), exp((double)x)));
+    }
+    for (float x = 1e-30f; x < 1; x *= 1.0001f) {
+        worst = fmax(worst, ulps(ls__exp(x), exp((double)x)));
+        worst = fmax(worst, ulps(ls__exp(-x), exp(-(double)x)));
+    }
+    ck_assert_double_le(worst, 2);
+}
+END_TEST
+
+START_TEST(exp_at_the_edges)
+{
+    ck_assert(ls__exp(0) == 1);
+    ck_assert(ls__exp(-87.4f) == 0);
+    ck_assert(ls__exp(-1e30f) == 0);
+    ck_assert(ls__exp(-INFINITY) == 0);
+    ck_assert(isnan(ls__exp(NAN)));
+}
+END_TEST
+
+START_TEST(log_is_exact_to_1e15)
+{
+    double worst = 0;
+    for (double x = 1e-300; x < 1e300; x *= 1.0007) {
+        const double wanted = log(x);
+        worst = fmax(worst, fabs(ls__log(x) - wanted) / fmax(1, fabs(wanted)));
+    }
+    for (int i = -1000; i <= 1000; i++) {
+        const double x = 1 + i * 1e-4;
+        worst = fmax(worst, fabs(ls__log(x) - log(x)));
+    }
+    ck_assert_double_le(worst, 1e-15);
+    ck_assert(ls__log(1) == 0);
+    ck_assert(isinf(ls__log(INFINITY)));
+    ck_assert(isnan(ls__log(NAN)));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("native math");
+    TCase *tcase = tcase_create("math");
+    tcase_add_test(tcase, exp_within_two_ulp);
+    tcase_add_test(tcase, exp_at_the_edges);
+    tcase_add_test(tcase, log_is_exact_to_1e15);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
