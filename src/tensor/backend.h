@@ -167,7 +167,8 @@ typedef struct ls__candidate {
     char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's
                                         candidates */
     bool deterministic;
-    double cost_ms; /* the backend's estimate, to compare candidates, blocks and reorders */
+    double cost_ms; /* the backend's estimate, to compare candidates, blocks and reorders; on the
+                       CPU for one thread, whatever their number: a choice must not depend on it */
 } ls__candidate;
 
 /* A kernel made for one op; backends extend it by putting it first in a struct of their own. */
