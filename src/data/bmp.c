@@ -92,7 +92,7 @@ static ls_status read_header(ls__decoder *decoder, bitmap *self)
     } else if (self->bits != 24) {
         return ls__undecodable(decoder, LS_ERR_DATA, "BMP of %d bits per pixel", self->bits);
     }
-    LS_TRY(ls__decoder_begin(decoder, self->height, self->width));
+    LS_TRY(ls__decoder_check(decoder, self->height, self->width));
     self->row_bytes = (self->width * self->bits + 31) / 32 * 4;
     if (offset > bytes || (int64_t)(bytes - offset) / self->row_bytes < self->height)
         return ls__undecodable(decoder, LS_ERR_DATA, "truncated BMP file");
@@ -135,6 +135,7 @@ ls_status ls__decode_bmp(ls__decoder *decoder)
 {
     bitmap self = { 0 };
     LS_TRY(read_header(decoder, &self));
+    LS_TRY(ls__decoder_begin(decoder, self.height, self.width));
     void (*const row)(const bitmap *, const uint8_t *, uint8_t *) = self.bits < 16 ? row_of_palette
                                                                     : self.bits == 24
                                                                         ? row_of_bgr

@@ -64,7 +64,7 @@ ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *fo
     return status;
 }
 
-ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
+ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
 {
     if (height <= 0 || width <= 0)
         return ls__undecodable(decoder, LS_ERR_DATA, "a picture of %lld x %lld pixels",
@@ -73,6 +73,12 @@ ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
         return ls__undecodable(decoder, LS_ERR_DATA,
                                "claims %lld x %lld pixels, more than the limit of %d",
                                (long long)width, (long long)height, LS__MAX_PIXELS);
+    return LS_OK;
+}
+
+ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
+{
+    LS_TRY(ls__decoder_check(decoder, height, width));
     if (!ls__picture_reserve(decoder->ctx, &decoder->picture, height, width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
                                (long long)width, (long long)height);

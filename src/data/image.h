@@ -64,7 +64,8 @@ ls_status ls__decode_pnm(ls__decoder *decoder);
 /* Keeps the reason and returns the status. */
 ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);
-/* Checks a size that a header claims, then makes room for it in decoder->picture, RGB. */
+/* Checks a size that a header claims; _begin then makes room for it in decoder->picture, RGB. */
+ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width);
 ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width);
 
 /* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or it makes no sense.

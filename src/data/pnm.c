@@ -61,8 +61,11 @@ ls_status ls__decode_pnm(ls__decoder *decoder)
     const int64_t width = next_number(&in), height = next_number(&in), most = next_number(&in);
     if (width < 0 || height < 0 || most < 1 || most > 65535)
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNM: no sound header");
-    LS_TRY(ls__decoder_begin(decoder, height, width));
+    LS_TRY(ls__decoder_check(decoder, height, width));
     if (in.at < in.end) in.at++; /* the one white space before the samples */
+    if (in.end - in.at < height * width * channels)
+        return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
+    LS_TRY(ls__decoder_begin(decoder, height, width));
 
     bool (*const sample)(reader *, int64_t, uint8_t *) = text ? text_sample : binary_sample;
     uint8_t *out = decoder->picture.pixels;
