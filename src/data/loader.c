@@ -168,7 +168,8 @@ ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
     loader->status = LS_OK;
     loader->epoch = epoch;
     loader->step = step;
-    ls__queue_start(loader->queue, loader->n_used, loader->config.batch, step, loader->n_steps);
+    ls__queue_start(loader->queue, loader->dataset->n_samples, loader->config.batch, step,
+                    loader->n_steps);
     return LS_OK;
 }
 
@@ -287,7 +288,7 @@ bool ls_loader_next(ls_loader *loader, ls_batch *batch)
     loader->wait_seconds += now_seconds() - before;
     if (index < 0) return false;
 
-    const int64_t left = loader->n_used - loader->step * loader->config.batch;
+    const int64_t left = loader->dataset->n_samples - loader->step * loader->config.batch;
     const int64_t n = left < loader->config.batch ? left : loader->config.batch;
     ls__slot *slot = &loader->slots[index];
     loader->status = settle(loader, slot, n);

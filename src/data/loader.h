@@ -48,7 +48,7 @@ struct ls_loader {
     ls_dataset *dataset;
     ls_loader_config config; /* defaults filled in */
     ls__transform transform;
-    int64_t n_steps, n_used; /* per epoch: steps, and samples in them */
+    int64_t n_steps; /* per epoch */
     size_t sample_bytes;
     bool host_memory; /* workers write into device memory */
 
@@ -66,8 +66,8 @@ struct ls_loader {
     int64_t n_bads, bad_capacity;
 };
 
-/* Checks the configuration against the data set and fills in defaults: config, transform, n_steps,
- * n_used. Errors are kept in the context. */
+/* Checks the configuration against the data set and fills in defaults: config, transform, n_steps.
+ * Errors are kept in the context. */
 ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config);
 
 /* Fills one place: an ls__queue_fn whose arg is the loader. */

@@ -133,7 +133,6 @@ static ls_status count_steps(ls_loader *loader)
 {
     const int64_t n = loader->dataset->n_samples, batch = loader->config.batch;
     loader->n_steps = n / batch + (n % batch != 0 && !loader->config.drop_last);
-    loader->n_used = loader->config.drop_last ? loader->n_steps * batch : n;
     if (loader->n_steps > 0) return LS_OK;
     return ls__fail(loader->owned.ctx, LS_ERR_INVALID,
                     "ls_loader_open: drop_last leaves no batch of %lld samples in batches of %lld",

@@ -25,8 +25,8 @@ ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, ls__queue_
 /* Waits for the items in hand. Accepts NULL. */
 void ls__queue_close(ls__queue **queue);
 
-/* Work from `step` on, of n_items in steps of n_batch; the last step may be smaller. Must be
- * stopped. */
+/* Work from `step` to n_steps, of n_items in steps of n_batch; the last step may be smaller. Must
+ * be stopped. */
 void ls__queue_start(ls__queue *queue, int64_t n_items, int64_t n_batch, int64_t step,
                      int64_t n_steps);
 /* Drops all work and waits for the items in hand; then no slot is used. */

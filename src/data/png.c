@@ -92,7 +92,6 @@ typedef struct walk {
     int64_t height, width;
     int colour_type;
     size_t palette_at, palette_bytes; /* of its chunk's data; 0 = no palette */
-    bool has_data;
 } walk;
 
 static ls_status walk_header(ls__decoder *decoder, walk *self, const uint8_t *data, size_t bytes)
@@ -114,11 +113,9 @@ static ls_status walk_chunk(ls__decoder *decoder, walk *self, const char *type, 
     if (memcmp(type, "PLTE", 4) == 0) {
         self->palette_at = at;
         self->palette_bytes = bytes;
-    } else if (memcmp(type, "IDAT", 4) == 0) {
-        self->has_data = true;
     } else if (memcmp(type, "CgBI", 4) == 0) {
         return ls__undecodable(decoder, LS_ERR_DATA, "Apple's CgBI variant of PNG is not read");
-    } else if (memcmp(type, "IEND", 4) != 0) {
+    } else if (memcmp(type, "IDAT", 4) != 0 && memcmp(type, "IEND", 4) != 0) {
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: unknown critical chunk");
     }
     return LS_OK;
@@ -148,7 +145,6 @@ static ls_status walk_chunks(ls__decoder *decoder, walk *self)
         last = memcmp(type, "IEND", 4) == 0;
         at += CHUNK_BYTES + length;
     }
-    if (!self->has_data) return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: no pixels");
     return LS_OK;
 }
 

@@ -124,6 +124,22 @@ static void write_exif(struct jpeg_compress_struct *info, int orientation, bool 
     jpeg_write_marker(info, JPEG_APP0 + 1, note, sizeof(note));
 }
 
+/* The first bit of each coefficient, then the bits below it, one scan for each. */
+enum { FIRST_BIT = 10, MAX_SCANS = 64 * (FIRST_BIT + 1) };
+
+static int fill_scans(jpeg_scan_info *scans)
+{
+    int n = 0;
+    for (int bit = FIRST_BIT; bit >= 0; bit--)
+        for (int k = 0; k < 64; k++)
+            scans[n++] = (jpeg_scan_info){ .comps_in_scan = 1,
+                                           .Ss = k,
+                                           .Se = k,
+                                           .Ah = bit == FIRST_BIT ? 0 : bit + 1,
+                                           .Al = bit };
+    return n;
+}
+
 unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options options, size_t *n)
 {
     struct jpeg_compress_struct info;
@@ -142,6 +158,11 @@ unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options optio
     jpeg_set_quality(&info, options.quality ? options.quality : 90, TRUE);
     if (channels == 4) info.write_Adobe_marker = options.adobe;
     if (options.progressive) jpeg_simple_progression(&info);
+    jpeg_scan_info scans[MAX_SCANS];
+    if (options.many_scans) {
+        info.num_scans = fill_scans(scans);
+        info.scan_info = scans;
+    }
     info.restart_in_rows = options.restart;
     if (options.no_tables) jpeg_suppress_tables(&info, TRUE);
     jpeg_start_compress(&info, !options.no_tables);

@@ -24,6 +24,7 @@ typedef struct jpeg_options {
     int channels; /* of the pixels: 0 = 3; 1 grey, 4 CMYK */
     bool adobe;   /* CMYK stored inverted, with Adobe's marker */
     bool progressive;
+    bool many_scans; /* grey only: every coefficient and bit in a scan of its own, 704 */
     int restart;     /* MCU rows between restart markers; 0 = none */
     int orientation; /* EXIF; 0 = none */
     bool big_endian; /* of the EXIF note */
