@@ -291,6 +291,10 @@ START_TEST(exif_nonsense_is_no_orientation)
                                       0,    1,    0x01, 0x12, 0, 3,   0,   0,   0,   1,
                                       0,    6,    0,    0,    0, 0,   0,   0 };
     ck_assert_int_eq(ls__exif_orientation(outside, sizeof(outside)), 1);
+    unsigned char *end = malloc(20); /* and outside of the file */
+    memcpy(end, outside, 20);
+    ck_assert_int_eq(ls__exif_orientation(end, 20), 1);
+    free(end);
 }
 END_TEST
 
