@@ -1,0 +1,589 @@
+/* test_checkpoint.c: a run that is saved in its middle and loaded elsewhere goes on to the same
+ * bits; files hold what torch expects; what does not belong together is refused and changes
+ * nothing. */
+#include "../failing_allocator.h"
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { N_SAMPLES = 44, SIDE = 8, BATCH = 8, STEPS = 6, MAX_CLASSES = 6 };
+
+/* ---- A small run ---- */
+
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    const int n_classes = *(const int *)options;
+    x = ls_conv2d(g, "conv1", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
+    x = ls_conv2d(g, "conv2", x, 6,
+                  &(ls_conv2d_config){ .kernel = 3, .kernel_w = 1, .bias = true });
+    x = ls_dropout(g, ls_relu(g, x), 0.2f);
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), n_classes, NULL);
+}
+
+typedef enum kind { SGD, ADAM, ADAMW, PLAIN_SGD, N_KINDS } kind;
+
+typedef struct options {
+    kind kind;
+    int threads, n_classes;
+    uint64_t seed;
+    float momentum;
+    int64_t batch;
+    const ls_allocator *allocator;
+} options;
+
+static const options usual = {
+    .threads = 1, .n_classes = 4, .seed = 5, .momentum = 0.9f, .batch = BATCH
+};
+
+typedef struct run {
+    ls_context *ctx;
+    ls_state state;
+} run;
+
+static ls_optimizer *open_optimizer(ls_net *net, const options *o)
+{
+    switch (o->kind) {
+    case SGD:
+        return ls_sgd(net, &(ls_sgd_config){ .momentum = o->momentum,
+                                             .weight_decay = 5e-4f,
+                                             .decay = LS_DECAY_WEIGHTS,
+                                             .clip_norm = 1 });
+    case ADAM: return ls_adam(net, &(ls_adam_config){ .weight_decay = 1e-3f });
+    case ADAMW: return ls_adamw(net, NULL);
+    default: return ls_sgd(net, NULL);
+    }
+}
+
+/* Parts are NULL where something failed. */
+static run open_run(const options *o)
+{
+    run r = { 0 };
+    r.ctx = ls_context_open(
+        &(ls_context_config){ .seed = o->seed, .threads = o->threads, .allocator = o->allocator });
+    static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
+    static int32_t labels[N_SAMPLES];
+    for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);
+    for (int i = 0; i < N_SAMPLES; i++) labels[i] = i % o->n_classes;
+    ls_dataset *data = ls_dataset_from_memory(r.ctx, pixels, LS_SHAPE(N_SAMPLES, SIDE, SIDE, 3),
+                                              labels, o->n_classes);
+    r.state.loader = ls_loader_open(
+        data,
+        &(ls_loader_config){
+            .batch = o->batch, .shuffle = true, .crop = SIDE, .crop_padding = 1, .flip = 0.5f });
+    r.state.net = ls_net_build(
+        r.ctx, model, &o->n_classes,
+        &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
+    r.state.optimizer = open_optimizer(r.state.net, o);
+    r.state.schedule = ls_reduce_on_plateau(
+        r.ctx, &(ls_plateau_config){ .rate = 0.05, .gamma = 0.3, .patience = -1 });
+    return r;
+}
+
+static void expect_ok(run *r, const char *what)
+{
+    ck_assert_msg(ls_context_status(r->ctx) == LS_OK, "%s: %s", what, ls_context_message(r->ctx));
+}
+
+static run open_good_run(const options *o)
+{
+    run r = open_run(o);
+    expect_ok(&r, "open");
+    return r;
+}
+
+/* From the state's step up to, and without, step `until` of the whole run. A worsening metric is
+ * reported after each epoch. */
+static void train(run *r, int64_t until)
+{
+    ls_state *s = &r->state;
+    while (s->epoch * STEPS + s->step < until) {
+        ls_batch batch;
+        ls_loader_start_at(s->loader, s->epoch, s->step);
+        while (s->epoch * STEPS + s->step < until && ls_loader_next(s->loader, &batch)) {
+            ls_net_step(s->net, s->optimizer, &batch,
+                        ls_schedule_rate(s->schedule, s->epoch, s->step));
+            s->step++;
+        }
+        if (s->step < STEPS) break;
+        s->best = 0.1 * (double)++s->epoch;
+        s->step = 0;
+        ls_schedule_report(s->schedule, s->best);
+    }
+    expect_ok(r, "train");
+}
+
+/* Everything that a run is made of, bit by bit, as text. */
+enum { PORTRAIT = 16384 };
+static void portray(const run *r, char out[PORTRAIT])
+{
+    const ls_state *s = &r->state;
+    char *at = out, *const end = out + PORTRAIT, hex[LS_DIGEST_TEXT_SIZE];
+    double state[LS_SCHEDULE_STATE];
+    ls_digest digest;
+    ls_schedule_get_state(s->schedule, state);
+    at += snprintf(at, (size_t)(end - at), "%lld.%lld %a, %lld updates, %a %a %a %a\n",
+                   (long long)s->epoch, (long long)s->step, s->best,
+                   (long long)ls_optimizer_steps(s->optimizer), state[0], state[1], state[2],
+                   state[3]);
+    for (int64_t i = 0; i < ls_net_entries(s->net); i++) {
+        const ls_entry entry = ls_net_entry(s->net, i);
+        ck_assert_int_eq(ls_tensor_digest(entry.value, &digest), LS_OK);
+        at += snprintf(at, (size_t)(end - at), "%s %s\n", entry.name, ls_digest_text(digest, hex));
+        if (entry.kind == LS_ENTRY_BUFFER) continue;
+        for (int j = 0; j < ls_optimizer_states(s->optimizer); j++) {
+            ls_tensor_digest(ls_optimizer_state(s->optimizer, j, entry.name), &digest);
+            at += snprintf(at, (size_t)(end - at), "  %s\n", ls_digest_text(digest, hex));
+        }
+    }
+    ck_assert(at < end);
+}
+
+/* ---- Files ---- */
+
+static char folder[64];
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static bool make_folder(void)
+{
+    strcpy(folder, "/tmp/lockstep-checkpoint-XXXXXX");
+    return mkdtemp(folder) != NULL;
+}
+
+static bool remove_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) == 0;
+}
+
+static void expect_error(run *r, ls_status status, const char *part)
+{
+    const ls_status got = ls_context_status(r->ctx);
+    ck_assert_msg(got == status, "status '%s', wanted '%s': %s", ls_status_text(got),
+                  ls_status_text(status), ls_context_message(r->ctx));
+    ck_assert_msg(strstr(ls_context_message(r->ctx), part) != NULL, "'%s' lacks '%s'",
+                  ls_context_message(r->ctx), part);
+}
+
+/* ---- Tests ---- */
+
+START_TEST(a_resumed_run_ends_with_the_same_bits)
+{
+    static char whole[PORTRAIT], resumed[PORTRAIT];
+    for (int k = 0; k < N_KINDS; k++) {
+        options o = usual;
+        o.kind = (kind)k;
+        run r = open_good_run(&o);
+        train(&r, 8);
+        ck_assert_int_eq(ls_checkpoint_save(path_of("middle"), &r.state), LS_OK);
+        train(&r, 20);
+        portray(&r, whole);
+        ls_context_close(&r.ctx);
+
+        o.threads = 3;
+        r = open_good_run(&o);
+        train(&r, 3); /* whatever was there before must not matter */
+        ck_assert_msg(ls_checkpoint_load(path_of("middle.safetensors"), &r.state) == LS_OK, "%s",
+                      ls_context_message(r.ctx));
+        ck_assert_int_eq(r.state.epoch * STEPS + r.state.step, 8);
+        train(&r, 20);
+        portray(&r, resumed);
+        ls_context_close(&r.ctx);
+        ck_assert_str_eq(whole, resumed);
+    }
+}
+END_TEST
+
+START_TEST(files_hold_what_torch_expects)
+{
+    run r = open_good_run(&usual);
+    train(&r, 7);
+    r.state.metadata = (const char *const[]){ "model", "small", NULL };
+    ck_assert_int_eq(ls_checkpoint_save(path_of("torch"), &r.state), LS_OK);
+    ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("torch.safetensors"));
+    expect_ok(&r, "open");
+
+    static const struct {
+        const char *name;
+        ls_spec spec;
+    } tensors[] = { { "conv1.weight", { LS_F32, { 4, { 8, 3, 3, 3 } } } },
+                    { "bn1.weight", { LS_F32, { 1, { 8 } } } },
+                    { "bn1.bias", { LS_F32, { 1, { 8 } } } },
+                    { "bn1.running_mean", { LS_F32, { 1, { 8 } } } },
+                    { "bn1.running_var", { LS_F32, { 1, { 8 } } } },
+                    { "bn1.num_batches_tracked", { LS_I64, { 0 } } },
+                    { "conv2.weight", { LS_F32, { 4, { 6, 8, 3, 1 } } } },
+                    { "conv2.bias", { LS_F32, { 1, { 6 } } } },
+                    { "fc.weight", { LS_F32, { 2, { 4, 6 } } } },
+                    { "fc.bias", { LS_F32, { 1, { 4 } } } },
+                    { "optimizer.momentum.conv2.weight", { LS_F32, { 4, { 6, 8, 3, 1 } } } },
+                    { "optimizer.momentum.fc.bias", { LS_F32, { 1, { 4 } } } } };
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        ls_spec spec;
+        ck_assert_msg(ls_tensor_file_find(file, tensors[i].name, &spec), "%s", tensors[i].name);
+        ck_assert_int_eq(spec.dtype, tensors[i].spec.dtype);
+        ck_assert_msg(ls_shape_equal(&spec.shape, &tensors[i].spec.shape), "%s", tensors[i].name);
+    }
+    ck_assert_int_eq(ls_tensor_file_count(file), 10 + 7);
+
+    const ls_tensor *counter = ls_tensor_file_load(file, "bn1.num_batches_tracked");
+    ck_assert_int_eq(*(const int64_t *)ls_tensor_data_const(counter), 7);
+    const float *there = ls_tensor_data_const(ls_tensor_file_load(file, "conv2.weight"));
+    const float *here = ls_tensor_data_const(ls_net_parameter(r.state.net, "conv2.weight"));
+    for (int o = 0; o < 6; o++)
+        for (int i = 0; i < 8; i++)
+            for (int h = 0; h < 3; h++)
+                ck_assert(there[(o * 8 + i) * 3 + h] == here[(o * 3 + h) * 8 + i]);
+
+    static const char *const metadata[][2] = {
+        { "epoch", "1" },
+        { "step", "1" },
+        { "best", "0.10000000000000001" },
+        { "seed", "5" },
+        { "classes", "[\"0\", \"1\", \"2\", \"3\"]" },
+        { "mean", "[0.485, 0.456, 0.406]" },
+        { "std", "[0.229, 0.224, 0.225]" },
+        { "crop", "8" },
+        { "optimizer", "{\"name\": \"sgd\", \"momentum\": 0.9, \"weight_decay\": 0.0005, "
+                       "\"decay_of_weights_only\": 1, \"clip_norm\": 1}" },
+        { "optimizer_steps", "7" },
+        { "schedule", "{\"name\": \"reduce_on_plateau\", \"rate\": 0.05, \"gamma\": 0.3, "
+                      "\"threshold\": 0.0001}" },
+        { "schedule_state", "1.0 0.10000000000000001 0.0 0.0" },
+        { "model", "small" },
+    };
+    for (size_t i = 0; i < sizeof metadata / sizeof metadata[0]; i++)
+        ck_assert_str_eq(ls_tensor_file_metadata(file, metadata[i][0]), metadata[i][1]);
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+/* A load that fails must leave all bits where they were. */
+static void expect_refused(run *r, const char *name, ls_status status, const char *part)
+{
+    static char before[PORTRAIT], after[PORTRAIT];
+    portray(r, before);
+    ck_assert_int_ne(ls_checkpoint_load(path_of(name), &r->state), LS_OK);
+    expect_error(r, status, part);
+    portray(r, after);
+    ck_assert_str_eq(before, after);
+}
+
+START_TEST(another_run_is_refused)
+{
+    run r = open_good_run(&usual);
+    train(&r, 5);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
+    ls_context_close(&r.ctx);
+
+    options other[6];
+    for (int i = 0; i < 6; i++) other[i] = usual;
+    other[0].kind = ADAM;
+    other[1].momentum = 0.8f;
+    other[2].n_classes = 6;
+    other[3].seed = 6;
+    other[4].batch = 7;
+    other[5].kind = PLAIN_SGD;
+    static const struct {
+        ls_status status;
+        const char *part;
+    } errors[] = { { LS_ERR_MISMATCH, "optimizer: name is \"sgd\" there, \"adam\" here" },
+                   { LS_ERR_MISMATCH, "momentum is 0.9 there, 0.8 here" },
+                   { LS_ERR_SHAPE, "'fc.weight' is F32 [4,6] there, F32 [6,6] here, and 1 more" },
+                   { LS_ERR_MISMATCH, "seed is 5 there, 6 here" },
+                   { LS_ERR_MISMATCH, "loader: batch is 8 there, 7 here" },
+                   { LS_ERR_MISMATCH, "momentum is 0.9 there, 0 here" } };
+    for (int i = 0; i < 6; i++) {
+        r = open_good_run(&other[i]);
+        train(&r, 2);
+        expect_refused(&r, "run", errors[i].status, errors[i].part);
+        ls_context_close(&r.ctx);
+    }
+}
+END_TEST
+
+START_TEST(parts_can_be_left_out)
+{
+    run r = open_good_run(&usual);
+    train(&r, 5);
+    static char one[PORTRAIT], two[PORTRAIT];
+    portray(&r, one);
+    ls_state weights = { .net = r.state.net, .best = -INFINITY };
+    ck_assert_int_eq(ls_checkpoint_save(path_of("weights"), &weights), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("all"), &r.state), LS_OK);
+
+    /* weights alone, by both calls */
+    weights.best = 0;
+    ck_assert_int_eq(ls_checkpoint_load(path_of("weights"), &weights), LS_OK);
+    ck_assert(weights.best == -INFINITY);
+    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("weights"), r.state.net), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("all"), r.state.net), LS_OK);
+    portray(&r, two);
+    ck_assert_str_eq(one, two);
+
+    /* no optimizer in the file */
+    expect_refused(&r, "weights", LS_ERR_FORMAT, "its metadata has no 'classes'");
+    ls_loader *loader = r.state.loader;
+    r.state.loader = NULL;
+    expect_refused(&r, "weights", LS_ERR_FORMAT, "its metadata has no 'optimizer'");
+    r.state.loader = loader;
+
+    /* all of the optimizer, in a net for inference */
+    ls_net *net =
+        ls_net_build(r.ctx, model, &usual.n_classes,
+                     &(ls_net_config){ .input = ls_loader_spec(loader), .inference = true });
+    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("all"), net), LS_OK);
+    ls_difference difference;
+    ls_tensor_compare(ls_net_parameter(net, "conv2.weight"),
+                      ls_net_parameter(r.state.net, "conv2.weight"), &difference);
+    ck_assert_int_eq(difference.n_different, 0);
+    expect_ok(&r, "parts");
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+/* The weights of a file as another program may have written them. */
+static void rewrite(run *r, const char *from, const char *to, ls_dtype dtype, const char *drop,
+                    const char *add)
+{
+    const char *names[64];
+    const ls_tensor *tensors[64];
+    int64_t n = 0;
+    ls_tensor_file *file = ls_tensor_file_open(r->ctx, path_of(from));
+    for (int64_t i = 0; i < ls_tensor_file_count(file); i++) {
+        const char *name = ls_tensor_file_name(file, i);
+        if (strcmp(name, drop) == 0) continue;
+        ls_tensor *tensor = ls_tensor_file_load(file, name);
+        ls_tensor *cast = ls_tensor_open(r->ctx, dtype, *ls_tensor_shape(tensor));
+        ls_tensor_cast(cast, tensor);
+        names[n] = name;
+        tensors[n++] = cast;
+    }
+    names[n] = add;
+    if (*add) tensors[n++] = ls_tensor_open(r->ctx, LS_F32, LS_SHAPE(2, 2));
+    ck_assert_int_eq(ls_tensors_save(r->ctx, path_of(to), n, names, tensors, NULL), LS_OK);
+    ls_tensor_file_close(&file);
+}
+
+START_TEST(weights_from_elsewhere)
+{
+    run r = open_good_run(&usual);
+    ls_state weights = { .net = r.state.net };
+    ck_assert_int_eq(ls_checkpoint_save(path_of("ours.safetensors"), &weights), LS_OK);
+    static char before[PORTRAIT], after[PORTRAIT];
+    portray(&r, before);
+
+    /* torch's without counters; halves */
+    rewrite(&r, "ours.safetensors", "bare.safetensors", LS_F32, "bn1.num_batches_tracked", "");
+    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("bare"), r.state.net), LS_OK);
+    portray(&r, after);
+    ck_assert_str_eq(before, after);
+    static const ls_dtype halves[] = { LS_BF16, LS_F16 };
+    for (int i = 0; i < 2; i++) {
+        rewrite(&r, "ours.safetensors", "half.safetensors", halves[i], "", "");
+        ck_assert_int_eq(ls_checkpoint_load_weights(path_of("half"), r.state.net), LS_OK);
+        ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("ours.safetensors"));
+        const float *there = ls_tensor_data_const(ls_tensor_file_load(file, "conv2.weight"));
+        const float *here = ls_tensor_data_const(ls_net_parameter(r.state.net, "conv2.weight"));
+        for (int o = 0; o < 6 * 8; o++)
+            for (int h = 0; h < 3; h++)
+                ck_assert_double_le(fabsf(there[o * 3 + h] - here[(o / 8 * 3 + h) * 8 + o % 8]),
+                                    4e-3 * fabsf(there[o * 3 + h]) + 1e-7);
+        ls_tensor_file_close(&file);
+        ck_assert_int_eq(ls_checkpoint_load_weights(path_of("ours"), r.state.net), LS_OK);
+    }
+
+    /* what does not belong together */
+    static const struct {
+        ls_dtype dtype;
+        const char *drop, *add;
+        ls_status status;
+        const char *part;
+    } wrong[] = { { LS_F32, "fc.bias", "", LS_ERR_MISMATCH, "has no tensor 'fc.bias'" },
+                  { LS_F32, "", "layer9.weight", LS_ERR_MISMATCH,
+                    "'layer9.weight', which the net" },
+                  { LS_F32, "fc.weight", "fc.weight", LS_ERR_SHAPE,
+                    "'fc.weight' is F32 [2,2] there, F32 [4,6] here" },
+                  { LS_I32, "", "", LS_ERR_TYPE, "is I32 [8,3,3,3] there, F32 [8,3,3,3] here" } };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        rewrite(&r, "ours.safetensors", "wrong.safetensors", wrong[i].dtype, wrong[i].drop,
+                wrong[i].add);
+        ck_assert_int_ne(ls_checkpoint_load_weights(path_of("wrong"), r.state.net), LS_OK);
+        expect_error(&r, wrong[i].status, wrong[i].part);
+    }
+    rewrite(&r, "ours.safetensors", "foreign.safetensors", LS_F32, "", "");
+    expect_refused(&r, "foreign", LS_ERR_FORMAT, "is no checkpoint of a run");
+    portray(&r, after);
+    ck_assert_str_eq(before, after);
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+/* Every prefix of a file, in steps, and the file with bytes of its header turned over. */
+START_TEST(broken_files_change_nothing)
+{
+    run r = open_good_run(&usual);
+    train(&r, 2);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("good"), &r.state), LS_OK);
+    static unsigned char bytes[1 << 17];
+    FILE *file = fopen(path_of("good.safetensors"), "rb");
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    ck_assert(n > 4096 && n < sizeof bytes);
+    static char before[PORTRAIT], after[PORTRAIT];
+    portray(&r, before);
+    const ls_state keep = r.state;
+    for (size_t at = 0; at < n; at += 97) {
+        const bool truncate = at % 2;
+        file = fopen(path_of("bad.safetensors"), "wb");
+        const unsigned char good = bytes[at];
+        if (!truncate) bytes[at] ^= 0x15;
+        fwrite(bytes, 1, truncate ? at : n, file);
+        fclose(file);
+        bytes[at] = good;
+        /* a turned byte may lie in a weight, or in a text that nobody compares */
+        const ls_status status = ls_checkpoint_load(path_of("bad"), &r.state);
+        ck_assert(!truncate || status != LS_OK);
+        if (status == LS_OK) {
+            r.state = keep;
+            ck_assert_int_eq(ls_checkpoint_load(path_of("good"), &r.state), LS_OK);
+        } else {
+            ck_assert_int_eq(ls_context_status(r.ctx), status);
+        }
+        portray(&r, after);
+        ck_assert_str_eq(before, after);
+    }
+    expect_refused(&r, "none", LS_ERR_NOT_FOUND, "none.safetensors");
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+START_TEST(saving_is_whole_or_not_at_all)
+{
+    run r = open_good_run(&usual);
+    ck_assert_int_ne(ls_checkpoint_save("/nowhere/at/all", &r.state), LS_OK);
+    expect_error(&r, LS_ERR_NOT_FOUND, "/nowhere/at/all.safetensors");
+    if (access("/dev/full", W_OK) == 0) {
+        ck_assert_int_eq(symlink("/dev/full", path_of("full.safetensors")), 0);
+        ck_assert_int_ne(ls_checkpoint_save(path_of("full"), &r.state), LS_OK);
+        expect_error(&r, LS_ERR_IO, "full.safetensors");
+    }
+    ck_assert_int_eq(ls_checkpoint_save(path_of("kept"), &r.state), LS_OK);
+    r.state.metadata = (const char *const[]){ "epoch", "9", NULL };
+    ck_assert_int_ne(ls_checkpoint_save(path_of("kept"), &r.state), LS_OK);
+    expect_error(&r, LS_ERR_INVALID, "two metadata 'epoch'");
+    r.state.metadata = NULL;
+    ck_assert_int_eq(ls_checkpoint_load(path_of("kept"), &r.state), LS_OK);
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+START_TEST(misuse)
+{
+    run r = open_good_run(&usual), s = open_good_run(&usual);
+    ls_state none = { 0 }, mixed = r.state;
+    ck_assert_int_eq(ls_checkpoint_save("x", NULL), LS_ERR_INVALID);
+    ck_assert_int_eq(ls_checkpoint_save("x", &none), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_checkpoint_load("x", &none), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_checkpoint_load_weights("x", NULL), LS_ERR_EARLIER);
+    ck_assert_int_ne(ls_checkpoint_save(NULL, &r.state), LS_OK);
+    expect_error(&r, LS_ERR_INVALID, "path is NULL");
+    ck_assert_int_ne(ls_checkpoint_load("", &r.state), LS_OK);
+    expect_error(&r, LS_ERR_INVALID, "path is empty");
+    mixed.schedule = s.state.schedule;
+    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    expect_error(&r, LS_ERR_MISMATCH, "different contexts");
+    mixed = r.state;
+    mixed.optimizer = NULL;
+    mixed.net = ls_net_build(
+        r.ctx, model, &usual.n_classes,
+        &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
+    mixed.optimizer = r.state.optimizer;
+    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    expect_error(&r, LS_ERR_MISMATCH, "optimizer belongs to another net");
+    mixed = r.state;
+    mixed.step = -1;
+    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    expect_error(&r, LS_ERR_INVALID, "step -1");
+    /* an unread error refuses all */
+    ls_net_parameter(r.state.net, "nothing");
+    ck_assert_int_eq(ls_checkpoint_save(path_of("x"), &r.state), LS_ERR_EARLIER);
+    ck_assert_int_ne(access(path_of("x.safetensors"), F_OK), 0);
+    ls_context_close(&r.ctx);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(class_names_that_are_not_utf8)
+{
+    run r = open_good_run(&usual);
+    ck_assert_int_eq(mkdir(path_of("data"), 0755), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(mkdir(path_of(i ? "data/caf\xe9" : "data/\xc3\xa9t\xc3\xa9"), 0755), 0);
+        FILE *file =
+            fopen(path_of(i ? "data/caf\xe9/1.ppm" : "data/\xc3\xa9t\xc3\xa9/1.ppm"), "wb");
+        fwrite("P6 1 1 255 abc", 1, 14, file);
+        fclose(file);
+    }
+    ls_state state = { .loader = ls_loader_open(ls_image_folder_open(r.ctx, path_of("data")),
+                                                &(ls_loader_config){ .batch = 1 }) };
+    expect_ok(&r, "folder");
+    ck_assert_int_eq(ls_checkpoint_save(path_of("names"), &state), LS_OK);
+    ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("names.safetensors"));
+    ck_assert_str_eq(ls_tensor_file_metadata(file, "classes"),
+                     "[\"caf\\\\xE9\", \"\xc3\xa9t\xc3\xa9\"]");
+    ck_assert_int_eq(ls_checkpoint_load(path_of("names"), &state), LS_OK);
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+START_TEST(every_allocation_failing)
+{
+    run r = open_good_run(&usual);
+    train(&r, 2);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("first"), &r.state), LS_OK);
+    ls_context_close(&r.ctx);
+    int64_t n_failed = 0;
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, 0);
+        options o = usual;
+        o.allocator = &a.allocator;
+        r = open_good_run(&o);
+        a.fail_at = atomic_load(&a.n_requests) + n; /* within saving and loading alone */
+        const ls_status saved = ls_checkpoint_save(path_of("second"), &r.state);
+        if (saved != LS_OK) ck_assert_int_eq(ls_context_status(r.ctx), LS_ERR_MEMORY);
+        const ls_status loaded = ls_checkpoint_load(path_of("first"), &r.state);
+        if (loaded != LS_OK) ck_assert_int_eq(ls_context_status(r.ctx), LS_ERR_MEMORY);
+        const bool failed = failing_allocator_failed(&a);
+        n_failed += saved != LS_OK || loaded != LS_OK;
+        ls_context_close(&r.ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        if (!failed) break;
+    }
+    ck_assert_int_ge(n_failed, 8);
+}
+END_TEST
+
+int main(void)
+{
+    if (!make_folder()) return EXIT_FAILURE;
+    const int answer = RUN_SUITE("checkpoints", a_resumed_run_ends_with_the_same_bits,
+                                 files_hold_what_torch_expects, another_run_is_refused,
+                                 parts_can_be_left_out, weights_from_elsewhere,
+                                 broken_files_change_nothing, saving_is_whole_or_not_at_all, misuse,
+                                 class_names_that_are_not_utf8, every_allocation_failing);
+    return remove_folder() ? answer : EXIT_FAILURE;
+}
