@@ -335,13 +335,26 @@ static bool same(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
+/* The JSON under a key; NULL and an error kept. */
+static json_t *parse(const checking *c, const char *key)
+{
+    const char *text = ls_tensor_file_metadata(c->file, key);
+    json_error_t error;
+    json_t *out = text ? json_loads(text, 0, &error) : NULL;
+    /* jansson reports only some of the requests that failed; the others leave no text */
+    if (text && !out && (json_error_code(&error) == json_error_out_of_memory || !*error.text))
+        ls__fail_memory(c->ctx, "ls_checkpoint_load", strlen(text));
+    else if (!out)
+        fail_metadata(c, key, text);
+    return out;
+}
+
 /* Compares an object of settings in the file with what it would be now. */
 static ls_status check_settings(const checking *c, const char *what, json_t *now)
 {
-    const char *text = ls_tensor_file_metadata(c->file, what);
     if (!now) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    json_t *stored = text ? json_loads(text, 0, NULL) : NULL;
-    ls_status status = json_is_object(stored) ? LS_OK : fail_metadata(c, what, text);
+    json_t *stored = parse(c, what);
+    ls_status status = stored ? LS_OK : c->ctx->error;
     const char *key;
     json_t *value;
     json_object_foreach(now, key, value)
@@ -369,11 +382,10 @@ static ls_status check_new_settings(const checking *c, const char *what, json_t 
 /* The first class that differs. */
 static ls_status check_classes(const checking *c, const json_t *now)
 {
-    const char *text = ls_tensor_file_metadata(c->file, "classes");
     if (!now) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    json_t *stored = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *stored = parse(c, "classes");
     const size_t n = json_array_size(now), n_stored = json_array_size(stored);
-    ls_status status = json_is_array(stored) ? LS_OK : fail_metadata(c, "classes", text);
+    ls_status status = stored ? LS_OK : c->ctx->error;
     if (status == LS_OK && n != n_stored)
         status = ls__fail(c->ctx, LS_ERR_MISMATCH,
                           "'%s' was saved by another run: %zu classes there, %zu here", c->path,

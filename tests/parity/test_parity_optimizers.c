@@ -25,6 +25,9 @@ static const trajectory trajectories[] = {
     { .name = "sgd_nesterov_decay",
       .rate = 0.01,
       .sgd = { .momentum = 0.9f, .nesterov = true, .weight_decay = 1e-2f } },
+    { .name = "sgd_clip",
+      .rate = 0.1,
+      .sgd = { .momentum = 0.9f, .weight_decay = 1e-2f, .clip_norm = 1 } },
     { .name = "adam", .adam = ls_adam, .rate = 1e-3 },
     { .name = "adam_decay",
       .adam = ls_adam,
@@ -39,6 +42,10 @@ static const trajectory trajectories[] = {
       .adam = ls_adamw,
       .rate = 1e-2,
       .adam_config = { .weight_decay = 0.1f } },
+    { .name = "adamw_clip",
+      .adam = ls_adamw,
+      .rate = 1e-2,
+      .adam_config = { .clip_norm = 3.6f } }, /* about half of the gradients are longer */
 };
 enum { N_TRAJECTORIES = sizeof(trajectories) / sizeof(trajectories[0]) };
 

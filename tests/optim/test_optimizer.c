@@ -1,0 +1,356 @@
+/* test_optimizer.c: which parameters an update touches and how, clipping, freezing, and misuse.
+ * Values over many steps are compared with PyTorch's in tests/parity. */
+#include "../failing_allocator.h"
+#include "../suite.h"
+#include "nn/net.h"
+#include "optim/optimizer.h"
+#include <lockstep/lockstep.h>
+#include <math.h>
+#include <string.h>
+
+/* Three linear layers with odd sizes, so that the blocks have gaps, and a batch norm. */
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_relu(g, ls_linear(g, "a", x, 5, NULL));
+    x = ls_relu(g, ls_batch_norm(g, "norm", ls_linear(g, "b", x, 7, NULL), NULL));
+    return ls_linear(g, "c", x, 3, NULL);
+}
+
+typedef struct setting {
+    ls_context *ctx;
+    ls_net *net;
+    ls_tensor *images, *labels;
+    ls_batch batch;
+} setting;
+
+static setting open_setting(const ls_allocator *allocator)
+{
+    setting s = { .ctx = ls_context_open(
+                      &(ls_context_config){ .threads = 1, .allocator = allocator }) };
+    s.net = ls_net_build(
+        s.ctx, model, NULL,
+        &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(8, 4) }, .n_classes = 3 },
+                          .loss = { LS_CROSS_ENTROPY } });
+    s.images = ls_tensor_open(s.ctx, LS_F32, LS_SHAPE(8, 4));
+    s.labels = ls_tensor_open(s.ctx, LS_I32, LS_SHAPE(8));
+    ls_tensor_random_normal(s.images, 1, 0, 1);
+    s.batch = (ls_batch){ .images = s.images, .labels = s.labels, .n = 8 };
+    return s;
+}
+
+static void expect_ok(setting *s)
+{
+    ck_assert_msg(ls_context_status(s->ctx) == LS_OK, "%s", ls_context_message(s->ctx));
+}
+
+static void expect_error(setting *s, ls_status status, const char *part)
+{
+    const ls_status got = ls_context_status(s->ctx);
+    ck_assert_msg(got == status, "'%s', wanted '%s': %s", ls_status_text(got),
+                  ls_status_text(status), ls_context_message(s->ctx));
+    ck_assert_msg(strstr(ls_context_message(s->ctx), part) != NULL, "'%s' lacks '%s'",
+                  ls_context_message(s->ctx), part);
+}
+
+static void make_gradients(setting *s)
+{
+    ls_net_feed(s->net, "input", s->images);
+    ls_net_feed(s->net, "label", s->labels);
+    ls_net_forward(s->net, LS_TRAIN);
+    ls_net_backward(s->net);
+    expect_ok(s);
+}
+
+/* All parameters with their gaps. */
+enum { MAX_ELEMENTS = 512 };
+static int64_t copy_values(const setting *s, float out[MAX_ELEMENTS])
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(s->net);
+    ck_assert(blocks.parameter_elements <= MAX_ELEMENTS);
+    memcpy(out, blocks.values, (size_t)blocks.parameter_elements * sizeof *out);
+    return blocks.parameter_elements;
+}
+
+/* ---- What is updated, with which decay ---- */
+
+START_TEST(decay_spares_biases_and_norms)
+{
+    for (int weights_only = 0; weights_only < 2; weights_only++) {
+        setting s = open_setting(NULL);
+        ls_optimizer *opt = ls_sgd(
+            s.net, &(ls_sgd_config){ .weight_decay = 0.5f, .decay = (ls_decay)weights_only });
+        for (int64_t i = 0; i < ls_net_entries(s.net); i++)
+            if (ls_net_entry(s.net, i).kind != LS_ENTRY_BUFFER)
+                ls_tensor_fill(ls_net_entry(s.net, i).value, 1);
+        make_gradients(&s);
+        const ls__net_blocks blocks = ls__net_get_blocks(s.net);
+        memset(blocks.gradients, 0, (size_t)blocks.parameter_elements * sizeof(float));
+        ck_assert_int_eq(ls_optimizer_step(opt, 0.25), LS_OK);
+        for (int64_t i = 0; i < ls_net_entries(s.net); i++) {
+            const ls_entry entry = ls_net_entry(s.net, i);
+            if (entry.kind == LS_ENTRY_BUFFER) continue;
+            const bool decays = !weights_only || entry.kind == LS_ENTRY_WEIGHT;
+            const float *value = ls_tensor_data_const(entry.value);
+            for (int64_t j = 0; j < ls_tensor_count(entry.value); j++)
+                ck_assert_msg(value[j] == (decays ? 0.875f : 1.0f), "%s: %g", entry.name,
+                              (double)value[j]);
+        }
+        ls_context_close(&s.ctx);
+    }
+}
+END_TEST
+
+START_TEST(segments_are_merged_over_gaps)
+{
+    setting s = open_setting(NULL);
+    const ls__optimizer *all =
+        (const ls__optimizer *)ls_adamw(s.net, &(ls_adam_config){ .weight_decay = 0.1f });
+    ls_optimizer *some =
+        ls_adamw(s.net, &(ls_adam_config){ .weight_decay = 0.1f, .decay = LS_DECAY_WEIGHTS });
+    expect_ok(&s);
+    ck_assert_int_eq(all->n_segments, 1);
+    ck_assert_int_eq(all->segments[0].offset, 0);
+    /* weight, bias, weight, bias+norm+norm, weight, bias */
+    ck_assert_int_eq(((const ls__optimizer *)some)->n_segments, 6);
+
+    /* frozen parameters cut a segment, from the next step on */
+    ls_net_freeze(s.net, "b.*");
+    make_gradients(&s);
+    ck_assert_int_eq(ls_optimizer_step(some, 0.1), LS_OK);
+    ck_assert_int_eq(((const ls__optimizer *)some)->n_segments, 5);
+    ls_net_freeze(s.net, "*");
+    make_gradients(&s);
+    float before[MAX_ELEMENTS], after[MAX_ELEMENTS];
+    const int64_t n = copy_values(&s, before);
+    ck_assert_int_eq(ls_optimizer_step(some, 0.1), LS_OK);
+    copy_values(&s, after);
+    ck_assert_int_eq(((const ls__optimizer *)some)->n_segments, 0);
+    ck_assert_int_eq(memcmp(before, after, (size_t)n * sizeof(float)), 0);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(frozen_parameters_stay)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *opt =
+        ls_sgd(s.net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 0.1f, .clip_norm = 1 });
+    ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    float before[MAX_ELEMENTS], after[MAX_ELEMENTS];
+    ls_net_freeze(s.net, "b.weight");
+    const ls_tensor *frozen = ls_net_parameter(s.net, "b.weight"),
+                    *state = ls_optimizer_state(opt, 0, "b.weight"),
+                    *trained = ls_net_parameter(s.net, "c.weight");
+    ls_tensor_read(frozen, before, ls_tensor_bytes(frozen));
+    ls_tensor_read(state, before + 64, ls_tensor_bytes(state));
+    ls_tensor_read(trained, before + 128, ls_tensor_bytes(trained));
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    ls_tensor_read(frozen, after, ls_tensor_bytes(frozen));
+    ls_tensor_read(state, after + 64, ls_tensor_bytes(state));
+    ls_tensor_read(trained, after + 128, ls_tensor_bytes(trained));
+    ck_assert_int_eq(memcmp(before, after, ls_tensor_bytes(frozen)), 0);
+    ck_assert_int_eq(memcmp(before + 64, after + 64, ls_tensor_bytes(state)), 0);
+    ck_assert_int_ne(memcmp(before + 128, after + 128, ls_tensor_bytes(trained)), 0);
+    ls_net_unfreeze(s.net, "b.weight");
+    ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    ls_tensor_read(frozen, after, ls_tensor_bytes(frozen));
+    ck_assert_int_ne(memcmp(before, after, ls_tensor_bytes(frozen)), 0);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(gaps_stay_zero)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *opt =
+        ls_adamw(s.net, &(ls_adam_config){ .weight_decay = 0.3f, .clip_norm = 0.1f });
+    for (int i = 0; i < 5; i++) ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    const ls__net_blocks blocks = ls__net_get_blocks(s.net);
+    float *const all[] = { blocks.values, blocks.gradients, ls__optimizer_state_block(opt, 0),
+                           ls__optimizer_state_block(opt, 1) };
+    bool used[MAX_ELEMENTS] = { false };
+    for (int64_t i = 0; i < blocks.n_entries; i++)
+        for (int64_t j = 0; j < blocks.entries[i].count; j++)
+            if (blocks.entries[i].kind != LS_ENTRY_BUFFER)
+                used[blocks.entries[i].offset + j] = true;
+    int64_t n_gaps = 0;
+    for (int64_t i = 0; i < blocks.parameter_elements; i++) {
+        n_gaps += !used[i];
+        for (int k = 0; k < 4 && !used[i]; k++) ck_assert(all[k][i] == 0);
+    }
+    ck_assert_int_gt(n_gaps, 0);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+/* ---- Clipping ---- */
+
+START_TEST(clipping_scales_to_the_norm)
+{
+    setting s = open_setting(NULL);
+    double norm = 0, reported;
+    float before[MAX_ELEMENTS], after[MAX_ELEMENTS], gradients[MAX_ELEMENTS];
+    ls_optimizer *opt = ls_sgd(s.net, &(ls_sgd_config){ .clip_norm = 0.125f });
+    make_gradients(&s);
+    const int64_t n = copy_values(&s, before);
+    memcpy(gradients, ls__net_get_blocks(s.net).gradients, (size_t)n * sizeof(float));
+    for (int64_t i = 0; i < n; i++) norm += (double)gradients[i] * (double)gradients[i];
+    norm = sqrt(norm);
+    ck_assert_double_gt(norm, 0.125);
+    ck_assert_int_eq(ls_optimizer_step(opt, 1), LS_OK);
+    ck_assert_int_eq(ls_optimizer_gradient_norm(opt, &reported), LS_OK);
+    ck_assert_double_eq_tol(reported, norm, 1e-6 * norm);
+    copy_values(&s, after);
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_double_eq_tol((double)after[i],
+                                (double)before[i] - 0.125 / (norm + 1e-6) * (double)gradients[i],
+                                1e-6);
+    ls_optimizer_close(&opt);
+    ck_assert_ptr_null(opt);
+    opt = ls_sgd(s.net, NULL);
+    ck_assert_int_ne(ls_optimizer_gradient_norm(opt, &reported), LS_OK);
+    expect_error(&s, LS_ERR_INVALID, "no clip_norm");
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+/* ---- Misuse ---- */
+
+START_TEST(each_backward_pass_serves_one_update)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *opt = ls_sgd(s.net, &(ls_sgd_config){ .clip_norm = 1 });
+    double norm;
+    ck_assert_int_ne(ls_optimizer_gradient_norm(opt, &norm), LS_OK);
+    expect_error(&s, LS_ERR_INVALID, "no step has been done");
+    ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
+    expect_error(&s, LS_ERR_INVALID, "ls_net_backward makes them");
+    make_gradients(&s);
+    ck_assert_int_eq(ls_optimizer_step(opt, 0.1), LS_OK);
+    ck_assert_int_eq(ls_optimizer_steps(opt), 1);
+    ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
+    expect_error(&s, LS_ERR_INVALID, "ls_net_backward makes them");
+    ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
+    expect_error(&s, LS_ERR_INVALID, "ls_net_backward makes them");
+    ck_assert_int_eq(ls_optimizer_steps(opt), 2);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(wrong_rates_change_nothing)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *opt = ls_adam(s.net, NULL);
+    make_gradients(&s);
+    float before[MAX_ELEMENTS], after[MAX_ELEMENTS];
+    const int64_t n = copy_values(&s, before);
+    static const double wrong[] = { -1, NAN, INFINITY, 1e31 };
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_ne(ls_optimizer_step(opt, wrong[i]), LS_OK);
+        expect_error(&s, LS_ERR_INVALID, "rate is ");
+    }
+    ck_assert_int_eq(ls_optimizer_step(opt, 0), LS_OK); /* a rate of 0 is none of them */
+    copy_values(&s, after);
+    ck_assert_int_eq(memcmp(before, after, (size_t)n * sizeof(float)), 0);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(wrong_configs_are_refused)
+{
+    setting s = open_setting(NULL);
+    static const struct {
+        ls_sgd_config config;
+        const char *part;
+    } sgd[] = {
+        { { .momentum = -0.5f }, "ls_sgd: momentum is -0.5, wanted a number of at least 0" },
+        { { .momentum = NAN }, "momentum is nan" },
+        { { .weight_decay = -1e-4f }, "weight_decay is -9.99999975e-05" },
+        { { .momentum = 0.9f, .dampening = -1 }, "dampening is -1" },
+        { { .dampening = 0.5f }, "no momentum to damp" },
+        { { .nesterov = true }, "nesterov wants momentum above 0 (got 0)" },
+        { { .nesterov = true, .momentum = 0.9f, .dampening = 0.25f }, "no dampening (got 0.25)" },
+        { { .clip_norm = INFINITY }, "clip_norm is inf" },
+        { { .decay = (ls_decay)2 }, "decay is 2" }
+    };
+    for (size_t i = 0; i < sizeof sgd / sizeof sgd[0]; i++) {
+        ck_assert_ptr_null(ls_sgd(s.net, &sgd[i].config));
+        expect_error(&s, LS_ERR_INVALID, sgd[i].part);
+    }
+    static const struct {
+        ls_adam_config config;
+        const char *part;
+    } adam[] = { { { .beta1 = 1 }, "ls_adamw: beta1 is 1, wanted at least 0 and below 1" },
+                 { { .beta2 = -0.1f }, "beta2 is -0.1" },
+                 { { .beta2 = NAN }, "beta2 is nan" },
+                 { { .epsilon = -1e-8f }, "epsilon is -9.99999994e-09" },
+                 { { .epsilon = LS_ZERO }, "epsilon is 0, wanted a number above 0" },
+                 { { .weight_decay = -1 }, "weight_decay is -1" } };
+    for (size_t i = 0; i < sizeof adam / sizeof adam[0]; i++) {
+        ck_assert_ptr_null(ls_adamw(s.net, &adam[i].config));
+        expect_error(&s, LS_ERR_INVALID, adam[i].part);
+    }
+    ck_assert_ptr_null(ls_sgd(NULL, NULL));
+    ck_assert_ptr_null(ls_adam(NULL, NULL));
+    ls_net *net = ls_net_build(
+        s.ctx, model, NULL,
+        &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(8, 4) } }, .inference = true });
+    ck_assert_ptr_null(ls_sgd(net, NULL));
+    expect_error(&s, LS_ERR_UNSUPPORTED, "built for inference");
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(states_can_be_looked_at)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *plain = ls_sgd(s.net, NULL), *adam = ls_adam(s.net, NULL);
+    ck_assert_int_eq(ls_optimizer_states(plain), 0);
+    ck_assert_int_eq(ls_optimizer_states(adam), 2);
+    ck_assert_str_eq(ls_optimizer_state_name(adam, 1), "exp_avg_sq");
+    ck_assert_str_eq(ls_optimizer_state_name(adam, 2), "");
+    ck_assert_str_eq(ls_optimizer_name(adam), "adam");
+    ck_assert_int_eq(ls_tensor_count(ls_optimizer_state(adam, 1, "a.weight")), 20);
+    ck_assert_ptr_null(ls_optimizer_state(plain, 0, "a.weight"));
+    expect_error(&s, LS_ERR_INVALID, "state 0 of 0 of sgd");
+    ck_assert_ptr_null(ls_optimizer_state(adam, 0, "norm.running_mean"));
+    expect_error(&s, LS_ERR_NOT_FOUND, "no parameter 'norm.running_mean'");
+    ck_assert_int_ne(ls_optimizer_set_steps(adam, -1), LS_OK);
+    expect_error(&s, LS_ERR_INVALID, "steps is -1");
+    ck_assert_int_eq(ls_optimizer_set_steps(adam, 12), LS_OK);
+    ck_assert_int_eq(ls_optimizer_steps(adam), 12);
+    ck_assert_int_eq(ls_optimizer_step(NULL, 1), LS_ERR_EARLIER);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(every_allocation_failing)
+{
+    int n_failed = 0;
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, 0);
+        setting s = open_setting(&a.allocator);
+        expect_ok(&s);
+        a.fail_at = atomic_load(&a.n_requests) + n;
+        ls_optimizer *opt = ls_adam(s.net, &(ls_adam_config){ .clip_norm = 1 });
+        const bool failed = failing_allocator_failed(&a);
+        if (!opt) ck_assert_int_eq(ls_context_status(s.ctx), LS_ERR_MEMORY);
+        n_failed += !opt;
+        ls_context_close(&s.ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        if (!failed) break;
+    }
+    ck_assert_int_ge(n_failed, 3);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("optimizers", decay_spares_biases_and_norms, segments_are_merged_over_gaps,
+                     frozen_parameters_stay, gaps_stay_zero, clipping_scales_to_the_norm,
+                     each_backward_pass_serves_one_update, wrong_rates_change_nothing,
+                     wrong_configs_are_refused, states_can_be_looked_at, every_allocation_failing);
+}
