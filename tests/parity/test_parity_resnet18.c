@@ -1,5 +1,6 @@
-/* test_parity_resnet18.c: the whole resnet18 for 32x32 pictures against PyTorch in float64
- * (tests/reference/resnet18.py): all gradients of one step. */
+/* test_parity_resnet18.c: the whole resnet18 for 32x32 pictures against PyTorch
+ * (tests/reference/resnet18.py): all gradients of one step in float64, and the losses of ten SGD
+ * steps. */
 #include "../suite.h"
 #include "parity.h"
 #include <lockstep/models.h>
@@ -25,6 +26,8 @@ static void set_weights(ls_net *net)
         if (shape->n_dims == 4) {
             const double fan_in = (double)(ls_tensor_count(e.value) / shape->dims[0]);
             parity_fill(e.value, e.name, (float)sqrt(6.0 / fan_in), 0);
+        } else if (shape->n_dims == 2) {
+            parity_fill(e.value, e.name, (float)(1 / sqrt((double)shape->dims[1])), 0);
         } else if (is_norm(e.name) && strstr(e.name, "weight")) {
             parity_fill(e.value, e.name, 0.1f, 1);
         } else {
@@ -56,6 +59,20 @@ static ls_tensor *labels(ls_context *ctx, const char *name, int64_t n)
     parity_hashed(name, n, 1, 0, drawn);
     int32_t *to = ls_tensor_data(tensor);
     for (int64_t i = 0; i < n; i++) to[i] = below(drawn[i], N_CLASSES);
+    free(drawn);
+    return tensor;
+}
+
+static ls_tensor *pixels(ls_context *ctx, const char *name, int64_t n)
+{
+    ls_tensor *tensor = ls_tensor_open(ctx, LS_U8, LS_SHAPE(n, 32, 32, 3));
+    ck_assert(tensor != NULL);
+    const int64_t count = ls_tensor_count(tensor);
+    float *drawn = calloc((size_t)count, sizeof(float));
+    ck_assert(drawn != NULL);
+    parity_hashed(name, count, 1, 0, drawn);
+    uint8_t *to = ls_tensor_data(tensor);
+    for (int64_t i = 0; i < count; i++) to[i] = (uint8_t)below(drawn[i], 256);
     free(drawn);
     return tensor;
 }
@@ -118,7 +135,41 @@ START_TEST(gradients_match_pytorch)
 }
 END_TEST
 
+START_TEST(losses_of_ten_steps_match_pytorch)
+{
+    enum { N_STEPS = 10 };
+    const int64_t batch = 64;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 2 });
+    ls_tensor_file *file = fixture(ctx, "resnet18_steps.safetensors");
+    ls_net *net = build(ctx, (ls_input_spec){ .image = { LS_U8, LS_SHAPE(batch, 32, 32, 3) },
+                                              .mean = { 0.485f, 0.456f, 0.406f },
+                                              .deviation = { 0.229f, 0.224f, 0.225f } });
+    ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
+    const float *theirs = ls_tensor_data(parity_load(ctx, file, "losses"));
+    double worst = 0;
+    for (int64_t step = 0; step < N_STEPS; step++) {
+        char name[32];
+        snprintf(name, sizeof(name), "pixels %d", (int)step);
+        ls_tensor *images = pixels(ctx, name, batch);
+        snprintf(name, sizeof(name), "labels %d", (int)step);
+        ls_tensor *classes = labels(ctx, name, batch);
+        const ls_batch b = { .images = images, .labels = classes, .n = batch, .step = step };
+        double loss = NAN;
+        ls_net_step(net, opt, &b, 1e-3);
+        ck_assert_msg(ls_net_loss(net, &loss) == LS_OK, "%s", ls_context_message(ctx));
+        const float ours = (float)loss;
+        snprintf(name, sizeof(name), "loss of step %d", (int)step);
+        worst = fmax(worst, parity_compare(name, 1, &ours, &theirs[step], 1e-4));
+        ls_tensor_close(&images);
+        ls_tensor_close(&classes);
+    }
+    printf("ten steps: the furthest loss is %.1e from PyTorch\n", worst);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("resnet18 against PyTorch", gradients_match_pytorch);
+    return RUN_SUITE("resnet18 against PyTorch", gradients_match_pytorch,
+                     losses_of_ten_steps_match_pytorch);
 }
