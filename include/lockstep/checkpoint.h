@@ -6,8 +6,7 @@
 
 #include <lockstep/optim.h>
 
-/* What belongs to a run; members may be NULL. On saving, `loader` gives the class names and the
- * normalisation. */
+/* What belongs to a run, all from one context; members may be NULL. */
 typedef struct ls_state {
     ls_net *net;
     ls_optimizer *optimizer;
@@ -19,16 +18,22 @@ typedef struct ls_state {
 } ls_state;
 
 /* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", the
- * rest into metadata: "classes", a JSON array of names; "mean" and "std", JSON arrays of numbers,
- * and "crop", the side of the pictures, as the loader has them; and what `state->metadata` adds.
- * ".safetensors" is appended to path when it is missing. */
+ * rest into metadata: "classes", a JSON array of names, from the loader; "mean" and "std", JSON
+ * arrays of numbers, and "crop", the side of the pictures, from the loader or else the net;
+ * "epoch", "step", "best", "seed"; the settings of "loader", "optimizer" and "schedule"; and what
+ * `state->metadata` adds, whose keys must be others. ".safetensors" is appended to path when it is
+ * missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; what was there before stays. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
-/* Restores what state's members point to, and sets epoch, step and best. Everything is checked
- * before anything is changed: names, shapes, optimizer, classes; errors name the file and what
- * differs. */
+/* Goes on with a run: restores what state's members point to, and sets epoch, step and best.
+ * Everything is checked before anything is changed: names, shapes, classes, the settings of what
+ * state points to, the seed (with a loader or an optimizer). Errors name the file and what differs,
+ * there and here: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE; LS_ERR_FORMAT when the file is no
+ * checkpoint of a run. What is NULL is neither compared nor restored: to go on with another
+ * schedule, leave it out. */
 LS_API ls_status ls_checkpoint_load(const char *path, ls_state *state);
-/* Weights and buffers only, into a net whose names and shapes are the same; optimizer entries in
- * the file are ignored. Accepts files from elsewhere with torchvision's names. */
+/* Weights and buffers only, into a net whose names and shapes are the same; optimizer entries and
+ * torch's batch counters in the file are ignored. Accepts files from elsewhere with torchvision's
+ * names, in F32, F16 or BF16. */
 LS_API ls_status ls_checkpoint_load_weights(const char *path, ls_net *net);
 
 #endif
