@@ -87,8 +87,8 @@ typedef struct ls_entry {
 } ls_entry;
 LS_API int64_t ls_net_entries(const ls_net *net);
 LS_API ls_entry ls_net_entry(const ls_net *net, int64_t i);
-LS_API ls_tensor *ls_net_parameter(ls_net *net,
-                                   const char *name); /* NULL and an error when there is none */
+/* The value of a parameter or buffer; NULL and an error when there is none of that name. */
+LS_API ls_tensor *ls_net_parameter(ls_net *net, const char *name);
 LS_API int64_t
 ls_net_parameter_count(const ls_net *net); /* trained elements; buffers not counted */
 

@@ -31,11 +31,10 @@ LS_API ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node);
 LS_API ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight);
 
 typedef enum ls_init {
-    LS_INIT_DEFAULT, /* the layer's own: He normal for weights (He et al. 2015, "Delving deep into
-                        rectifiers") */
-    LS_INIT_HE_FAN_OUT,     /* normal, deviation sqrt(2 / fan_out) */
-    LS_INIT_HE_FAN_IN,      /* normal, deviation sqrt(2 / fan_in) */
-    LS_INIT_XAVIER,         /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
+    LS_INIT_DEFAULT,    /* the layer's own, named there */
+    LS_INIT_HE_FAN_OUT, /* normal, deviation sqrt(2 / fan_out) (He et al. 2015, "Delving deep") */
+    LS_INIT_HE_FAN_IN,  /* normal, deviation sqrt(2 / fan_in) */
+    LS_INIT_XAVIER,     /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
     LS_INIT_UNIFORM_FAN_IN, /* uniform, limit 1 / sqrt(fan_in): PyTorch's default for linear and
                                conv */
     LS_INIT_ZERO,
@@ -45,11 +44,11 @@ typedef enum ls_init {
 typedef struct ls_conv2d_config {
     int kernel, kernel_w;     /* height and width; kernel_w 0 = kernel. kernel 0 = 1 */
     int stride, stride_w;     /* 0 = 1, and the same as stride */
-    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding */
+    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding, -1 = none */
     int dilation, dilation_w; /* 0 = 1, and the same as dilation */
     int groups;               /* 0 = 1 */
-    bool bias;
-    ls_init init; /* default: He normal, fan out */
+    bool bias;                /* initially uniform, limit 1 / sqrt(fan_in), as PyTorch's */
+    ls_init init;             /* of the weight; default: He normal, fan out */
 } ls_conv2d_config;
 /* x [N,H,W,C] -> [N,H',W',channels], H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
  * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels]. */
@@ -73,7 +72,8 @@ LS_API ls_node *ls_relu(ls_graph *graph, ls_node *x);
 
 typedef struct ls_linear_config {
     bool no_bias;
-    ls_init init; /* default: uniform, limit 1 / sqrt(fan_in), bias too, as PyTorch's */
+    ls_init init; /* of the weight; default: uniform, limit 1 / sqrt(fan_in), as PyTorch's. The bias
+                     always has that */
 } ls_linear_config;
 /* x [N,I] -> [N,features], x W^T + b. Parameters: <name>.weight [features,I], <name>.bias
  * [features]. */
@@ -122,7 +122,7 @@ typedef enum ls_parameter_kind {
     LS_PARAMETER_NORM
 } ls_parameter_kind;
 /* A trained f32 tensor, to be given to ls_op. fan_in and fan_out are taken from the shape
- * [out,...,in]. */
+ * [out,...,in]. Default init: He normal, fan out, for weights, 0 for biases, 1 for norms. */
 LS_API ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape,
                              ls_parameter_kind kind, ls_init init);
 
@@ -143,7 +143,7 @@ typedef struct ls_op_call {
 } ls_op_call;
 typedef struct ls_op_config {
     const char *kind; /* for messages and ls_net_describe: "swish"; required */
-    ls_spec output;   /* f32; required */
+    ls_spec output; /* f32; required. Its first dimension follows the batch, if it is an input's */
     ls_status (*forward)(const ls_op_call *call);  /* required */
     ls_status (*backward)(const ls_op_call *call); /* NULL = no gradient flows through */
     void *user;                                    /* handed to both; must outlive the net */

@@ -163,6 +163,12 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
     }
     for (int i = 0; i < LS__MAX_NODE_ENTRIES; i++) node->entries[i] = -1;
     if (ls__rules(node->kind)->infer(node, specs, &node->spec) != LS_OK) return NULL;
+    if (ls_shape_count(&node->spec.shape) < 0) {
+        char text[LS_SHAPE_TEXT_SIZE];
+        ls__node_fail(node, LS_ERR_SHAPE, "its output would be %s: too many elements",
+                      ls_shape_text(&node->spec.shape, text, sizeof text));
+        return NULL;
+    }
     graph->nodes[graph->n_nodes++] = node;
     return node;
 }

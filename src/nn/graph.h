@@ -86,7 +86,7 @@ struct ls_node {
 /* How a new entry gets its values. */
 typedef struct ls__entry_init {
     ls_init init;
-    int64_t fan_in, fan_out;
+    double fan_in, fan_out;
 } ls__entry_init;
 
 typedef struct ls__named_node {

@@ -100,12 +100,13 @@ static int64_t multiply_adds(const ls_node *node, const ls_spec *inputs, const l
 
 const ls__node_rules ls__conv2d_rules = { infer, forward, backward, multiply_adds };
 
-/* Fills a {height, width} pair from a config: width 0 = height, height 0 = fallback. */
+/* Fills a {height, width} pair from a config: height 0 = fallback; width 0 = height, and -1 = 0
+ * where that may be. */
 static bool take_pair(ls_graph *graph, const char *name, const char *what, int height, int width,
                       int fallback, int least, int64_t out[2])
 {
     out[0] = height ? height : fallback;
-    out[1] = width ? width : out[0];
+    out[1] = width == -1 && least == 0 ? 0 : width ? width : out[0];
     if (out[0] >= least && out[1] >= least) return true;
     ls__fail(graph->ctx, LS_ERR_INVALID, "conv2d '%s': %s is %lld x %lld, wanted at least %d", name,
              what, (long long)out[0], (long long)out[1], least);
@@ -137,16 +138,17 @@ ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channe
         return NULL;
     ls_node *node = ls__graph_append(graph, &prototype, name, 1, &x);
     if (!node) return NULL;
-    const int64_t field = prototype.u.conv.kernel[0] * prototype.u.conv.kernel[1];
+    const double field = (double)prototype.u.conv.kernel[0] * (double)prototype.u.conv.kernel[1];
     const int64_t in = x->spec.shape.dims[3] / prototype.u.conv.groups;
     const ls__entry_init init = { c.init == LS_INIT_DEFAULT ? LS_INIT_HE_FAN_OUT : c.init,
-                                  in * field, channels * field };
+                                  (double)in * field, (double)channels * field };
     const ls_shape weight =
         LS_SHAPE(channels, prototype.u.conv.kernel[0], prototype.u.conv.kernel[1], in);
     if (!ls__graph_add_entry(graph, node, LS__WEIGHT, "weight", LS_ENTRY_WEIGHT, weight, init))
         return NULL;
     /* As PyTorch's: uniform, limit 1 / sqrt(fan_in). */
-    const ls__entry_init bias_init = { LS_INIT_UNIFORM_FAN_IN, in * field, channels };
+    const ls__entry_init bias_init = { LS_INIT_UNIFORM_FAN_IN, (double)in * field,
+                                       (double)channels };
     if (c.bias && !ls__graph_add_entry(graph, node, LS__BIAS, "bias", LS_ENTRY_BIAS,
                                        LS_SHAPE(channels), bias_init))
         return NULL;

@@ -4,15 +4,19 @@
 
 #include <string.h>
 
+/* The declared output is for the recorded inputs. With another batch its first dimension follows,
+ * if it was that of an input whose first dimension is another now. */
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
-    /* The declared output is for the recorded inputs; with another batch its first dimension
-     * follows the inputs'. */
     *out = node->u.custom.output;
-    if (node->n_inputs > 0 && node->inputs[0] && inputs[0].shape.n_dims > 0 &&
-        out->shape.n_dims > 0) {
-        const int64_t recorded = node->inputs[0]->spec.shape.dims[0];
-        if (out->shape.dims[0] == recorded) out->shape.dims[0] = inputs[0].shape.dims[0];
+    for (int i = 0; i < node->n_inputs; i++) {
+        const ls_shape *recorded = &node->inputs[i]->spec.shape;
+        const int64_t batch = inputs[i].shape.dims[0];
+        if (inputs[i].shape.n_dims < 1 || out->shape.n_dims < 1 || recorded->dims[0] == batch ||
+            recorded->dims[0] != out->shape.dims[0])
+            continue;
+        out->shape.dims[0] = batch;
+        break;
     }
     return LS_OK;
 }

@@ -55,7 +55,13 @@ ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec)
 
 static ls_status normalize_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
-    (void)node;
+    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* that have mean and deviation */
+    char text[LS_SHAPE_TEXT_SIZE];
+    if (inputs[0].shape.dims[3] != channels)
+        return ls__node_fail(node, LS_ERR_SHAPE,
+                             "input %s has %lld channels, the net was built for %lld",
+                             ls_shape_text(&inputs[0].shape, text, sizeof text),
+                             (long long)inputs[0].shape.dims[3], (long long)channels);
     *out = (ls_spec){ LS_F32, inputs[0].shape };
     return LS_OK;
 }

@@ -56,7 +56,7 @@ static bool init_is_constant(const ls__entry_init *init, ls_entry_kind kind, flo
 
 static void init_scale(const ls__entry_init *init, init_job *job)
 {
-    const double in = (double)init->fan_in, out = (double)init->fan_out;
+    const double in = init->fan_in, out = init->fan_out;
     job->normal = init->init != LS_INIT_XAVIER && init->init != LS_INIT_UNIFORM_FAN_IN;
     switch (init->init) {
     case LS_INIT_HE_FAN_IN: job->scale = (float)sqrt(2 / in); break;
@@ -100,14 +100,19 @@ static ls_status init_values(ls_net *net)
 /* ---- Blocks ---- */
 
 /* Parameters in the order of the graph, then buffers. */
-static void set_offsets(ls_net *net)
+static ls_status set_offsets(ls_net *net)
 {
+    const int64_t most = PTRDIFF_MAX / (int64_t)sizeof(float) - LS__ENTRY_ALIGNMENT;
     ls_graph *graph = &net->graph;
     int64_t offset = 0;
     for (int buffers = 0; buffers < 2; buffers++) {
         for (int i = 0; i < graph->n_entries; i++) {
             ls__entry *entry = &graph->entries[i];
             if ((entry->kind == LS_ENTRY_BUFFER) != (buffers == 1)) continue;
+            if (entry->count > most - offset)
+                return ls__fail(graph->ctx, LS_ERR_MEMORY,
+                                "net: the parameters up to '%s' are more than memory can address",
+                                entry->name);
             entry->offset = offset;
             offset += (int64_t)ls__round_up((size_t)entry->count, LS__ENTRY_ALIGNMENT);
         }
@@ -116,6 +121,7 @@ static void set_offsets(ls_net *net)
     net->block_elements = offset;
     net->blocks.n_entries = graph->n_entries;
     net->blocks.entries = graph->entries;
+    return LS_OK;
 }
 
 static ls_status allocate(ls_net *net, const char *what, int64_t elements, float **out)
@@ -133,7 +139,7 @@ static ls_status allocate(ls_net *net, const char *what, int64_t elements, float
 ls_status ls__net_open_blocks(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
-    set_offsets(net);
+    LS_TRY(set_offsets(net));
     LS_TRY(allocate(net, "parameters", net->block_elements, &net->blocks.values));
     if (!net->config.inference)
         LS_TRY(allocate(net, "gradients", net->blocks.parameter_elements, &net->blocks.gradients));

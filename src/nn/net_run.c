@@ -171,6 +171,17 @@ static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch
     return ls_net_set_step(net, batch->epoch, batch->step);
 }
 
+/* The program that will run this batch. On failure nothing of the batch, which is not the net's to
+ * keep, stays fed. */
+static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
+                            ls__program **out)
+{
+    ls_status status = feed_batch(net, call, batch);
+    if (status == LS_OK) status = find_program(net, mode, out);
+    for (int i = 0; status != LS_OK && i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
+    return status;
+}
+
 ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
 {
     if (!net) return LS_ERR_EARLIER;
@@ -184,9 +195,8 @@ ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, dou
     if (opt && !(rate >= 0 && rate <= 1e30))
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
                         "ls_net_step: rate %g, wanted >= 0 and finite", rate);
-    LS_TRY(feed_batch(net, "ls_net_step", batch));
     ls__program *program;
-    LS_TRY(find_program(net, LS_TRAIN, &program));
+    LS_TRY(take_batch(net, "ls_net_step", LS_TRAIN, batch, &program));
     if (opt) LS_TRY(opt->prepare(opt));
     return run_between(net, program, true, opt, rate);
 }
@@ -195,9 +205,8 @@ ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
 {
     if (!net) return LS_ERR_EARLIER;
     LS__ENTER(net->owned.ctx);
-    LS_TRY(feed_batch(net, "ls_net_evaluate", batch));
     ls__program *program;
-    LS_TRY(find_program(net, LS_EVAL, &program));
+    LS_TRY(take_batch(net, "ls_net_evaluate", LS_EVAL, batch, &program));
     return run_between(net, program, false, NULL, 0);
 }
 
@@ -222,8 +231,9 @@ static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out
 
 ls_status ls_net_loss(ls_net *net, double *loss)
 {
-    if (!net || !loss) return LS_ERR_EARLIER;
+    if (!net) return LS_ERR_EARLIER;
     LS_TRY(need_forward(net, "ls_net_loss"));
+    if (!loss) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_loss: loss is NULL");
     *loss = 0;
     const ls__named_list *losses = &net->graph.losses;
     for (int i = 0; i < losses->n; i++) {
@@ -236,8 +246,9 @@ ls_status ls_net_loss(ls_net *net, double *loss)
 
 ls_status ls_net_metric(ls_net *net, const char *name, double *value)
 {
-    if (!net || !value) return LS_ERR_EARLIER;
+    if (!net) return LS_ERR_EARLIER;
     LS_TRY(need_forward(net, "ls_net_metric"));
+    if (!value) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_metric: value is NULL");
     const ls_graph *graph = &net->graph;
     const ls__named_node *metric = name ? ls__find_named(&graph->metrics, name) : NULL;
     if (metric) {

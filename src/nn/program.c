@@ -9,38 +9,26 @@
 #include <string.h>
 #include <time.h>
 
-/* Shapes of all nodes for these inputs. */
-static ls_status infer(ls__program *p)
+/* Shapes of all nodes for these inputs, which are copied as the program's key. */
+static ls_status infer(ls__program *p, const ls_spec *input_specs)
 {
     const ls_graph *graph = p->graph;
-    ls_spec *specs = ls__bump_alloc(&p->bump, (size_t)graph->n_nodes * sizeof *specs);
-    if (!specs) return ls__fail_memory(p->ctx, "program", (size_t)graph->n_nodes * sizeof *specs);
-    for (int i = 0; i < graph->n_nodes; i++) {
+    const size_t n_inputs = (size_t)graph->inputs.n, n_nodes = (size_t)graph->n_nodes;
+    p->input_specs = ls__bump_alloc(&p->bump, n_inputs * sizeof *p->input_specs);
+    ls_spec *specs = ls__bump_alloc(&p->bump, n_nodes * sizeof *specs);
+    if (!p->input_specs || !specs)
+        return ls__fail_memory(p->ctx, "program", n_nodes * sizeof *specs);
+    memcpy(p->input_specs, input_specs, n_inputs * sizeof *input_specs);
+    for (size_t i = 0; i < n_inputs; i++) specs[graph->inputs.items[i].node->id] = input_specs[i];
+    for (size_t i = 0; i < n_nodes; i++) {
         const ls_node *node = graph->nodes[i];
+        if (node->kind == LS__NODE_INPUT) continue;
         ls_spec inputs[LS_MAX_OP_INPUTS];
         for (int j = 0; j < node->n_inputs; j++) inputs[j] = specs[node->inputs[j]->id];
         LS_TRY(ls__rules(node->kind)->infer(node, inputs, &specs[i]));
     }
     p->specs = specs;
     return LS_OK;
-}
-
-/* Input nodes' own specs are those of the recording; the program's come from its key. */
-static ls_status infer_from(ls__program *p, const ls_spec *input_specs)
-{
-    const ls__named_list *inputs = &p->graph->inputs;
-    ls_spec *copy = ls__bump_alloc(&p->bump, (size_t)inputs->n * 2 * sizeof *copy);
-    if (!copy) return ls__fail_memory(p->ctx, "program", (size_t)inputs->n * sizeof *copy);
-    ls_spec *recorded = copy + inputs->n;
-    memcpy(copy, input_specs, (size_t)inputs->n * sizeof *copy);
-    p->input_specs = copy;
-    for (int i = 0; i < inputs->n; i++) {
-        recorded[i] = inputs->items[i].node->spec;
-        inputs->items[i].node->spec = copy[i];
-    }
-    const ls_status status = infer(p);
-    for (int i = 0; i < inputs->n; i++) inputs->items[i].node->spec = recorded[i];
-    return status;
 }
 
 static ls_status upload_constants(ls__program *p)
@@ -62,7 +50,7 @@ ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool grad
         .ctx = ctx, .net = net, .graph = graph, .mode = mode, .gradients = gradients
     };
     ls__bump_open(&p->bump, ctx);
-    ls_status status = infer_from(p, input_specs);
+    ls_status status = infer(p, input_specs);
     if (status == LS_OK) status = ls__program_lower(p);
     if (status == LS_OK) status = ls__program_layout(p);
     if (status == LS_OK) status = ls__program_choose(p, timed);

@@ -190,8 +190,47 @@ START_TEST(callback_failure_ends_the_step)
 }
 END_TEST
 
+static ls_status halve(const ls_op_call *call)
+{
+    const float *x = call->inputs[1];
+    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = x[i] / 2;
+    return LS_OK;
+}
+
+static ls_node *halved(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    ls_node *inputs[2] = { ls_parameter(g, "p", LS_SHAPE(1), LS_PARAMETER_BIAS, LS_INIT_DEFAULT),
+                           x };
+    return ls_op(
+        g, "half", 2, inputs,
+        &(ls_op_config){ .kind = "halve", .output = { LS_F32, LS_SHAPE(N, H) }, .forward = halve });
+}
+
+/* Straight after an input, and behind a parameter: the output follows the batch. */
+START_TEST(another_batch)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net *net = ls_net_build(
+        ctx, halved, NULL,
+        &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(N, H) } }, .inference = true });
+    for (int64_t batch = N + 3; batch > 0; batch -= 5) {
+        ls_tensor *x = ls_tensor_open(ctx, LS_F32, LS_SHAPE(batch, H));
+        ls_tensor_fill(x, 3);
+        ck_assert_int_eq(ls_net_feed(net, "input", x), LS_OK);
+        ck_assert_int_eq(ls_net_forward(net, LS_EVAL), LS_OK);
+        const ls_tensor *y = ls_net_output(net, "output");
+        ck_assert_int_eq(ls_tensor_shape(y)->dims[0], batch);
+        ck_assert_float_eq(((const float *)ls_tensor_data_const(y))[batch * H - 1], 1.5f);
+        ls_tensor_close(&x);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("custom", losses_add_up, shared_parameter_gradient,
-                     callback_failure_ends_the_step);
+                     callback_failure_ends_the_step, another_batch);
 }

@@ -157,6 +157,30 @@ START_TEST(other_batches_make_other_plans)
 }
 END_TEST
 
+static ls_node *paddings(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    const ls_conv2d_config tall = { .kernel = 3, .kernel_w = 1, .padding = 1, .padding_w = -1 };
+    return ls_conv2d(g, "tall", x, 4, &tall);
+}
+
+START_TEST(padding_of_height_alone)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(2);
+    config.loss.kind = LS_NO_LOSS;
+    config.loss.label_smoothing = 0;
+    config.inference = true;
+    ls_net *net = ls_net_build(ctx, paddings, NULL, &config);
+    data d = make_data(ctx, 2, 8);
+    ck_assert_int_eq(ls_net_evaluate(net, &d.batch), LS_OK);
+    const ls_shape *shape = ls_tensor_shape(ls_net_output(net, "output"));
+    ck_assert_int_eq(shape->dims[1], 8);
+    ck_assert_int_eq(shape->dims[2], 8);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(outputs_do_not_depend_on_the_batch)
 {
     ls_context *ctx = ls_context_open(NULL);
@@ -302,6 +326,18 @@ static ls_node *bad_pool(ls_graph *g, ls_node *x, const void *o)
     (void)o;
     return ls_flatten(g, ls_max_pool(g, x, &(ls_pool_config){ .kernel = 2, .padding = 2 }));
 }
+static ls_node *too_wide(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_linear(g, "wide", ls_flatten(g, x), INT64_C(1) << 61, NULL);
+}
+static ls_node *too_many(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    ls_parameter(g, "a", LS_SHAPE(INT64_C(1) << 60), LS_PARAMETER_WEIGHT, LS_INIT_ZERO);
+    ls_parameter(g, "b", LS_SHAPE(INT64_C(1) << 60), LS_PARAMETER_WEIGHT, LS_INIT_ZERO);
+    return ls_linear(g, "fc", ls_flatten(g, x), 10, NULL);
+}
 
 static const struct misuse {
     ls_model_fn model;
@@ -318,6 +354,8 @@ static const struct misuse {
     { no_node, LS_ERR_INVALID, { "returned NULL", "", "" } },
     { bad_dropout, LS_ERR_INVALID, { "dropout", "probability 1", "[0,1)" } },
     { bad_pool, LS_ERR_INVALID, { "max_pool", "padding 2", "half" } },
+    { too_wide, LS_ERR_SHAPE, { "linear 'wide'", "[4,2305843009213693952]", "too many" } },
+    { too_many, LS_ERR_MEMORY, { "'b'", "more than memory", "" } },
 };
 
 START_TEST(misuse_is_explained)
@@ -353,8 +391,19 @@ START_TEST(wrong_calls_change_nothing)
     expect_error(ctx, LS_ERR_SHAPE, "I32 [4]");
     ck_assert_int_eq(ls_net_step(net, NULL, NULL, 0.1), LS_ERR_INVALID);
     expect_error(ctx, LS_ERR_INVALID, "no batch");
+    ls_tensor *more_channels = ls_tensor_open(ctx, LS_U8, LS_SHAPE(4, 8, 8, 7));
+    const ls_batch wrong = { .images = more_channels, .labels = d.labels, .n = 4 };
+    ck_assert_int_eq(ls_net_step(net, NULL, &wrong, 0.1), LS_ERR_SHAPE);
+    expect_error(ctx, LS_ERR_SHAPE, "7 channels, the net was built for 3");
+    ls_tensor_close(&more_channels);
+    ck_assert_int_eq(ls_net_forward(net, LS_TRAIN), LS_ERR_INVALID); /* nothing of it stayed fed */
+    expect_error(ctx, LS_ERR_INVALID, "'input' has not been fed");
     ck_assert_int_eq(ls_net_step(NULL, NULL, &d.batch, 0.1), LS_ERR_EARLIER);
     ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0.1), LS_OK);
+    ck_assert_int_eq(ls_net_loss(net, NULL), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "loss is NULL");
+    ck_assert_int_eq(ls_net_metric(net, "top1", NULL), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "value is NULL");
     ck_assert_ptr_null(ls_net_output(net, "nothing"));
     ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0.1), LS_ERR_EARLIER); /* unread */
     expect_error(ctx, LS_ERR_NOT_FOUND, "nothing");
@@ -398,6 +447,7 @@ int main(void)
     tcase_add_test(c, training_lowers_the_loss);
     tcase_add_test(c, threads_change_no_bit);
     tcase_add_test(c, other_batches_make_other_plans);
+    tcase_add_test(c, padding_of_height_alone);
     tcase_add_test(c, outputs_do_not_depend_on_the_batch);
     tcase_add_test(c, frozen_parameters_stay);
     tcase_add_test(c, out_of_memory_names_the_largest_batch);
