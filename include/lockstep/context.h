@@ -32,8 +32,10 @@ typedef enum ls_deterministic {
 
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
-    LS_BENCHMARK_ON   /* kernels by time measured once per shape, among those that `deterministic`
-                         leaves */
+    LS_BENCHMARK_ON   /* kernels by time measured while a net is built, among those that
+                         `deterministic` leaves; they stay for the net's life. Other nets and other
+                         processes measure anew, and may choose others, with other bits. Shapes that
+                         come later go by the heuristic */
 } ls_benchmark;
 
 typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO } ls_log_level;

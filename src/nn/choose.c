@@ -1,10 +1,12 @@
 /* choose.c: which kernel runs an instruction. The policy filters: strict leaves deterministic
  * kernels only. Among what is left, benchmark off takes the backend's cheapest estimate, benchmark
- * on the shortest measured time. Timed choices are made when a shape is first planned before step
- * 0, and never change afterwards. */
+ * on the shortest measured time. Times vary, so each op is timed once, while the net is built, and
+ * keeps its kernel in whatever is planned later: for other parameters frozen, or anew after the
+ * cache has dropped it. Ops that come up only later go by the estimate. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/lower.h"
+#include "nn/net_state.h"
 #include "tensor/pool.h"
 
 #include <string.h>
@@ -91,12 +93,28 @@ static int fastest(ls_context *ctx, const ls__op *op, const ls__candidate *candi
     return best;
 }
 
-/* The choice made earlier in this program for an equal op; timing it twice could choose twice. */
-static const ls__instruction *same_op(const ls__program *p, const ls__instruction *in)
+/* The name of the kernel that timing chose for an equal op; NULL when none was. */
+static const char *timed_choice(const ls_net *net, const ls__op *op)
 {
-    for (const ls__instruction *other = p->instructions; other < in; other++)
-        if (other->kernel && memcmp(&other->op, &in->op, sizeof in->op) == 0) return other;
+    for (int i = 0; i < net->n_choices; i++)
+        if (memcmp(&net->choices[i].op, op, sizeof *op) == 0) return net->choices[i].kernel;
     return NULL;
+}
+
+static ls_status keep_choice(ls_net *net, const ls__op *op, const char *kernel)
+{
+    if (net->n_choices == net->choice_room) {
+        const int room = net->choice_room ? 2 * net->choice_room : 64;
+        ls__timed_choice *larger = ls__bump_grow(
+            &net->graph.bump, net->choices, (size_t)net->n_choices, (size_t)room, sizeof *larger);
+        if (!larger) return ls__fail_memory(net->graph.ctx, "net", (size_t)room * sizeof *larger);
+        net->choices = larger;
+        net->choice_room = room;
+    }
+    ls__timed_choice *choice = &net->choices[net->n_choices++];
+    memcpy(&choice->op, op, sizeof *op);
+    memcpy(choice->kernel, kernel, sizeof choice->kernel);
+    return LS_OK;
 }
 
 static ls_status choose(ls__program *p, ls__instruction *in, bool timed)
@@ -119,12 +137,15 @@ static ls_status choose(ls__program *p, ls__instruction *in, bool timed)
     while (n_allowed < n_found && candidates[n_allowed].name[0]) n_allowed++;
     const char *name = candidates[best].name;
     in->reason = n_allowed > 1 ? "heuristic" : "only";
-    if (timed && n_allowed > 1) {
-        const ls__instruction *earlier = same_op(p, in);
-        name = earlier ? earlier->kernel->name
-                       : candidates[fastest(ctx, &in->op, candidates, n_allowed, best)].name;
-        in->reason = "benchmark";
+    const char *known = timed_choice(p->net, &in->op);
+    if (!known && timed && n_allowed > 1) {
+        known = candidates[fastest(ctx, &in->op, candidates, n_allowed, best)].name;
         LS__ENTER(ctx);
+        LS_TRY(keep_choice(p->net, &in->op, known));
+    }
+    if (known) {
+        name = known;
+        in->reason = "benchmark";
     }
     return ctx->device->backend->kernel_open(ctx->device, &in->op, name, &in->kernel);
 }

@@ -226,6 +226,26 @@ START_TEST(frozen_parameters_stay)
 }
 END_TEST
 
+/* Times vary, but what they have chosen stays when plans are made anew. */
+START_TEST(timed_choices_stay)
+{
+    enum { SIZE = 1 << 14 };
+    static char before[SIZE], after[SIZE];
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON });
+    ls_net_config config = small_config(4);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ck_assert(ls_net_describe(net, before, SIZE) > 0);
+    ck_assert_ptr_nonnull(strstr(before, "(benchmark)"));
+    ck_assert_int_eq(ls_net_freeze(net, "*"), LS_OK);
+    ck_assert_int_eq(ls_net_unfreeze(net, "*"), LS_OK);
+    data d = make_data(ctx, 4, 8);
+    ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0), LS_OK);
+    ck_assert(ls_net_describe(net, after, SIZE) > 0);
+    ck_assert_str_eq(before, after);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(out_of_memory_names_the_largest_batch)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .memory_limit_bytes = 3 << 20 });
@@ -450,6 +470,7 @@ int main(void)
     tcase_add_test(c, padding_of_height_alone);
     tcase_add_test(c, outputs_do_not_depend_on_the_batch);
     tcase_add_test(c, frozen_parameters_stay);
+    tcase_add_test(c, timed_choices_stay);
     tcase_add_test(c, out_of_memory_names_the_largest_batch);
     tcase_add_test(c, values_share_memory);
     tcase_add_loop_test(c, misuse_is_explained, 0, (int)(sizeof misuses / sizeof *misuses));
