@@ -183,7 +183,9 @@ static double power(double base, int64_t n)
 
 enum decay_kind { NO_DECAY, L2_DECAY, DECOUPLED_DECAY };
 
-/* decay: the weight decay of L2, or what a decoupled decay leaves of the parameter */
+/* decay: the weight decay of L2, or the share of the parameter that a decoupled decay takes. Not
+ * the share that it leaves, as PyTorch multiplies by: rounded to float, 1 - 1e-5 is off by up to
+ * 3e-8 always to the same side, 3e-6 after 100 steps. */
 LS__ALWAYS_INLINE void adam_loop(const ls__native *k, ls__range part, const adam_settings *settings,
                                  float decay, enum decay_kind kind)
 {
@@ -194,7 +196,7 @@ LS__ALWAYS_INLINE void adam_loop(const ls__native *k, ls__range part, const adam
     for (int64_t i = part.begin; i < part.end; i++) {
         float p = parameter[i], g = gradient[i] * s.factor;
         if (kind == L2_DECAY) g = g + decay * p;
-        if (kind == DECOUPLED_DECAY) p = p * decay;
+        if (kind == DECOUPLED_DECAY) p = p - decay * p;
         const float m = exp_avg[i] * s.beta1 + s.share1 * g;
         const float v = exp_avg_sq[i] * s.beta2 + (s.share2 * g) * g;
         exp_avg[i] = m;
@@ -210,7 +212,7 @@ static void adam_part(const ls__native *k, const ls__segment *segment, ls__range
     if (decay == 0)
         adam_loop(k, part, s, 0, NO_DECAY);
     else if (k->op.u.adam.decoupled)
-        adam_loop(k, part, s, (float)(1 - s->rate * decay), DECOUPLED_DECAY);
+        adam_loop(k, part, s, (float)(s->rate * decay), DECOUPLED_DECAY);
     else
         adam_loop(k, part, s, (float)decay, L2_DECAY);
 }
