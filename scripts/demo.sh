@@ -15,7 +15,7 @@ build_in build
 [ -d "$demo/data/val" ] || { rm -rf "$demo/data" && mkdir -p "$demo" && "$lockstep" demo-data "$demo/data" >/dev/null; }
 rm -rf "$demo/run"
 echo "training resnet20 on $demo/data"
-"$lockstep" train --data-dir "$demo/data" --model resnet20 --image-size 32 --epochs 8 -b 64 --out "$demo/run"
+"$lockstep" train --data-dir "$demo/data" --model resnet20 --image-size 32 --epochs 6 -b 32 --out "$demo/run"
 
 # best VALUE of the column NAME of metrics.csv
 best() {
@@ -24,24 +24,7 @@ best() {
 }
 accuracy=$(best val_top1)
 
-gnuplot <<PLOT
-set datafile separator comma
-set terminal pngcairo size 800,480 noenhanced font "sans,11"
-set output "$demo/curve.png"
-set title "resnet20 on the demo pictures"
-set xlabel "epoch"
-set ylabel "loss"
-set y2label "validation accuracy"
-set ytics nomirror
-set y2tics
-set y2range [0:1]
-set yrange [0:*]
-set grid
-set key center right
-plot "$demo/run/metrics.csv" using "epoch":"train_loss" with linespoints pt 7 title "training loss", \
-  "" using "epoch":"val_loss" with linespoints pt 7 title "validation loss", \
-  "" using "epoch":"val_top1" axes x1y2 with linespoints pt 5 title "validation accuracy"
-PLOT
+scripts/curve.sh "$demo/run/metrics.csv" "$demo/curve.png" "resnet20 on the demo pictures"
 
 picture=$(find "$demo/data/val" -type f | sort | head -n 1)
 cat <<TEXT
