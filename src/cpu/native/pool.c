@@ -1,9 +1,10 @@
 /* pool.c: pooling, forward and backward by gathering: every output has one task that computes it,
  * backward too, where an input collects from the windows that hold it, in their order. */
 #include "cpu/native/native.h"
+#include "cpu/native/vector.h"
 
-/* Channels that are worked on together; a narrower rest is done by the same loops. */
-enum { TILE = 16 };
+/* Channels that are worked on together, in registers; a rest of fewer than 8 goes one by one. */
+enum { TILE = 16, HALF_TILE = 8 };
 
 /* Sizes of an op: x the larger side, y the smaller one. */
 typedef struct geometry {
@@ -41,81 +42,104 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
     return (ls__range){ begin, ls__min(shifted / g->stride[dim] + 1, size) };
 }
 
-/* Runs body with `tile` a constant for whole tiles and c the first channel of each. */
-#define FOR_TILES(width, c, tile, body)                                                            \
+/* f(tile, c, ...) for tiles from channel c on, single(c, ...) for what is left. */
+#define FOR_TILES(width, f, single, ...)                                                           \
     do {                                                                                           \
-        int64_t c = 0;                                                                             \
-        for (; c + TILE <= (width); c += TILE) {                                                   \
-            enum { tile = TILE };                                                                  \
-            body;                                                                                  \
-        }                                                                                          \
-        if (c + TILE / 2 <= (width)) {                                                             \
-            enum { tile = TILE / 2 };                                                              \
-            body;                                                                                  \
-            c += tile;                                                                             \
-        }                                                                                          \
-        if (c < (width)) {                                                                         \
-            const int64_t tile = (width)-c;                                                        \
-            body;                                                                                  \
-        }                                                                                          \
+        int64_t c_ = 0;                                                                            \
+        for (; c_ + TILE <= (width); c_ += TILE) f(TILE, c_, __VA_ARGS__);                         \
+        for (; c_ + HALF_TILE <= (width); c_ += HALF_TILE) f(HALF_TILE, c_, __VA_ARGS__);          \
+        for (; c_ < (width); c_++) single(c_, __VA_ARGS__);                                        \
     } while (0)
+
+/* A window in an activation: its places rows x columns, counted from `at` places behind `values`
+ * (which may lie outside) in rows of `pitch` places. */
+typedef struct region {
+    const float *values;
+    int64_t at, pitch, width;
+    ls__range rows, columns;
+} region;
+
+LS__ALWAYS_INLINE const float *region_at(const region *w, int64_t r, int64_t s)
+{
+    return w->values + (w->at + r * w->pitch + s) * w->width;
+}
 
 /* ---- Max: x -> y index? ---- */
 
-/* One output place, `tile` channels. The window's place (0, 0), which may lie outside, is `at`
- * places behind x. */
-LS__ALWAYS_INLINE void max_window(const geometry *g, const float *x, int64_t at, ls__range rows,
-                                  ls__range columns, int64_t tile, float *y, int32_t *where)
+/* Where a maximum and its place in the window go. */
+typedef struct maximum {
+    float *y;
+    uint8_t *bytes; /* one of these two, or none */
+    int32_t *words;
+    int64_t kernel_width;
+} maximum;
+
+LS__ALWAYS_INLINE void max_tile(int tile, int64_t c, const region *w, const maximum *m)
 {
-    float best[TILE];
-    int32_t place[TILE];
-    const float *first = x + (at + rows.begin * g->xw + columns.begin) * g->width;
-    for (int64_t c = 0; c < tile; c++) {
-        best[c] = first[c];
-        place[c] = (int32_t)(rows.begin * g->kernel[1] + columns.begin);
+    const int n = tile / LS__LANES;
+    ls__vf best[TILE / LS__LANES];
+    ls__vi place[TILE / LS__LANES];
+    const float *first = region_at(w, w->rows.begin, w->columns.begin) + c;
+    for (int i = 0; i < n; i++) {
+        best[i] = ls__load(first + i * LS__LANES);
+        place[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
     }
-    for (int64_t r = rows.begin; r < rows.end; r++)
-        for (int64_t s = columns.begin; s < columns.end; s++) {
-            const float *value = x + (at + r * g->xw + s) * g->width;
-            const int32_t here = (int32_t)(r * g->kernel[1] + s);
-            for (int64_t c = 0; c < tile; c++) {
+    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
+        for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
+            const float *from = region_at(w, r, s) + c;
+            const ls__vi here = (ls__vi){ 0 } + (int32_t)(r * m->kernel_width + s);
+            for (int i = 0; i < n; i++) {
+                const ls__vf value = ls__load(from + i * LS__LANES);
                 /* larger, or the first NaN */
-                const int32_t take = -(!(value[c] <= best[c]) & (best[c] == best[c]));
-                best[c] = take ? value[c] : best[c];
-                place[c] = (here & take) | (place[c] & ~take);
+                const ls__vi take = ~(value <= best[i]) & (best[i] == best[i]);
+                best[i] = ls__select(take, value, best[i]);
+                place[i] = (take & here) | (~take & place[i]);
             }
         }
-    for (int64_t c = 0; c < tile; c++) {
-        y[c] = best[c];
-        where[c] = place[c];
+    for (int i = 0; i < n; i++) {
+        const int64_t to = c + i * LS__LANES;
+        ls__store(m->y + to, best[i]);
+        if (m->bytes) ls__store_bytes(m->bytes + to, place[i]);
+        if (m->words) memcpy(m->words + to, &place[i], sizeof place[i]);
     }
+}
+
+static inline void max_single(int64_t c, const region *w, const maximum *m)
+{
+    float best = region_at(w, w->rows.begin, w->columns.begin)[c];
+    int64_t place = w->rows.begin * m->kernel_width + w->columns.begin;
+    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
+        for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
+            const float value = region_at(w, r, s)[c];
+            if (value <= best || best != best) continue;
+            best = value;
+            place = r * m->kernel_width + s;
+        }
+    m->y[c] = best;
+    if (m->bytes) m->bytes[c] = (uint8_t)place;
+    if (m->words) m->words[c] = (int32_t)place;
 }
 
 /* A task has some rows of output places. */
 static void max_pool(const ls__native *k, int64_t task)
 {
     const geometry g = geometry_of(k, 0, 1);
-    const float *x = k->buffers[0];
-    float *y = k->buffers[1];
-    const bool bytes = k->op.operands[2].dtype == LS_U8;
+    const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
     const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.yh, p = line % g.yh;
-        const ls__range rows = window(&g, 0, g.xh, p);
+        const int64_t h = p * g.stride[0] - g.padding[0];
+        region w = { .values = k->buffers[0], .pitch = g.xw, .width = g.width };
+        w.rows = window(&g, 0, g.xh, p);
         for (int64_t q = 0; q < g.yw; q++) {
-            const ls__range columns = window(&g, 1, g.xw, q);
-            const int64_t h = p * g.stride[0] - g.padding[0], w = q * g.stride[1] - g.padding[1];
-            const int64_t at = (plane * g.xh + h) * g.xw + w;
             const int64_t to = (line * g.yw + q) * g.width;
-            int32_t where[TILE];
-            FOR_TILES(g.width, c, tile, {
-                max_window(&g, x + c, at, rows, columns, tile, y + to + c, where);
-                if (k->buffers[2] && bytes)
-                    for (int64_t i = 0; i < tile; i++)
-                        ((uint8_t *)k->buffers[2])[to + c + i] = (uint8_t)where[i];
-                else if (k->buffers[2])
-                    memcpy((int32_t *)k->buffers[2] + to + c, where, (size_t)tile * sizeof *where);
-            });
+            w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
+            w.columns = window(&g, 1, g.xw, q);
+            const maximum m = { (float *)k->buffers[1] + to,
+                                indexed && bytes ? (uint8_t *)k->buffers[2] + to : NULL,
+                                indexed && !bytes ? (int32_t *)k->buffers[2] + to : NULL,
+                                g.kernel[1] };
+            FOR_TILES(g.width, max_tile, max_single, &w, &m);
         }
     }
 }
@@ -152,49 +176,73 @@ static bool plan_max_pool(ls__native *k)
     return (ls__is_absent(index) || same_block(index, y)) && plan_window(k, 0, 1, true, max_pool);
 }
 
-/* dy index -> dx. One input place, `tile` channels: what comes from the windows whose maximum it
- * was. */
-LS__ALWAYS_INLINE void max_holders(const geometry *g, const float *dy, const void *index,
-                                   bool bytes, ls__range rows, ls__range columns, int64_t h,
-                                   int64_t w, int64_t tile, float *dx)
+/* dy index -> dx: an input place gets what comes from the windows whose maximum it was. */
+typedef struct origin {
+    const uint8_t *bytes; /* the index, one of these two */
+    const int32_t *words;
+    int64_t place, row_step, column_step; /* place in the window of output (0, 0); falls by the
+                                             steps from output to output */
+    float *dx;
+} origin;
+
+LS__ALWAYS_INLINE void max_tile_backward(int tile, int64_t c, const region *dy, const origin *o)
 {
-    float sum[TILE] = { 0 };
-    for (int64_t p = rows.begin; p < rows.end; p++)
-        for (int64_t q = columns.begin; q < columns.end; q++) {
-            const int64_t at = (p * g->yw + q) * g->width;
-            const int32_t here = (int32_t)((h + g->padding[0] - p * g->stride[0]) * g->kernel[1] +
-                                           w + g->padding[1] - q * g->stride[1]);
-            if (bytes)
-                for (int64_t c = 0; c < tile; c++)
-                    sum[c] += ls__where(((const uint8_t *)index)[at + c] == here, dy[at + c]);
-            else
-                for (int64_t c = 0; c < tile; c++)
-                    sum[c] += ls__where(((const int32_t *)index)[at + c] == here, dy[at + c]);
+    const int n = tile / LS__LANES;
+    ls__vf sum[TILE / LS__LANES];
+    for (int i = 0; i < n; i++) sum[i] = (ls__vf){ 0 };
+    for (int64_t p = dy->rows.begin; p < dy->rows.end; p++)
+        for (int64_t q = dy->columns.begin; q < dy->columns.end; q++) {
+            const int64_t at = (p * dy->pitch + q) * dy->width + c;
+            const int64_t place = o->place - p * o->row_step - q * o->column_step;
+            const ls__vi here = (ls__vi){ 0 } + (int32_t)place;
+            for (int i = 0; i < n; i++) {
+                ls__vi index;
+                if (o->bytes)
+                    index = ls__load_bytes(o->bytes + at + i * LS__LANES);
+                else
+                    memcpy(&index, o->words + at + i * LS__LANES, sizeof index);
+                const ls__vf gradient = ls__load(dy->values + at + i * LS__LANES);
+                sum[i] += (ls__vf)((index == here) & (ls__vi)gradient);
+            }
         }
-    for (int64_t c = 0; c < tile; c++) dx[c] = sum[c];
+    for (int i = 0; i < n; i++) ls__store(o->dx + c + i * LS__LANES, sum[i]);
+}
+
+static inline void max_single_backward(int64_t c, const region *dy, const origin *o)
+{
+    float sum = 0;
+    for (int64_t p = dy->rows.begin; p < dy->rows.end; p++)
+        for (int64_t q = dy->columns.begin; q < dy->columns.end; q++) {
+            const int64_t at = (p * dy->pitch + q) * dy->width + c;
+            const int64_t place = o->place - p * o->row_step - q * o->column_step;
+            const int64_t index = o->bytes ? o->bytes[at] : o->words[at];
+            sum += index == place ? dy->values[at] : 0;
+        }
+    o->dx[c] = sum;
 }
 
 /* A task has some rows of input places. */
 static void max_pool_backward(const ls__native *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
-    const float *dy = k->buffers[0];
-    float *dx = k->buffers[2];
     const bool bytes = k->op.operands[1].dtype == LS_U8;
-    const size_t index_bytes = bytes ? sizeof(uint8_t) : sizeof(int32_t);
     const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
-        const int64_t plane = line / g.xh, h = line % g.xh;
-        const ls__range rows = holders(&g, 0, g.yh, h);
-        const int64_t from = plane * g.yh * g.yw * g.width;
+        const int64_t plane = line / g.xh, h = line % g.xh, from = plane * g.yh * g.yw * g.width;
+        region dy = { .values = (const float *)k->buffers[0] + from,
+                      .pitch = g.yw,
+                      .width = g.width };
+        dy.rows = holders(&g, 0, g.yh, h);
+        origin o = { .row_step = g.stride[0] * g.kernel[1], .column_step = g.stride[1] };
+        if (bytes)
+            o.bytes = (const uint8_t *)k->buffers[1] + from;
+        else
+            o.words = (const int32_t *)k->buffers[1] + from;
         for (int64_t w = 0; w < g.xw; w++) {
-            const ls__range columns = holders(&g, 1, g.yw, w);
-            float *to = dx + (line * g.xw + w) * g.width;
-            FOR_TILES(g.width, c, tile, {
-                const unsigned char *index =
-                    (const unsigned char *)k->buffers[1] + (size_t)(from + c) * index_bytes;
-                max_holders(&g, dy + from + c, index, bytes, rows, columns, h, w, tile, to + c);
-            });
+            dy.columns = holders(&g, 1, g.yw, w);
+            o.place = (h + g.padding[0]) * g.kernel[1] + w + g.padding[1];
+            o.dx = (float *)k->buffers[2] + (line * g.xw + w) * g.width;
+            FOR_TILES(g.width, max_tile_backward, max_single_backward, &dy, &o);
         }
     }
 }
@@ -207,38 +255,44 @@ static bool plan_max_pool_backward(ls__native *k)
 
 /* ---- Average: x -> y, padded zeros counted ---- */
 
-/* out = factor * the sum over rows and columns, counted from `at` places behind x in rows of
- * `pitch` places */
-LS__ALWAYS_INLINE void scaled_sum(const float *x, int64_t at, int64_t pitch, int64_t width,
-                                  ls__range rows, ls__range columns, double factor, int64_t tile,
-                                  float *out)
+/* y = factor * the sum over a region, in double */
+LS__ALWAYS_INLINE void average_tile(int tile, int64_t c, const region *w, double factor, float *y)
 {
-    double sum[TILE] = { 0 };
-    for (int64_t r = rows.begin; r < rows.end; r++)
-        for (int64_t s = columns.begin; s < columns.end; s++) {
-            const float *value = x + (at + r * pitch + s) * width;
-            for (int64_t c = 0; c < tile; c++) sum[c] += (double)value[c];
+    const int n = tile / LS__HALF_LANES;
+    ls__vd sum[TILE / LS__HALF_LANES];
+    for (int i = 0; i < n; i++) sum[i] = (ls__vd){ 0 };
+    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
+        for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
+            const float *from = region_at(w, r, s) + c;
+            for (int i = 0; i < n; i++) sum[i] += ls__load_double(from + i * LS__HALF_LANES);
         }
-    for (int64_t c = 0; c < tile; c++) out[c] = (float)(sum[c] * factor);
+    for (int i = 0; i < n; i++) ls__store_double(y + c + i * LS__HALF_LANES, sum[i] * factor);
+}
+
+static inline void average_single(int64_t c, const region *w, double factor, float *y)
+{
+    double sum = 0;
+    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
+        for (int64_t s = w->columns.begin; s < w->columns.end; s++)
+            sum += (double)region_at(w, r, s)[c];
+    y[c] = (float)(sum * factor);
 }
 
 static void avg_pool(const ls__native *k, int64_t task)
 {
     const geometry g = geometry_of(k, 0, 1);
-    const float *x = k->buffers[0];
-    float *y = k->buffers[1];
     const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
     const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.yh, p = line % g.yh;
-        const ls__range rows = window(&g, 0, g.xh, p);
+        const int64_t h = p * g.stride[0] - g.padding[0];
+        region w = { .values = k->buffers[0], .pitch = g.xw, .width = g.width };
+        w.rows = window(&g, 0, g.xh, p);
         for (int64_t q = 0; q < g.yw; q++) {
-            const ls__range columns = window(&g, 1, g.xw, q);
-            const int64_t h = p * g.stride[0] - g.padding[0], w = q * g.stride[1] - g.padding[1];
-            const int64_t at = (plane * g.xh + h) * g.xw + w;
-            float *to = y + (line * g.yw + q) * g.width;
-            FOR_TILES(g.width, c, tile,
-                      scaled_sum(x + c, at, g.xw, g.width, rows, columns, factor, tile, to + c));
+            w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
+            w.columns = window(&g, 1, g.xw, q);
+            float *y = (float *)k->buffers[1] + (line * g.yw + q) * g.width;
+            FOR_TILES(g.width, average_tile, average_single, &w, factor, y);
         }
     }
 }
@@ -252,19 +306,16 @@ static bool plan_avg_pool(ls__native *k)
 static void avg_pool_backward(const ls__native *k, int64_t task)
 {
     const geometry g = geometry_of(k, 1, 0);
-    const float *dy = k->buffers[0];
-    float *dx = k->buffers[1];
     const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
     const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
-        const int64_t plane = line / g.xh;
-        const ls__range rows = holders(&g, 0, g.yh, line % g.xh);
-        const float *from = dy + plane * g.yh * g.yw * g.width;
+        region dy = { .values = k->buffers[0], .pitch = g.yw, .width = g.width };
+        dy.at = line / g.xh * g.yh * g.yw;
+        dy.rows = holders(&g, 0, g.yh, line % g.xh);
         for (int64_t w = 0; w < g.xw; w++) {
-            const ls__range columns = holders(&g, 1, g.yw, w);
-            float *to = dx + (line * g.xw + w) * g.width;
-            FOR_TILES(g.width, c, tile,
-                      scaled_sum(from + c, 0, g.yw, g.width, rows, columns, factor, tile, to + c));
+            dy.columns = holders(&g, 1, g.yw, w);
+            float *dx = (float *)k->buffers[1] + (line * g.xw + w) * g.width;
+            FOR_TILES(g.width, average_tile, average_single, &dy, factor, dx);
         }
     }
 }
@@ -292,14 +343,16 @@ static bool plan_global(ls__native *k, int i, ls__native_task run)
 static void global_avg_pool(const ls__native *k, int64_t task)
 {
     const ls__planes p = k->planes;
-    const float *x = k->buffers[0];
-    float *y = k->buffers[1];
     const double factor = 1 / (double)p.places;
     const ls__range planes = ls__piece(p.images * p.groups, k->n_chunks, task, 1);
-    for (int64_t i = planes.begin; i < planes.end; i++)
-        FOR_TILES(p.width, c, tile,
-                  scaled_sum(x + i * p.places * p.width + c, 0, 0, p.width, (ls__range){ 0, 1 },
-                             (ls__range){ 0, p.places }, factor, tile, y + i * p.width + c));
+    for (int64_t i = planes.begin; i < planes.end; i++) {
+        const region plane = { .values = (const float *)k->buffers[0] + i * p.places * p.width,
+                               .width = p.width,
+                               .rows = { 0, 1 },
+                               .columns = { 0, p.places } };
+        float *y = (float *)k->buffers[1] + i * p.width;
+        FOR_TILES(p.width, average_tile, average_single, &plane, factor, y);
+    }
 }
 
 static bool plan_global_avg_pool(ls__native *k)

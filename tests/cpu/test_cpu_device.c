@@ -1,0 +1,157 @@
+/* The CPU device: the floating-point environment, scratch memory, names of kernels, and every
+ * allocation failing in turn. */
+#include "../failing_allocator.h"
+#include "base/context.h"
+#include "cpu/cpu.h"
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ls_context *open_device(int threads, const ls_allocator *allocator)
+{
+    return ls_context_open(&(ls_context_config){ .threads = threads, .allocator = allocator });
+}
+
+static ls__op relu_op(void)
+{
+    const ls__operand x = { LS_F32, LS_SHAPE(2, 3, 4, 8), 8 };
+    return (ls__op){ .kind = LS__OP_RELU, .n_operands = 2, .operands = { x, x } };
+}
+
+static atomic_int n_other_roundings;
+static void see_rounding(void *arg, int64_t task, int thread)
+{
+    (void)arg;
+    (void)task;
+    (void)thread;
+    if (fegetround() != FE_TONEAREST) n_other_roundings++;
+}
+
+START_TEST(program_has_default_rounding)
+{
+    ls_context *ctx = open_device(3, NULL);
+    fesetround(FE_UPWARD);
+    ctx->device->backend->begin(ctx->device);
+    n_other_roundings = 0;
+    ls__threads_run(((ls__cpu *)ctx->device)->threads, 100, see_rounding, NULL);
+    ctx->device->backend->end(ctx->device);
+    ck_assert_int_eq(n_other_roundings, 0);
+    ck_assert_int_eq(fegetround(), FE_UPWARD); /* the caller's own is back */
+    fesetround(FE_TONEAREST);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(unknown_kernel_is_an_error)
+{
+    ls_context *ctx = open_device(1, NULL);
+    const ls__op op = relu_op();
+    ls__kernel *kernel;
+    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "nativeish", &kernel),
+                     LS_ERR_NOT_FOUND);
+    ck_assert_ptr_null(kernel);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "nativeish"));
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(layouts_of_others_are_left_to_the_reference)
+{
+    ls_context *ctx = open_device(1, NULL);
+    ls__op op = relu_op();
+    op.operands[1].block = 4;
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    ck_assert_int_eq(
+        ctx->device->backend->candidates(ctx->device, &op, candidates, LS__MAX_CANDIDATES), 1);
+    ck_assert_str_eq(candidates[0].name, "reference");
+    ls__kernel *kernel;
+    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "native", &kernel),
+                     LS_ERR_UNSUPPORTED);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(scratch_grows_for_every_thread)
+{
+    ls_context *ctx = open_device(3, NULL);
+    ls__cpu *cpu = (ls__cpu *)ctx->device;
+    const size_t before = cpu->scratch_bytes;
+    ck_assert_int_eq(ls__cpu_reserve_scratch(cpu, before + 1000), LS_OK);
+    for (int i = 0; i < 3; i++) memset(cpu->scratch[i], 1, before + 1000);
+    ck_assert_uint_eq(ctx->device->backend->scratch_bytes(ctx->device), 3 * (before + 1000));
+    ck_assert_int_eq(ls__cpu_reserve_scratch(cpu, before), LS_OK); /* never shrinks */
+    ck_assert_uint_eq(cpu->scratch_bytes, before + 1000);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(digest_is_the_same_for_any_threads)
+{
+    enum { BYTES = (5 << 20) + 24 };
+    unsigned char *bytes = malloc(BYTES);
+    for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 7 + (i >> 9));
+    uint64_t lanes[2][2];
+    for (int threads = 1; threads <= 5; threads += 4) {
+        ls_context *ctx = open_device(threads, NULL);
+        ck_assert_int_eq(
+            ctx->device->backend->digest(ctx->device, bytes, BYTES, lanes[threads / 5]), LS_OK);
+        ls_context_close(&ctx);
+    }
+    ck_assert_mem_eq(lanes[0], lanes[1], sizeof lanes[0]);
+    free(bytes);
+}
+END_TEST
+
+/* Opens a device, a kernel, scratch and an event; each step that fails must say so. */
+static void use_device(ls_context *ctx)
+{
+    ls__cpu *cpu = (ls__cpu *)ctx->device;
+    const ls__backend *backend = ctx->device->backend;
+    const ls__op op = relu_op();
+    static const char *const names[] = { "native", "reference" };
+    for (int i = 0; i < 2; i++) {
+        ls__kernel *kernel;
+        if (backend->kernel_open(ctx->device, &op, names[i], &kernel) == LS_OK)
+            kernel->close(kernel);
+        else
+            ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
+    }
+    if (ls__cpu_reserve_scratch(cpu, cpu->scratch_bytes + 64) != LS_OK)
+        ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
+    for (int i = 0; i < 2; i++) memset(cpu->scratch[i], 1, cpu->scratch_bytes);
+    ls__event *event;
+    if (backend->event_open(ctx->device, &event) == LS_OK) backend->event_close(ctx->device, event);
+    ls_context_status(ctx);
+}
+
+START_TEST(allocation_failures)
+{
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, n);
+        ls_context *ctx = open_device(2, &a.allocator);
+        if (ctx && ls_context_status(ctx) == LS_OK) use_device(ctx);
+        ls_context_close(&ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        if (!failing_allocator_failed(&a)) break;
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cpu device");
+    TCase *tcase = tcase_create("device");
+    tcase_add_test(tcase, program_has_default_rounding);
+    tcase_add_test(tcase, unknown_kernel_is_an_error);
+    tcase_add_test(tcase, layouts_of_others_are_left_to_the_reference);
+    tcase_add_test(tcase, scratch_grows_for_every_thread);
+    tcase_add_test(tcase, digest_is_the_same_for_any_threads);
+    tcase_add_test(tcase, allocation_failures);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
