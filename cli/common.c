@@ -14,6 +14,7 @@ int print_error(const cli_verb *verb, ls_context *ctx, int answer)
 void print_log(void *user, ls_log_level level, const char *message)
 {
     (void)user;
+    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* a bar may be there */
     fprintf(stderr, "lockstep: %s%s\n", level == LS_LOG_WARNING ? "warning: " : "", message);
 }
 

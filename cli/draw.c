@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SUBPIXELS = 4, MAX_CLUTTER = 5 };
+enum { SUBPIXELS = 4, MAX_CLUTTER = 2 };
 
 /* ---- The shapes. u to the right, v down. ---- */
 
@@ -140,7 +140,7 @@ static double distance(const colour *a, const colour *b)
  * black or white. */
 static colour contrasting_colour(dice *d, const colour *a, const colour *b)
 {
-    enum { TRIES = 16, FAR = 200 };
+    enum { TRIES = 16, FAR = 250 };
     for (int i = 0; i < TRIES; i++) {
         const colour c = any_colour(d);
         if (distance(&c, a) > FAR && distance(&c, b) > FAR) return c;
@@ -156,14 +156,14 @@ typedef struct placement {
     double x, y, size, sine, cosine;
 } placement;
 
-/* Turned at random, its middle within `spread` of (x, y) in each direction. */
+/* Turned by up to 34 degrees, its middle within `spread` of (x, y) in each direction. */
 static placement place(dice *d, double x, double y, double spread, double min_size, double max_size)
 {
     placement p;
     p.x = x + uniform(d, -spread, spread);
     p.y = y + uniform(d, -spread, spread);
     p.size = uniform(d, min_size, max_size);
-    const double angle = uniform(d, 0, 6.28318530717958647692);
+    const double angle = uniform(d, -0.6, 0.6);
     p.sine = sin(angle);
     p.cosine = cos(angle);
     return p;
@@ -207,17 +207,17 @@ void draw_picture(uint64_t seed, int split, int label, int64_t number, drawing *
     const double side = out->width < out->height ? out->width : out->height;
 
     const colour from = any_colour(&d), to = any_colour(&d);
-    const double slope = uniform(&d, 0, 1), noise = uniform(&d, 5, 40);
+    const double slope = uniform(&d, 0, 1), noise = uniform(&d, 2, 15);
     const double x = out->width / 2.0, y = out->height / 2.0;
     const int n_clutter = below(&d, MAX_CLUTTER + 1);
     placement clutter[MAX_CLUTTER];
     colour clutter_colours[MAX_CLUTTER];
     for (int i = 0; i < n_clutter; i++) {
-        clutter[i] = place(&d, x, y, 0.5 * side, 0.1 * side, 0.3 * side);
+        clutter[i] = place(&d, x, y, 0.5 * side, 0.1 * side, 0.25 * side);
         clutter_colours[i] = any_colour(&d);
     }
     const colour ink = contrasting_colour(&d, &from, &to);
-    const placement shape = place(&d, x, y, 0.12 * side, 0.22 * side, 0.42 * side);
+    const placement shape = place(&d, x, y, 0.1 * side, 0.28 * side, 0.44 * side);
 
     for (int row = 0; row < out->height; row++)
         for (int column = 0; column < out->width; column++) {

@@ -1,4 +1,4 @@
-/* draw.h: the demo's pictures: ten classes of shapes in any colour, size, place and rotation, on
+/* draw.h: the demo's pictures: ten classes of shapes in any colour, size, place and slant, on
  * backgrounds with clutter and noise, so that a network has to learn the shapes. */
 #ifndef LS_CLI_DRAW_H
 #define LS_CLI_DRAW_H

@@ -135,15 +135,10 @@ static int open_run(trainer *t, const json_t *stored)
 {
     char last[PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
-    ls_status status = LS_OK;
-    if (!stored) {
-        status = ls__run_folder_create(t->ctx, t->dir);
-        if (status == LS_OK) status = write_config(t);
-    } else if (!same_data(t, stored)) {
-        return EXIT_DATA;
-    } else if (file_exists(last)) {
-        status = trainer_resume(t);
-    }
+    if (stored && !same_data(t, stored)) return EXIT_DATA;
+    if (stored && file_exists(last) && !trainer_resume(t)) return EXIT_RUNTIME;
+    ls_status status = stored ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
+    if (status == LS_OK && !stored) status = write_config(t);
     if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }

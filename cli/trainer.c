@@ -50,23 +50,26 @@ static ls_status save(const trainer *t, const char *name, bool whole_state)
                                                  .metadata = metadata });
 }
 
-ls_status trainer_resume(trainer *t)
+bool trainer_resume(trainer *t)
 {
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
     ls_state state = {
         .net = t->net, .optimizer = t->optimizer, .schedule = t->schedule, .loader = t->train
     };
-    LS_TRY(ls_checkpoint_load(path, &state));
+    if (ls_checkpoint_load(path, &state) != LS_OK) {
+        print_error(t->verb, t->ctx, EXIT_RUNTIME);
+        return false;
+    }
     t->epoch = state.epoch;
     t->step = state.step;
     t->best = state.best;
     ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
     const bool good = sums_read(ls_tensor_file_metadata(file, "epoch_sums"), t);
     ls_tensor_file_close(&file);
-    if (good) return LS_OK;
-    fprintf(stderr, "lockstep %s: %s: no 'epoch_sums' in its metadata\n", t->verb->name, path);
-    return LS_ERR_MISMATCH;
+    if (!good)
+        fprintf(stderr, "lockstep %s: %s: no 'epoch_sums' in its metadata\n", t->verb->name, path);
+    return good;
 }
 
 /* ---- An epoch ---- */

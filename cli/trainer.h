@@ -30,8 +30,8 @@ typedef struct trainer {
 } trainer;
 
 /* Restores net, optimizer, schedule and position from DIR/last.safetensors; before metrics are
- * opened. */
-ls_status trainer_resume(trainer *t);
+ * opened. On failure prints why and returns false. */
+bool trainer_resume(trainer *t);
 
 /* From where the run is to its end. A signal ends it too, after a save. */
 outcome trainer_run(trainer *t);
