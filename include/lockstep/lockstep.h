@@ -4,6 +4,7 @@
  *   ls_image_folder_open     a folder of images, one sub-folder a class    data.h
  *   ls_loader_open           batches: crop, flip, shuffle, workers         data.h
  *   ls_net_build             a model function becomes a planned program    nn.h, net.h
+ *                            (or a bundled ResNet does                    models.h)
  *   ls_sgd, ls_cosine        optimizer and learning-rate schedule          optim.h
  *   ls_context_status        did all of the above go well?
  *   ls_loader_start, _next   for each epoch, for each batch:
@@ -21,6 +22,7 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/context.h>
 #include <lockstep/data.h>
+#include <lockstep/models.h>
 #include <lockstep/net.h>
 #include <lockstep/nn.h>
 #include <lockstep/optim.h>

@@ -11,8 +11,9 @@
 /* What is drawn for. New uses get a stream of their own at the end: the numbers are part of a run's
  * identity. */
 typedef enum ls_stream {
-    LS_STREAM_INIT,      /* initial values: layer = parameter index, sample = element */
-    LS_STREAM_DROPOUT,   /* layer = dropout index, sample = logical element */
+    LS_STREAM_INIT,      /* initial values: layer = index among parameters and buffers; sample =
+                            element / 2 (normal) or / 4 (uniform), which share the words in turn */
+    LS_STREAM_DROPOUT,   /* layer = dropout index, sample = logical element / 4, word element % 4 */
     LS_STREAM_SHUFFLE,   /* permutation of a data set's samples in one epoch */
     LS_STREAM_TRANSFORM, /* crop and flip of one sample in one epoch */
     LS_STREAM_REPLACE,   /* which sample takes the place of an unreadable one */

@@ -1,3 +1,4 @@
+/* bump.c: chunks that pieces are cut from; see bump.h. */
 #include "base/bump.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 /* cpu.h: the CPU device, and what its providers of kernels share.
  *
- * An op's kernel comes from one of three providers, tried in this order: oneDNN (convolution,
- * linear), native (our own fixed-order kernels for everything between), reference (plain C for
- * every op and layout: the oracle of every test).
+ * An op's kernel comes from one of four providers: winograd (our own 3x3 convolutions), oneDNN
+ * (convolution, linear), native (our own fixed-order kernels for everything between), reference
+ * (plain C for every op and layout: the oracle of every test).
  *
  * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
 #ifndef LS_CPU_CPU_H

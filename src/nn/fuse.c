@@ -1,6 +1,6 @@
 /* fuse.c: which nodes run as one op. What holds on every backend: batch norm + ReLU, batch norm +
- * add, batch norm + add
- * + ReLU, add + ReLU. A node is absorbed only when the next one is all that needs it. */
+ * add, batch norm + add + ReLU, add + ReLU. A node is absorbed only when the next one is all that
+ * needs it. */
 #include "nn/program.h"
 
 /* Marks what the named nodes need; counts the consumers of each node, names included. */

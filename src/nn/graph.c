@@ -90,12 +90,13 @@ void ls_scope(ls_graph *graph, const char *format, ...)
     }
     va_list args;
     va_start(args, format);
-    const int added = vsnprintf(graph->scope + length, LS__MAX_NAME - length, format, args);
+    const int added =
+        format ? vsnprintf(graph->scope + length, LS__MAX_NAME - length, format, args) : -1;
     va_end(args);
     if (added < 0 || length + (size_t)added + 2 > LS__MAX_NAME) {
         graph->scope[length] = 0;
-        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_scope: the name is longer than %d characters",
-                 LS__MAX_NAME - 2);
+        ls__fail(graph->ctx, LS_ERR_INVALID,
+                 "ls_scope: the name is NULL, or longer than %d characters", LS__MAX_NAME - 2);
         return;
     }
     memcpy(graph->scope + length + (size_t)added, ".", 2);

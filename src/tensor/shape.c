@@ -59,9 +59,9 @@ bool ls_shape_equal(const ls_shape *a, const ls_shape *b)
 
 const char *ls_shape_text(const ls_shape *shape, char *buffer, size_t size)
 {
-    if (size == 0) return buffer;
+    if (!buffer || size == 0) return buffer;
     size_t used = (size_t)snprintf(buffer, size, "[");
-    for (int i = 0; i < shape->n_dims && i < LS_MAX_DIMS && used < size; i++) {
+    for (int i = 0; shape && i < shape->n_dims && i < LS_MAX_DIMS && used < size; i++) {
         used += (size_t)snprintf(buffer + used, size - used, "%s%" PRId64, i ? "," : "",
                                  shape->dims[i]);
     }

@@ -6,8 +6,9 @@
  *   B' = 0  4 -4 -1  1  0     G = -1/6   1/6 -1/6           0  1  1  4  4  0
  *        0 -2 -1  2  1  0         1/24  1/12  1/6           0  1 -1  8 -8  1
  *        0  2 -1 -2  1  0         1/24 -1/12  1/6
- *        0  4  0 -5  0  1           0     0    1                                  (Lavin & Gray
- * 2016) */
+ *        0  4  0 -5  0  1           0     0    1
+ *
+ * (Lavin & Gray 2016) */
 #include "cpu/winograd/winograd.h"
 
 #include <immintrin.h>

@@ -4,10 +4,11 @@
  * a channel pair instead of 144.
  *
  * With d a 6x6 piece of the input, g the 3x3 weights, and 36 positions xi in the transformed
- * domain: forward            y  = A' [ (G g G') * (B' d B) ] A        summed over input channels:
- * 36 matrix products backward by data   the same over dy, with weights turned by 180 degrees and
- * channels exchanged backward weights   dg = G' [ (B' d B) * (A dy A') ] G       summed over tiles:
- * 36 matrix products
+ * domain, at each of which the products are one matrix product:
+ *
+ *   forward            y  = A' [ (G g G') * (B' d B) ] A, summed over input channels
+ *   backward by data   the same over dy, with weights turned by 180 degrees, channels exchanged
+ *   backward weights   dg = G' [ (B' d B) * (A dy A') ] G, summed over tiles
  *
  * transform.c  pictures and weights to and from the transformed domain
  * gemm.c       the matrix products on registers
