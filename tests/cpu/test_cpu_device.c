@@ -118,7 +118,8 @@ static void use_device(ls_context *ctx)
     }
     if (ls__cpu_reserve_scratch(cpu, cpu->scratch_bytes + 64) != LS_OK)
         ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
-    for (int i = 0; i < 2; i++) memset(cpu->scratch[i], 1, cpu->scratch_bytes);
+    for (int i = 0; i < 2 && cpu->scratch_bytes > 0; i++)
+        memset(cpu->scratch[i], 1, cpu->scratch_bytes);
     ls__event *event;
     if (backend->event_open(ctx->device, &event) == LS_OK) backend->event_close(ctx->device, event);
     ls_context_status(ctx);

@@ -288,7 +288,9 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name,
 {
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
-    const char *implementation = name + strlen(PREFIX);
+    /* A name without an implementation is one that no list has: the search below says so. */
+    const bool prefixed = strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+    const char *implementation = name + (prefixed ? strlen(PREFIX) : strlen(name));
     const bool winograd = strncmp(implementation, WINOGRAD, strlen(WINOGRAD)) == 0;
     if (winograd) implementation += strlen(WINOGRAD);
     conv_kernel *k = ls__zalloc(ctx, sizeof *k);
