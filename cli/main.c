@@ -1,5 +1,6 @@
 /* main.c: the lockstep command: finds the verb and runs it. */
 #include "cli.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void print_usage(FILE *out)
                  "version.\n");
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--version") == 0) {
@@ -44,4 +45,15 @@ int main(int argc, char **argv)
     else
         fprintf(stderr, "; 'lockstep --help' lists them\n");
     return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const int answer = run(argc, argv);
+    /* What was asked for must not be lost unnoticed, on a full disk say. */
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || answer != EXIT_DONE) return answer;
+    fprintf(stderr, "lockstep: writing standard output: %s\n",
+            errno ? strerror(errno) : "text was lost");
+    return EXIT_RUNTIME;
 }

@@ -148,7 +148,7 @@ bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
     DEFAULT("lr-gamma", gamma, r->schedule == SCHEDULE_EXPONENTIAL ? 0.95 : 0.1);
     DEFAULT("lr-power", power, 1);
 #undef DEFAULT
-    if (r->warmup_epochs >= r->epochs && r->epochs > 1) {
+    if (r->warmup_epochs >= r->epochs) {
         fprintf(stderr, "lockstep %s: --lr-warmup-epochs %lld leaves nothing of %lld epochs\n",
                 verb->name, (long long)r->warmup_epochs, (long long)r->epochs);
         return false;

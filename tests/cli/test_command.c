@@ -5,6 +5,7 @@
 #include "../suite.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,7 @@ START_TEST(mistakes_on_the_command_line)
         { "train --data-dir x --opt adam --momentum 0.9", "--momentum does nothing here" },
         { "train --data-dir x --lr-gamma 0.5", "--lr-gamma does nothing here" },
         { "train --data-dir x --epochs 5 --lr-warmup-epochs 5", "leaves nothing of 5 epochs" },
+        { "train --data-dir x --epochs 1 --lr-warmup-epochs 1", "leaves nothing of 1 epochs" },
         { "train --resume a --out b", "--out and --resume exclude each other" },
         { "eval --data-dir x", "--checkpoint FILE is needed" },
         { "eval --checkpoint x", "--data-dir DIR is needed" },
@@ -74,6 +76,23 @@ START_TEST(mistakes_on_the_command_line)
         expect_err(cases[i].said);
     }
     ck_assert(!exists("run") && !exists("a"));
+    end_folder();
+}
+END_TEST
+
+/* Text that could not be written is a failure, also when it stayed in the buffer to the end. */
+START_TEST(full_standard_output)
+{
+    begin_folder();
+    ck_assert_int_ne(system(LOCKSTEP_COMMAND " describe --image-size 8 -b 1 >/dev/full 2>said"), 0);
+    size_t size;
+    char *said = read_text("said", &size);
+    ck_assert_msg(strstr(said, "writing standard output: "), "%s", said);
+    free(said);
+    ck_assert_int_ne(system(LOCKSTEP_COMMAND " --version >/dev/full 2>said"), 0);
+    said = read_text("said", &size);
+    ck_assert_msg(strstr(said, "writing standard output: No space left"), "%s", said);
+    free(said);
     end_folder();
 }
 END_TEST
@@ -243,6 +262,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
-                     failures_at_run_time, unusable_folders, unusable_pictures,
-                     checkpoints_from_elsewhere, predictions, demo_data);
+                     full_standard_output, failures_at_run_time, unusable_folders,
+                     unusable_pictures, checkpoints_from_elsewhere, predictions, demo_data);
 }
