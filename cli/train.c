@@ -245,6 +245,11 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r, 
         if (!*stored) return EXIT_RUNTIME;
         if (!options_resume(verb, json_object_get(*stored, "options"), path, r, &parsed))
             return EXIT_USAGE;
+        if (r->benchmark)
+            fprintf(stderr,
+                    "lockstep %s: with --benchmark kernels are timed anew, and others may win: the "
+                    "bits may differ from those of a run that was never stopped\n",
+                    verb->name);
         return find_model(verb, r->model) ? EXIT_DONE : EXIT_USAGE;
     }
     if (!r->data_dir) {
