@@ -225,6 +225,7 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
         return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "%s: no parameter's name matches '%s'",
                         call, pattern ? pattern : "(null)");
     net->blocks.frozen_version++;
+    net->has_gradients = false; /* those in the block are for other parameters */
     ls__net_drop_training_programs(net);
     return LS_OK;
 }

@@ -216,7 +216,11 @@ START_TEST(frozen_parameters_stay)
     ls_tensor_digest(fc, &after[1]);
     ck_assert(ls_digest_equal(before[0], after[0]));
     ck_assert(!ls_digest_equal(before[1], after[1]));
+    ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0), LS_OK);
     ck_assert_int_eq(ls_net_unfreeze(net, "*"), LS_OK);
+    /* There are no gradients yet for what was frozen in the last backward pass. */
+    ck_assert_int_eq(ls_optimizer_step(opt, 0.1), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "no gradients");
     ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.1), LS_OK);
     ls_tensor_digest(conv, &after[0]);
     ck_assert(!ls_digest_equal(before[0], after[0]));
