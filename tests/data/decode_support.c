@@ -1,0 +1,41 @@
+/* decode_support.c: see decode_support.h. */
+#include "decode_support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ls_context *open_context(void)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    expect_ok(ctx);
+    return ctx;
+}
+
+ls_status decode(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif)
+{
+    ls__free(decoder->ctx, decoder->file);
+    decoder->file = ls__alloc(decoder->ctx, n);
+    memcpy(decoder->file, bytes, n);
+    decoder->file_bytes = decoder->file_capacity = n;
+    return ls__decode_bytes(decoder, honour_exif);
+}
+
+void expect_bad(ls__decoder *decoder, const void *bytes, size_t n, const char *word)
+{
+    const ls_status status = decode(decoder, bytes, n, false);
+    ck_assert_msg(status == LS_ERR_DATA, "status %s, wanted unusable data (%s)",
+                  ls_status_text(status), word);
+    ck_assert_msg(strstr(decoder->reason, word), "reason '%s', wanted '%s'", decoder->reason, word);
+}
+
+int worst_difference(const ls__picture *picture, int h, int w, const uint8_t *rgb)
+{
+    ck_assert_int_eq(picture->height, h);
+    ck_assert_int_eq(picture->width, w);
+    int worst = 0;
+    for (int i = 0; i < h * w * 3; i++) {
+        const int d = abs(picture->pixels[i] - rgb[i]);
+        if (d > worst) worst = d;
+    }
+    return worst;
+}

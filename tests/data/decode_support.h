@@ -1,0 +1,18 @@
+/* decode_support.h: decoding bytes in memory, and what the tests of every format ask of it. */
+#ifndef LS_TESTS_DATA_DECODE_SUPPORT_H
+#define LS_TESTS_DATA_DECODE_SUPPORT_H
+
+#include "data/image.h"
+#include "support.h"
+
+ls_context *open_context(void);
+
+/* Decodes bytes; the result is decoder->picture. A fresh copy, for PNG changes them. */
+ls_status decode(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif);
+/* Fails the test unless the bytes are refused as unusable data for a reason that contains `word`.
+ */
+void expect_bad(ls__decoder *decoder, const void *bytes, size_t n, const char *word);
+/* Largest difference between a picture, which must have this size, and pixels [h,w,3]. */
+int worst_difference(const ls__picture *picture, int h, int w, const uint8_t *rgb);
+
+#endif
