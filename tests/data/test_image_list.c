@@ -1,0 +1,109 @@
+/* Data sets over lists of files: what is copied, what is refused, and every allocation failing in
+ * turn. */
+#include "../failing_allocator.h"
+#include "../suite.h"
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+START_TEST(a_list_keeps_its_own_copy)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    char first[] = "a.png", second[] = "b/c.jpg";
+    const char *paths[] = { first, second };
+    int32_t labels[] = { 2, 0 };
+    ls_dataset *list = ls_image_list_open(ctx, 2, paths, labels, 3);
+    expect_ok(ctx);
+    first[0] = second[0] = 'z';
+    labels[0] = labels[1] = 1;
+    ck_assert_int_eq(ls_dataset_count(list), 2);
+    ck_assert_int_eq(ls_dataset_classes(list), 3);
+    ck_assert_str_eq(ls_dataset_sample_path(list, 0), "a.png");
+    ck_assert_str_eq(ls_dataset_sample_path(list, 1), "b/c.jpg");
+    ck_assert_int_eq(ls_dataset_label(list, 0), 2);
+    ck_assert_int_eq(ls_dataset_label(list, 1), 0);
+    ck_assert_str_eq(ls_dataset_class_name(list, 2), "2");
+    ck_assert_ptr_null(ls_dataset_class_name(list, 3));
+    ck_assert_ptr_null(ls_dataset_sample_path(list, 2));
+    ck_assert_int_eq(ls_dataset_label(list, -1), -1);
+
+    ls_dataset *unlabelled = ls_image_list_open(ctx, 2, paths, NULL, 0);
+    ck_assert_int_eq(ls_dataset_classes(unlabelled), 0);
+    ck_assert_int_eq(ls_dataset_label(unlabelled, 1), -1);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(a_list_feeds_a_loader)
+{
+    char *folder = new_folder();
+    ls_context *ctx = ls_context_open(NULL);
+    uint8_t *grey = draw_picture(4, 5, 1, 1), *colour = draw_picture(4, 5, 3, 2);
+    write_png(path_in(folder, "grey.png"), 4, 5, 1, grey);
+    write_png(path_in(folder, "colour.png"), 4, 5, 3, colour);
+    const char *paths[] = { path_in(folder, "colour.png"), path_in(folder, "grey.png") };
+    ls_dataset *list = ls_image_list_open(ctx, 2, paths, (int32_t[]){ 1, 0 }, 2);
+    ls_loader *loader = ls_loader_open(list, &(ls_loader_config){ .batch = 2 });
+    expect_ok(ctx);
+    ls_batch batch;
+    ck_assert_int_eq(ls_loader_start(loader, 0), LS_OK);
+    ck_assert(ls_loader_next(loader, &batch));
+    uint8_t pixels[2 * 4 * 5 * 3];
+    int32_t labels[2];
+    ck_assert_int_eq(ls_tensor_read(batch.images, pixels, sizeof(pixels)), LS_OK);
+    ck_assert_int_eq(ls_tensor_read(batch.labels, labels, sizeof(labels)), LS_OK);
+    ck_assert(memcmp(pixels, colour, 60) == 0);
+    for (int i = 0; i < 60; i++) ck_assert_int_eq(pixels[60 + i], grey[i / 3]);
+    ck_assert(labels[0] == 1 && labels[1] == 0);
+    ls_context_close(&ctx);
+    free(grey);
+    free(colour);
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(wrong_lists_are_refused)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    const char *paths[] = { "a.png", "b.png" }, *holes[] = { "a.png", NULL };
+    const int32_t labels[] = { 0, 2 };
+    ck_assert_ptr_null(ls_image_list_open(ctx, 0, paths, NULL, 0));
+    expect_error(ctx, LS_ERR_INVALID, "0 paths", "wanted 1 or more");
+    ck_assert_ptr_null(ls_image_list_open(ctx, 2, NULL, NULL, 0));
+    expect_error(ctx, LS_ERR_INVALID, "0 paths", "");
+    ck_assert_ptr_null(ls_image_list_open(ctx, 2, holes, NULL, 0));
+    expect_error(ctx, LS_ERR_INVALID, "path 1 is NULL", "");
+    ck_assert_ptr_null(ls_image_list_open(ctx, 2, paths, NULL, 2));
+    expect_error(ctx, LS_ERR_INVALID, "2 classes", "without labels");
+    ck_assert_ptr_null(ls_image_list_open(ctx, 2, paths, labels, 0));
+    expect_error(ctx, LS_ERR_INVALID, "0 classes", "with labels");
+    ck_assert_ptr_null(ls_image_list_open(ctx, 2, paths, labels, 2));
+    expect_error(ctx, LS_ERR_DATA, "'b.png' has label 2", "wanted 0 to 1");
+    ck_assert_ptr_null(ls_image_list_open(NULL, 2, paths, NULL, 0));
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    const char *paths[] = { "a.png", "b.png" };
+    const int32_t labels[] = { 0, 1 };
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, n);
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
+        const ls_dataset *list = ls_image_list_open(ctx, 2, paths, labels, 2);
+        ck_assert_int_eq(ls_context_status(ctx), list ? LS_OK : LS_ERR_MEMORY);
+        ls_context_close(&ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        if (!failing_allocator_failed(&a)) break;
+    }
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("image_list", a_list_keeps_its_own_copy, a_list_feeds_a_loader,
+                     wrong_lists_are_refused, every_allocation_may_fail);
+}
