@@ -1,28 +1,11 @@
 /* describe.c: a built net as text, and its memory plan. */
 #include "base/error.h"
+#include "base/text.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* Text that is cut to a buffer but counted whole, as snprintf does. */
-typedef struct text {
-    char *buffer;
-    size_t size, length;
-} text;
-
-static void put(text *t, const char *format, ...) LS_PRINTF(2, 3);
-static void put(text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const bool room = t->length < t->size;
-    const int n = vsnprintf(room ? t->buffer + t->length : NULL, room ? t->size - t->length : 0,
-                            format, args);
-    va_end(args);
-    if (n > 0) t->length += (size_t)n;
-}
 
 /* "layer1.0.bn2 + add + relu" */
 static void stage_name(const ls__stage *stage, char *out, size_t size)
@@ -55,37 +38,39 @@ static int64_t stage_multiply_adds(const ls__program *p, const ls__stage *stage)
 
 /* The kernels of one stage: "onednn jit:avx2 (heuristic)"; the backward's follow, each kind of op
  * once. */
-static void put_kernels(text *t, const ls__program *p, const ls__stage *stage)
+static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stage)
 {
     bool first = true;
     for (int i = 0; i < p->n_instructions; i++) {
         const ls__instruction *in = &p->instructions[i];
         if (in->node != stage->tail || in->skipped) continue;
-        put(t, first ? "" : "; ");
+        ls__text_put(t, first ? "" : "; ");
         first = false;
-        if (in->backward) put(t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
+        if (in->backward)
+            ls__text_put(t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
         if (in->kernel)
-            put(t, "%s (%s)", in->kernel->name, in->reason);
+            ls__text_put(t, "%s (%s)", in->kernel->name, in->reason);
         else
-            put(t, "%s", in->custom ? "callback" : "copy");
+            ls__text_put(t, "%s", in->custom ? "callback" : "copy");
         if (in->kernel && in->op.operands[0].block > 0 && in->op.operands[0].shape.n_dims == 4 &&
             in->op.operands[0].block != in->op.operands[0].shape.dims[3])
-            put(t, " [block %lld]", (long long)in->op.operands[0].block);
+            ls__text_put(t, " [block %lld]", (long long)in->op.operands[0].block);
     }
-    if (first) put(t, "-");
+    if (first) ls__text_put(t, "-");
 }
 
-static void put_stage(text *t, const ls__program *p, const ls__stage *stage, int width)
+static void put_stage(ls__text *t, const ls__program *p, const ls__stage *stage, int width)
 {
     char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
     stage_name(stage, name, sizeof name);
     const ls_spec *spec = &p->specs[stage->tail->id];
-    put(t, "%-*s %-20s %11lld %14lld %12zu  ", width, name,
-        ls_shape_text(&spec->shape, shape, sizeof shape),
-        (long long)stage_parameters(p->graph, stage), (long long)stage_multiply_adds(p, stage),
-        (size_t)ls_shape_count(&spec->shape) * ls_dtype_bytes(spec->dtype));
+    ls__text_put(t, "%-*s %-20s %11lld %14lld %12zu  ", width, name,
+                 ls_shape_text(&spec->shape, shape, sizeof shape),
+                 (long long)stage_parameters(p->graph, stage),
+                 (long long)stage_multiply_adds(p, stage),
+                 (size_t)ls_shape_count(&spec->shape) * ls_dtype_bytes(spec->dtype));
     put_kernels(t, p, stage);
-    put(t, "\n");
+    ls__text_put(t, "\n");
 }
 
 /* The program to show: a train program if there is one. */
@@ -101,11 +86,12 @@ static const ls__program *shown_program(const ls_net *net)
     return best;
 }
 
-static void put_memory(text *t, const ls_net *net, const ls__program *p)
+static void put_memory(ls__text *t, const ls_net *net, const ls__program *p)
 {
     const ls_net_memory memory = ls_net_memory_plan(net);
     const double mib = 1024.0 * 1024.0;
-    put(t,
+    ls__text_put(
+        t,
         "\nmemory: parameters %.1f MiB, gradients %.1f MiB, arena %.1f MiB (unshared it would be "
         "%.1f MiB), "
         "kernel scratch %.1f MiB; %d values, %d instructions\n",
@@ -126,7 +112,7 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
         if (ls__net_program(net, mode, net->fed_specs, false, &fresh) != LS_OK) return -1;
         p = fresh;
     }
-    text t = { buffer, size, 0 };
+    ls__text t = { buffer, size, 0 };
     int width = 5;
     int64_t parameters = 0, multiply_adds = 0;
     for (int i = 0; i < p->n_stages; i++) {
@@ -136,11 +122,11 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
         parameters += stage_parameters(p->graph, &p->stages[i]);
         multiply_adds += stage_multiply_adds(p, &p->stages[i]);
     }
-    put(&t, "%-*s %-20s %11s %14s %12s  %s\n", width, "layer", "output", "parameters",
-        "multiply-adds", "bytes", "kernels: forward; backward");
+    ls__text_put(&t, "%-*s %-20s %11s %14s %12s  %s\n", width, "layer", "output", "parameters",
+                 "multiply-adds", "bytes", "kernels: forward; backward");
     for (int i = 0; i < p->n_stages; i++) put_stage(&t, p, &p->stages[i], width);
-    put(&t, "%-*s %-20s %11lld %14lld\n", width, "total", "", (long long)parameters,
-        (long long)multiply_adds);
+    ls__text_put(&t, "%-*s %-20s %11lld %14lld\n", width, "total", "", (long long)parameters,
+                 (long long)multiply_adds);
     put_memory(&t, net, p);
     return (int)t.length;
 }

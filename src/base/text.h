@@ -1,0 +1,17 @@
+/* text.h: text that is written piece by piece into a caller's buffer, cut to it but counted whole,
+ * as snprintf does. */
+#ifndef LS_BASE_TEXT_H
+#define LS_BASE_TEXT_H
+
+#include <lockstep/export.h>
+#include <stddef.h>
+
+typedef struct ls__text {
+    char *buffer; /* always terminated when size > 0 */
+    size_t size;
+    size_t length; /* of the whole text, also where it was cut */
+} ls__text;
+
+void ls__text_put(ls__text *text, const char *format, ...) LS_PRINTF(2, 3);
+
+#endif
