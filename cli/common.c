@@ -14,8 +14,9 @@ int print_error(const cli_verb *verb, ls_context *ctx, int answer)
 void print_log(void *user, ls_log_level level, const char *message)
 {
     (void)user;
+    if (level != LS_LOG_WARNING) return; /* kernels are in the table of `lockstep describe` */
     if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* a bar may be there */
-    fprintf(stderr, "lockstep: %s%s\n", level == LS_LOG_WARNING ? "warning: " : "", message);
+    fprintf(stderr, "lockstep: warning: %s\n", message);
 }
 
 const ls_model *find_model(const cli_verb *verb, const char *name)

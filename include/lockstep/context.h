@@ -33,11 +33,13 @@ typedef enum ls_deterministic {
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
     LS_BENCHMARK_ON   /* kernels by time measured while a net is built, among those that
-                         `deterministic` leaves; they stay for the net's life. Other nets and other
-                         processes measure anew, and may choose others, with other bits. Shapes that
-                         come later go by the heuristic */
+                         `deterministic` leaves; they stay for the net's life, and for nets that
+                         are built later. Another process measures anew and may choose others, with
+                         other bits, unless it is given the choices: plan.h. Shapes that come up
+                         after the build go by the heuristic */
 } ls_benchmark;
 
+/* Info: the kernel of each op when a net first uses it, and why it was taken. */
 typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO } ls_log_level;
 typedef void (*ls_log_fn)(void *user, ls_log_level level, const char *message);
 

@@ -21,8 +21,9 @@ struct ls_context {
     bool unusable;   /* opening failed: its error waits for ever */
     char message[LS__MESSAGE_SIZE];
     ls__owned *last_owned;
-    struct ls__device *device; /* tensor/backend.h */
-    struct ls__pool *pool;     /* device memory, tensor/pool.h */
+    struct ls__device *device;   /* tensor/backend.h */
+    struct ls__pool *pool;       /* device memory, tensor/pool.h */
+    struct ls__choices *choices; /* of kernels, tensor/choices.h */
 };
 
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));

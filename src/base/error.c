@@ -45,15 +45,28 @@ ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
     return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
 }
 
-void ls__warn(ls_context *ctx, const char *format, ...)
+static void put_log(ls_context *ctx, ls_log_level level, const char *format, va_list args)
 {
     if (!ctx || !ctx->config.log) return;
     char message[LS__MESSAGE_SIZE];
+    vsnprintf(message, sizeof(message), format, args);
+    ctx->config.log(ctx->config.log_user, level, message);
+}
+
+void ls__warn(ls_context *ctx, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    put_log(ctx, LS_LOG_WARNING, format, args);
     va_end(args);
-    ctx->config.log(ctx->config.log_user, LS_LOG_WARNING, message);
+}
+
+void ls__inform(ls_context *ctx, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_log(ctx, LS_LOG_INFO, format, args);
+    va_end(args);
 }
 
 const char *ls__errno_text(int error, char *buffer, size_t size)

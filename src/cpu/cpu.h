@@ -26,12 +26,15 @@ typedef struct ls__cpu {
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
     fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */
-    char description[160];
+    char libraries[32], processor[128], description[160];
 } ls__cpu;
 
 /* The best instruction set of this machine that our own kernels are compiled for. */
 ls__isa ls__isa_detect(void);
 const char *ls__isa_name(ls__isa isa); /* "AVX2" */
+/* Sizes of the data caches, first level first: "caches 32 KiB, 512 KiB, 32768 KiB". Libraries cut
+ * their loops by them, and so their sums. */
+void ls__cache_text(char *text, size_t size);
 
 /* Makes every thread's scratch at least this large; only while kernels are made, never while they
  * run. */

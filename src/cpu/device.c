@@ -41,6 +41,19 @@ static void cpu_close(ls__device *device)
     ls__free(ctx, cpu);
 }
 
+static void describe(ls__cpu *cpu)
+{
+    char version[16], isa[32], caches[64];
+    ls__dnn_version(version, sizeof version);
+    ls__dnn_isa(isa, sizeof isa);
+    ls__cache_text(caches, sizeof caches);
+    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s", version);
+    snprintf(cpu->processor, sizeof cpu->processor, "%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
+             isa, caches);
+    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", cpu->n_threads,
+             cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa), cpu->libraries);
+}
+
 static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
 {
     *out = NULL;
@@ -52,10 +65,7 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->n_threads = ctx->config.threads > 0 ? ctx->config.threads : ls__available_processors();
     cpu->isa = ls__isa_detect();
     cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
-    char version[32];
-    ls__dnn_version(version, sizeof version);
-    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, oneDNN %s",
-             cpu->n_threads, cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa), version);
+    describe(cpu);
 
     ls_status status = LS_OK;
     const size_t list_bytes = (size_t)cpu->n_threads * sizeof *cpu->scratch;
@@ -83,6 +93,16 @@ static const char *cpu_describe(const ls__device *device)
 static int cpu_threads(const ls__device *device)
 {
     return ((const ls__cpu *)device)->n_threads;
+}
+
+static const char *cpu_libraries(const ls__device *device)
+{
+    return ((const ls__cpu *)device)->libraries;
+}
+
+static const char *cpu_processor(const ls__device *device)
+{
+    return ((const ls__cpu *)device)->processor;
 }
 
 ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes)
@@ -206,6 +226,8 @@ const ls__backend ls__cpu_backend = {
     .close = cpu_close,
     .describe = cpu_describe,
     .threads = cpu_threads,
+    .libraries = cpu_libraries,
+    .processor = cpu_processor,
     .allocate = ls__cpu_allocate,
     .release = ls__cpu_release,
     .free_bytes = ls__cpu_free_bytes,

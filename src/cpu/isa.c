@@ -1,5 +1,11 @@
-/* isa.c: which of the instruction sets that our kernels are compiled for this machine has. */
+/* isa.c: what kind of processor this is: its instruction set, of those that our kernels are
+ * compiled for, and its caches. */
+#include "base/text.h"
 #include "cpu/cpu.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 ls__isa ls__isa_detect(void)
 {
@@ -18,4 +24,40 @@ const char *ls__isa_name(ls__isa isa)
 {
     static const char *const names[] = { "baseline", "AVX2", "AVX-512" };
     return names[isa];
+}
+
+#if defined(__x86_64__)
+/* Bytes of the i-th cache as CPUID numbers them, 0 when it is one of instructions; -1 at the end.
+ * Intel's leaf 4 and AMD's 0x8000001d say it alike ("Deterministic Cache Parameters", Intel SDM
+ * volume 2A; "Cache Properties", AMD APM volume 3). */
+static int64_t cache_bytes(unsigned i)
+{
+    static const unsigned leaves[] = { 4, 0x8000001d };
+    for (int l = 0; l < 2; l++) {
+        unsigned a, b, c, d;
+        if (!__get_cpuid_count(leaves[l], i, &a, &b, &c, &d) || (a & 31) == 0) continue;
+        const int64_t ways = (b >> 22) + 1, partitions = (b >> 12 & 1023) + 1;
+        const int64_t line = (b & 4095) + 1, sets = (int64_t)c + 1;
+        return (a & 31) == 2 ? 0 : ways * partitions * line * sets;
+    }
+    return -1;
+}
+#else
+static int64_t cache_bytes(unsigned i)
+{
+    (void)i;
+    return -1;
+}
+#endif
+
+void ls__cache_text(char *text, size_t size)
+{
+    enum { MAX_CACHES = 8 };
+    ls__text out = { text, size, 0 };
+    ls__text_put(&out, "caches");
+    int n = 0;
+    int64_t bytes;
+    for (unsigned i = 0; i < MAX_CACHES && (bytes = cache_bytes(i)) >= 0; i++)
+        if (bytes > 0) ls__text_put(&out, "%s %lld KiB", n++ ? "," : "", (long long)bytes / 1024);
+    if (n == 0) ls__text_put(&out, " unknown");
 }

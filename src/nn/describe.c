@@ -49,7 +49,7 @@ static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stag
         if (in->backward)
             ls__text_put(t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
         if (in->kernel)
-            ls__text_put(t, "%s (%s)", in->kernel->name, in->reason);
+            ls__text_put(t, "%s (%s)", in->kernel->name, in->why.reason);
         else
             ls__text_put(t, "%s", in->custom ? "callback" : "copy");
         if (in->kernel && in->op.operands[0].block > 0 && in->op.operands[0].shape.n_dims == 4 &&

@@ -121,6 +121,7 @@ static void close_net(ls__owned *owned)
     ls_net *net = (ls_net *)owned;
     ls_context *ctx = owned->ctx;
     for (int i = 0; i < net->n_programs; i++) ls__program_close(&net->programs[i]);
+    ls__choices_close(&net->choices);
     ls__pool_release(ctx->pool, net->arena);
     ls__net_close_blocks(net);
     ls__free(ctx, net->programs);
@@ -136,6 +137,7 @@ static ls_status allocate_lists(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
     const size_t n_inputs = (size_t)net->graph.inputs.n, n_outputs = (size_t)net->graph.outputs.n;
+    LS_TRY(ls__choices_open(ctx, &net->choices));
     net->max_programs =
         2 * (net->config.max_plans ? net->config.max_plans : DEFAULT_PLANS); /* train and eval */
     net->programs = ls__zalloc(ctx, (size_t)net->max_programs * sizeof *net->programs);
@@ -154,6 +156,8 @@ static ls_status plan(ls_net *net)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     ls__program *program;
+    net->choices_known_to = INT64_MAX;
+    LS_TRY(ls__net_inherit_choices(net));
     for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
     /* With benchmark on, the evaluation's kernels are timed now as well: later it would be too
      * late. */
@@ -161,6 +165,7 @@ static ls_status plan(ls_net *net)
         LS_TRY(ls__net_program(net, LS_EVAL, net->fed_specs, true, &program));
     if (!net->config.inference)
         LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
+    net->choices_known_to = net->owned.ctx->choices->clock;
     return LS_OK;
 }
 
@@ -213,6 +218,11 @@ const ls__step *ls__net_get_step(const ls_net *net)
 const ls_input_spec *ls__net_input_spec(const ls_net *net)
 {
     return &net->config.input;
+}
+
+const ls__choices *ls__net_choices(const ls_net *net)
+{
+    return net->choices;
 }
 
 bool ls__net_has_gradients(const ls_net *net)

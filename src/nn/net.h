@@ -3,6 +3,7 @@
 #define LS_NN_NET_H
 
 #include "base/context.h"
+#include "tensor/choices.h"
 #include "tensor/tensor.h"
 #include <lockstep/net.h>
 
@@ -38,6 +39,13 @@ const ls_input_spec *ls__net_input_spec(const ls_net *net);
 bool ls__net_has_gradients(const ls_net *net);
 /* Marks them used. */
 void ls__net_use_gradients(ls_net *net);
+
+/* The kernels that the net's programs have used so far, and its optimizer's, sorted by op; programs
+ * that the cache has dropped count too, and what a checkpoint's run had used before. Listed are ops
+ * for which there are several kernels. Beyond LS__MAX_CHOICES ops that went by the heuristic there
+ * is a sample of these, which depends on the set of ops alone. Ops and kernels are part of a run's
+ * identity, reasons are not. */
+const ls__choices *ls__net_choices(const ls_net *net);
 
 /* Seconds spent in each instruction of the program that ran last, since profiling was switched on.
  */

@@ -142,7 +142,8 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
     if (!program) {
         const bool gradients = mode == LS_TRAIN && !net->config.inference;
         LS_TRY(ls__program_open(net, &net->graph, mode, gradients, input_specs, timed, &program));
-        const ls_status status = fit_arena(net, program);
+        ls_status status = fit_arena(net, program);
+        if (status == LS_OK) status = ls__net_note_choices(net, program);
         if (status != LS_OK) {
             ls__program_close(&program);
             return status;

@@ -4,12 +4,6 @@
 
 #include "nn/program.h"
 
-/* A kernel that timing has chosen for an op. */
-typedef struct ls__timed_choice {
-    ls__op op;
-    char kernel[LS__KERNEL_NAME_SIZE];
-} ls__timed_choice;
-
 struct ls_net {
     ls__owned owned;
     ls_graph graph;
@@ -21,10 +15,11 @@ struct ls_net {
 
     ls__program **programs; /* cache, by mode and input shapes */
     int n_programs, max_programs;
-    int64_t clock;             /* counts uses, for the cache */
-    ls__timed_choice *choices; /* never change; in the graph's memory */
-    int n_choices, choice_room;
-    unsigned char *arena; /* shared by all programs */
+    int64_t clock;            /* counts uses, for the cache */
+    ls__choices *choices;     /* what programs have used: for these ops it is so for ever */
+    int64_t choices_known_to; /* by the clock of the context's table: what that has learned since is
+                                 not for this net */
+    unsigned char *arena;     /* shared by all programs */
     size_t arena_bytes;
     uint64_t arena_generation;
 

@@ -13,6 +13,7 @@
 #define LS_NN_PROGRAM_H
 
 #include "nn/graph.h"
+#include "tensor/choices.h"
 
 /* ---- Stages ---- */
 
@@ -52,6 +53,13 @@ typedef struct ls__value {
     int storage; /* value whose memory this one shares; itself otherwise */
 } ls__value;
 
+/* Why an instruction's kernel was taken. */
+typedef struct ls__why {
+    char reason[LS__CHOICE_REASON_SIZE]; /* "only", or as in ls__choice */
+    bool listed; /* there were others: the choice belongs to the net's list */
+    bool derived;
+} ls__why;
+
 typedef struct ls__instruction {
     ls__op op;             /* op.operands are filled from the values after layout */
     const ls_node *node;   /* what it was made for */
@@ -60,9 +68,9 @@ typedef struct ls__instruction {
     int n_inputs;                   /* operands before the outputs */
     int operands[LS__MAX_OPERANDS]; /* values, -1 absent */
     ls__kernel *kernel;
-    const char *reason; /* why this kernel: "only", "heuristic", "benchmark" */
-    bool skipped;       /* a reorder that layout or memory made unnecessary */
-    int workspace;      /* value, -1 none */
+    ls__why why;
+    bool skipped;  /* a reorder that layout or memory made unnecessary */
+    int workspace; /* value, -1 none */
     void *buffers[LS__MAX_OPERANDS];
     void *workspace_memory;
 } ls__instruction;
@@ -125,6 +133,18 @@ void ls__instruction_fill(const ls__program *program, ls__instruction *instructi
  * -1 when none is allowed; *n_found counts those that exist at all, and all allowed ones come first
  * in out. Keeps no error. */
 int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
+
+/* Chooses and opens the kernel for an op of the net's, or of its optimizer's; `who` begins the
+ * errors. timed: the policy may choose by timing. */
+ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, bool timed,
+                              ls__kernel **kernel, ls__why *why);
+/* Puts a choice that is going to be used into the net's list, and into the log when it is new. */
+ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
+                              const ls__kernel *kernel, const ls__why *why);
+/* The same for all of a program. */
+ls_status ls__net_note_choices(ls_net *net, const ls__program *program);
+/* What a run that goes on has used already. */
+ls_status ls__net_inherit_choices(ls_net *net);
 
 /* Ops between values of different channels, and so of different layouts: they may run in other
  * layouts than their operands have, with reorders around them. */

@@ -145,16 +145,9 @@ static ls__operand operand(int64_t count)
 static ls_status open_kernel(const ls__optimizer *opt, const ls__op *op, ls__kernel **kernel,
                              void **workspace)
 {
-    ls_context *ctx = opt->base.owned.ctx;
-    ls__candidate candidates[LS__MAX_CANDIDATES];
-    int n_found;
-    const int best = ls__choose_candidate(ctx, op, candidates, &n_found);
-    if (best < 0)
-        return ls__fail(ctx, n_found > 0 ? LS_ERR_NONDETERMINISTIC : LS_ERR_UNSUPPORTED,
-                        "%s: there is no%s kernel for %s on %s", opt->kind->call,
-                        n_found > 0 ? " deterministic" : "", ls__op_name(op->kind),
-                        ctx->device->backend->name);
-    LS_TRY(ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel));
+    ls__why why;
+    LS_TRY(ls__net_open_kernel(opt->base.net, op, opt->kind->call, false, kernel, &why));
+    LS_TRY(ls__net_note_choice(opt->base.net, op, opt->kind->call, *kernel, &why));
     if ((*kernel)->workspace_bytes == 0) return LS_OK;
     return allocate(opt, "a workspace", (*kernel)->workspace_bytes, workspace);
 }

@@ -194,6 +194,11 @@ typedef struct ls__backend {
     /* "cpu, 2 threads, AVX2, oneDNN 2.6.3". Valid as long as the device. */
     const char *(*describe)(const ls__device *device);
     int (*threads)(const ls__device *device);
+    /* What results may depend on beside the kernels' names: "oneDNN 2.6.3", the numeric libraries
+     * with their versions, and "AVX2, oneDNN AVX2, caches 32 KiB, 512 KiB, 32768 KiB", the kind of
+     * processor. Valid as long as the device. */
+    const char *(*libraries)(const ls__device *device);
+    const char *(*processor)(const ls__device *device);
 
     /* Raw memory, aligned to 64 bytes; the pool sits above. NULL when there is none. */
     void *(*allocate)(ls__device *device, size_t bytes);
@@ -252,6 +257,18 @@ struct ls__device {
  * "conv2d_backward_data". */
 const char *ls__op_operands(ls__op_kind kind);
 const char *ls__op_name(ls__op_kind kind);
+
+/* What the choice of a kernel may depend on, as one line:
+ *
+ *   conv2d x=128x32x32x64/8 w=128x3x3x64 b=- y=128x16x16x128/8 stride=2x2 padding=1x1
+ *
+ * Operands as in the op list, "u8:" and the like where they are not f32, "/8" where activations lie
+ * in another block than C, "-" where they are absent; then settings that are not the usual ones.
+ * Numbers that no kernel's being there depends on are left out: epsilon, probabilities, rates.
+ * Returns the length; LS__OP_TEXT_SIZE is enough for every op, since the product of a shape's sizes
+ * is below 2^63. */
+enum { LS__OP_TEXT_SIZE = 1536 };
+size_t ls__op_text(const ls__op *op, char *buffer, size_t size);
 
 /* bf16 and f16 to and from f32, round to nearest even; shared by all backends. */
 float ls__bf16_to_f32(uint16_t bits);

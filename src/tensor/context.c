@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "tensor/choices.h"
 #include "tensor/pool.h"
 #include "tensor/registry.h"
 
@@ -51,6 +52,7 @@ ls_context *ls_context_open(const ls_context_config *config)
     if (status == LS_OK) {
         status = ls__pool_open(ctx, ctx->device, config->memory_limit_bytes, &ctx->pool);
     }
+    if (status == LS_OK) status = ls__choices_open(ctx, &ctx->choices);
     ctx->unusable = status != LS_OK;
     /* the user's text need not outlive this call */
     ctx->config.device = ctx->device ? ctx->device->backend->name : NULL;
@@ -63,6 +65,7 @@ void ls_context_close(ls_context **ctx)
     ls_context *c = *ctx;
     *ctx = NULL;
     while (c->last_owned) ls__disown_and_close(c->last_owned);
+    ls__choices_close(&c->choices);
     ls__pool_close(&c->pool);
     if (c->device) c->device->backend->close(c->device);
     const ls_allocator allocator = c->allocator;

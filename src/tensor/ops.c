@@ -1,5 +1,10 @@
-/* ops.c: the names of ops and of their operands, from the list in backend.h. */
+/* ops.c: ops as text: the names of kinds and of operands, from the list in backend.h; descriptors.
+ */
+#include "base/text.h"
 #include "tensor/backend.h"
+
+#include <inttypes.h>
+#include <string.h>
 
 const char *ls__op_name(ls__op_kind kind)
 {
@@ -19,4 +24,73 @@ const char *ls__op_operands(ls__op_kind kind)
 #undef OP_OPERANDS
     };
     return (unsigned)kind < LS__N_OPS ? operand_names[kind] : "";
+}
+
+/* "x=128x32x32x64/8"; "-" when it is absent. */
+static void put_operand(ls__text *text, const char *name, int name_length, const ls__operand *o)
+{
+    ls__text_put(text, " %.*s=", name_length, name);
+    if (o->shape.n_dims < 0) {
+        ls__text_put(text, "-");
+        return;
+    }
+    if (o->dtype != LS_F32) ls__text_put(text, "%s:", ls_dtype_name(o->dtype));
+    for (int i = 0; i < o->shape.n_dims; i++)
+        ls__text_put(text, "%s%" PRId64, i ? "x" : "", o->shape.dims[i]);
+    if (o->shape.n_dims == 4 && o->block != o->shape.dims[3])
+        ls__text_put(text, "/%" PRId64, o->block);
+}
+
+/* A height and a width, where they are not what they are for most. */
+static void put_pair(ls__text *text, const char *name, const int64_t pair[2], int64_t usual)
+{
+    if (pair[0] != usual || pair[1] != usual)
+        ls__text_put(text, " %s=%" PRId64 "x%" PRId64, name, pair[0], pair[1]);
+}
+
+static void put_config(ls__text *text, const ls__op *op)
+{
+    switch (op->kind) {
+    case LS__OP_CONV2D: /* windows are in the weights' shape */
+    case LS__OP_CONV2D_BACKWARD_DATA:
+    case LS__OP_CONV2D_BACKWARD_WEIGHTS:
+        put_pair(text, "stride", op->u.conv.stride, 1);
+        put_pair(text, "padding", op->u.conv.padding, 0);
+        put_pair(text, "dilation", op->u.conv.dilation, 1);
+        if (op->u.conv.groups != 1) ls__text_put(text, " groups=%" PRId64, op->u.conv.groups);
+        break;
+    case LS__OP_MAX_POOL:
+    case LS__OP_MAX_POOL_BACKWARD:
+    case LS__OP_AVG_POOL:
+    case LS__OP_AVG_POOL_BACKWARD:
+        put_pair(text, "kernel", op->u.pool.kernel, 0);
+        put_pair(text, "stride", op->u.pool.stride, 1);
+        put_pair(text, "padding", op->u.pool.padding, 0);
+        break;
+    case LS__OP_BATCH_NORM:
+    case LS__OP_BATCH_NORM_EVAL:
+    case LS__OP_BATCH_NORM_BACKWARD:
+        if (op->u.norm.relu) ls__text_put(text, " relu");
+        break;
+    case LS__OP_ADD:
+        if (op->u.add.relu) ls__text_put(text, " relu");
+        break;
+    case LS__OP_TOP_K: ls__text_put(text, " k=%" PRId64, op->u.top_k.k); break;
+    default: break; /* numbers of no consequence for a choice */
+    }
+}
+
+size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
+{
+    ls__text text = { buffer, size, 0 };
+    ls__text_put(&text, "%s", ls__op_name(op->kind));
+    const char *name = ls__op_operands(op->kind);
+    for (int i = 0; i < op->n_operands; i++) {
+        name += strspn(name, "?-> ");
+        const int length = (int)strcspn(name, "? ");
+        put_operand(&text, name, length, &op->operands[i]);
+        name += length;
+    }
+    put_config(&text, op);
+    return text.length;
 }

@@ -239,7 +239,7 @@ START_TEST(timed_choices_stay)
     ls_net_config config = small_config(4);
     ls_net *net = ls_net_build(ctx, small, NULL, &config);
     ck_assert(ls_net_describe(net, before, SIZE) > 0);
-    ck_assert_ptr_nonnull(strstr(before, "(benchmark)"));
+    ck_assert_ptr_nonnull(strstr(before, "(timed "));
     ck_assert_int_eq(ls_net_freeze(net, "*"), LS_OK);
     ck_assert_int_eq(ls_net_unfreeze(net, "*"), LS_OK);
     data d = make_data(ctx, 4, 8);

@@ -47,6 +47,25 @@ void ls__dnn_version(char *text, size_t size)
     snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
+void ls__dnn_isa(char *text, size_t size)
+{
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = { { dnnl_cpu_isa_sse41, "SSE4.1" },
+                  { dnnl_cpu_isa_avx, "AVX" },
+                  { dnnl_cpu_isa_avx2, "AVX2" },
+                  { dnnl_cpu_isa_avx2_vnni, "AVX2 VNNI" },
+                  { dnnl_cpu_isa_avx512_core, "AVX-512" },
+                  { dnnl_cpu_isa_avx512_core_vnni, "AVX-512 VNNI" },
+                  { dnnl_cpu_isa_avx512_core_bf16, "AVX-512 BF16" },
+                  { dnnl_cpu_isa_avx512_core_amx, "AVX-512 AMX" } };
+    const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    snprintf(text, size, "ISA 0x%x", (unsigned)isa);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].isa == isa) snprintf(text, size, "%s", names[i].name);
+}
+
 void ls__dnn_close(ls__dnn **dnn)
 {
     ls__dnn *d = *dnn;

@@ -16,6 +16,9 @@ typedef struct dnnl_memory ls__dnn_memory;          /* a pointer with a format *
 ls_status ls__dnn_open(ls_context *ctx, int n_threads, ls__dnn **out);
 void ls__dnn_close(ls__dnn **dnn);
 void ls__dnn_version(char *text, size_t size); /* "2.6.3" */
+/* The instruction set that it makes kernels for, which ONEDNN_MAX_CPU_ISA may hold down: "AVX2", or
+ * a number where it has no name here. */
+void ls__dnn_isa(char *text, size_t size);
 
 /* Tells OpenMP, on which oneDNN runs, to use one thread when called from this one; returns how many
  * it would have used. For the caller's thread, ls__dnn_restore_threads gives them back. */
