@@ -6,21 +6,26 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+static uint64_t load_word(const unsigned char *at, size_t n)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++) word |= (uint64_t)at[i] << 8 * i;
+    return word;
+}
+
 void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset)
 {
     const unsigned char *at = bytes;
-    const size_t n_words = size / 8;
     uint64_t position = offset / 8;
-    for (size_t i = 0; i < n_words; i++, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        ls__digest_word(sum, word, position++);
-    }
-    if (size % 8) {
-        uint64_t word = 0;
-        memcpy(&word, at, size % 8);
-        ls__digest_word(sum, word, position);
-    }
+    for (size_t i = 0; i < size / 8; i++, at += 8)
+        ls__digest_word(sum, load_word(at, 8), position++);
+    if (size % 8) ls__digest_word(sum, load_word(at, size % 8), position);
+}
+
+void ls__digest_finish(ls__digest_sum *sum, uint64_t size)
+{
+    for (int i = 0; i < 2; i++)
+        sum->lanes[i] = ls__mix64(sum->lanes[i] + ls__mix64(2 * size + (uint64_t)i));
 }
 
 uint64_t ls__hash(const void *bytes, size_t size, uint64_t seed)

@@ -1,7 +1,7 @@
 /* memory.c: device memory of the CPU, which is host memory: allocation, copies, digests. */
 #include "cpu/memory.h"
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "cpu/native/digest.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +69,8 @@ typedef struct piece_job {
     unsigned char *dst;
     const unsigned char *src;
     size_t bytes;
+    ls__isa isa;
+    uint64_t offset; /* of src in the whole that is digested */
     _Atomic uint64_t lanes[2];
 } piece_job;
 
@@ -105,7 +107,7 @@ static void digest_piece(void *arg, int64_t task, int thread)
     piece_job *job = arg;
     const size_t begin = (size_t)task * PIECE_BYTES;
     ls__digest_sum sum = { { 0, 0 } };
-    ls__digest_bytes(&sum, job->src + begin, piece_size(job, task), begin);
+    ls__native_digest(job->isa, &sum, job->src + begin, piece_size(job, task), job->offset + begin);
     atomic_fetch_add_explicit(&job->lanes[0], sum.lanes[0], memory_order_relaxed);
     atomic_fetch_add_explicit(&job->lanes[1], sum.lanes[1], memory_order_relaxed);
 }
@@ -124,11 +126,12 @@ ls_status ls__cpu_clear(ls__device *device, void *memory, size_t bytes)
     return LS_OK;
 }
 
-ls_status ls__cpu_digest(ls__device *device, const void *memory, size_t bytes, uint64_t lanes[2])
+ls_status ls__cpu_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
+                         ls__digest_sum *sum)
 {
-    piece_job job = { .src = memory, .bytes = bytes };
-    ls__threads_run(((ls__cpu *)device)->threads, count_pieces(bytes), digest_piece, &job);
-    lanes[0] = job.lanes[0];
-    lanes[1] = job.lanes[1];
+    ls__cpu *cpu = (ls__cpu *)device;
+    piece_job job = { .src = memory, .bytes = bytes, .isa = cpu->isa, .offset = offset };
+    ls__threads_run(cpu->threads, count_pieces(bytes), digest_piece, &job);
+    for (int i = 0; i < 2; i++) sum->lanes[i] += job.lanes[i];
     return LS_OK;
 }

@@ -6,6 +6,7 @@
 #ifndef LS_TENSOR_BACKEND_H
 #define LS_TENSOR_BACKEND_H
 
+#include "base/hash.h"
 #include <lockstep/random.h>
 #include <lockstep/tensor.h>
 
@@ -218,8 +219,10 @@ typedef struct ls__backend {
     /* Element-wise work on dense tensors; queued. Conversions as ls_tensor_cast says. */
     ls_status (*cast)(ls__device *device, ls_dtype to, void *dst, ls_dtype from, const void *src,
                       int64_t count);
-    /* Finished on return. */
-    ls_status (*digest)(ls__device *device, const void *memory, size_t bytes, uint64_t lanes[2]);
+    /* Adds to sum the bytes that stand at byte offset `offset` (a multiple of 8) of the whole, as
+     * ls__digest_bytes does; finished on return. */
+    ls_status (*digest)(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
+                        ls__digest_sum *sum);
 
     /* The blocks worth considering for an activation of shape [N,H,W,C]; C itself first. Returns
      * how many (<= max). */

@@ -91,7 +91,7 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
     ls_context *ctx = tensor->owned.ctx;
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_digest: out is NULL");
     ls__digest_sum sum = { { 0, 0 } };
-    LS_TRY(ls__table(tensor)->digest(ctx->device, tensor->data, tensor->bytes, sum.lanes));
+    LS_TRY(ls__table(tensor)->digest(ctx->device, tensor->data, tensor->bytes, 0, &sum));
     /* type and shape, at positions that no element has */
     uint64_t position = UINT64_MAX;
     ls__digest_word(&sum, (uint64_t)tensor->dtype, position--);
@@ -99,6 +99,7 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
     for (int i = 0; i < tensor->shape.n_dims; i++) {
         ls__digest_word(&sum, (uint64_t)tensor->shape.dims[i], position--);
     }
+    ls__digest_finish(&sum, tensor->bytes);
     memcpy(out->lanes, sum.lanes, sizeof(out->lanes));
     return LS_OK;
 }

@@ -161,7 +161,7 @@ static bool is_positive(const char *name, size_t length)
 
 static void fill_input(const op_case *c, int operand, void *memory, int64_t count)
 {
-    size_t length;
+    size_t length = 0;
     const char *name = operand_name(c->op.kind, operand, &length);
     const ls_dtype dtype = c->op.operands[operand].dtype;
     if (length == 6 && memcmp(name, "labels", 6) == 0) {

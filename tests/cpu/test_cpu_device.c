@@ -3,6 +3,7 @@
 #include "../failing_allocator.h"
 #include "base/context.h"
 #include "cpu/cpu.h"
+#include "cpu/native/digest.h"
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,15 +91,37 @@ START_TEST(digest_is_the_same_for_any_threads)
     enum { BYTES = (5 << 20) + 24 };
     unsigned char *bytes = malloc(BYTES);
     for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 7 + (i >> 9));
-    uint64_t lanes[2][2];
+    ls__digest_sum plain = { { 0, 0 } };
+    ls__digest_bytes(&plain, bytes, BYTES, 40);
     for (int threads = 1; threads <= 5; threads += 4) {
         ls_context *ctx = open_device(threads, NULL);
-        ck_assert_int_eq(
-            ctx->device->backend->digest(ctx->device, bytes, BYTES, lanes[threads / 5]), LS_OK);
+        ls__digest_sum sum = { { 0, 0 } }; /* to which both parts are added */
+        const ls__backend *backend = ctx->device->backend;
+        ck_assert_int_eq(backend->digest(ctx->device, bytes, 48, 40, &sum), LS_OK);
+        ck_assert_int_eq(backend->digest(ctx->device, bytes + 48, BYTES - 48, 88, &sum), LS_OK);
+        ck_assert_mem_eq(&sum, &plain, sizeof sum);
         ls_context_close(&ctx);
     }
-    ck_assert_mem_eq(lanes[0], lanes[1], sizeof lanes[0]);
     free(bytes);
+}
+END_TEST
+
+START_TEST(digest_is_the_same_on_every_instruction_set)
+{
+    enum { BYTES = 300 };
+    unsigned char bytes[BYTES];
+    for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 7 + (i >> 3) * 13);
+    /* the last one is beyond 32 bits of words */
+    static const uint64_t offsets[] = { 0, 8, 1000, UINT64_C(8) << 40 };
+    for (ls__isa isa = LS__ISA_BASE; isa <= ls__isa_detect(); isa++)
+        for (size_t o = 0; o < sizeof offsets / sizeof offsets[0]; o++)
+            for (size_t begin = 0; begin < 9; begin++)
+                for (size_t size = 0; size <= BYTES - begin; size++) {
+                    ls__digest_sum plain = { { 1, 2 } }, sum = plain;
+                    ls__digest_bytes(&plain, bytes + begin, size, offsets[o]);
+                    ls__native_digest(isa, &sum, bytes + begin, size, offsets[o]);
+                    ck_assert_mem_eq(&sum, &plain, sizeof sum);
+                }
 }
 END_TEST
 
@@ -148,6 +171,7 @@ int main(void)
     tcase_add_test(tcase, layouts_of_others_are_left_to_the_reference);
     tcase_add_test(tcase, scratch_grows_for_every_thread);
     tcase_add_test(tcase, digest_is_the_same_for_any_threads);
+    tcase_add_test(tcase, digest_is_the_same_on_every_instruction_set);
     tcase_add_test(tcase, allocation_failures);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -106,14 +106,14 @@ static ls_status fake_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype 
     return status == LS_OK ? count_call(device) : status;
 }
 
-static ls_status fake_digest(ls__device *device, const void *memory, size_t bytes,
-                             uint64_t lanes[2])
+static ls_status fake_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
+                             ls__digest_sum *sum)
 {
     fake_device *fake = (fake_device *)device;
     void *plain = ls__alloc(device->ctx, bytes);
     if (!plain) return ls__fail_memory(device->ctx, "fake device", bytes);
     invert(plain, memory, bytes);
-    const ls_status status = fake->cpu->backend->digest(fake->cpu, plain, bytes, lanes);
+    const ls_status status = fake->cpu->backend->digest(fake->cpu, plain, bytes, offset, sum);
     ls__free(device->ctx, plain);
     return status == LS_OK ? count_call(device) : status;
 }

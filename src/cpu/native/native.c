@@ -2,6 +2,7 @@
 #include "cpu/native/native.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cpu/native/digest.h"
 #include <stdio.h>
 
 #if defined(__x86_64__)
@@ -19,6 +20,21 @@ static const ls__native_plan *const families[][LS__ISA_AVX512 + 1] = {
     FAMILY(layout), FAMILY(norm), FAMILY(activation), FAMILY(pool), FAMILY(loss), FAMILY(optimizer),
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
+
+typedef void (*digest_fn)(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
+
+void ls__native_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t size,
+                       uint64_t offset)
+{
+    static const digest_fn digests[] = {
+        ls__native_digest_base,
+#if defined(__x86_64__)
+        ls__native_digest_avx2,
+        ls__native_digest_avx512,
+#endif
+    };
+    digests[isa](sum, bytes, size, offset);
+}
 
 /* The estimate of a kernel's time. */
 static const double BYTES_PER_MS = 20e6, STAGE_MS = 0.003;
