@@ -42,6 +42,7 @@ typedef struct recipe {
     const char *device, *out, *resume;
     int deterministic; /* ls_deterministic */
     bool benchmark;
+    const char *plan;
 } recipe;
 
 extern const cli_option recipe_options[];

@@ -117,6 +117,27 @@ static int open_data(trainer *t, const char ***classes)
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_DATA);
 }
 
+/* Kernels that were chosen before: by the plan file, and by the run that goes on, which has the
+ * last word. */
+static int load_choices(trainer *t, bool resumed)
+{
+    const char *plan = t->recipe->plan;
+    char last[PATH_SIZE];
+    snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
+    ls_status status = plan && file_exists(plan) ? ls_plan_load(t->ctx, plan) : LS_OK;
+    if (status == LS_OK && resumed && file_exists(last))
+        status = ls_checkpoint_load_plan(last, t->ctx);
+    return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+}
+
+static int save_choices(trainer *t)
+{
+    const char *plan = t->recipe->plan;
+    const bool news = plan && ls_plan_timed(t->ctx) > 0;
+    const bool good = !news || ls_plan_save(t->ctx, plan) == LS_OK;
+    return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+}
+
 static int open_net(trainer *t)
 {
     const recipe *r = t->recipe;
@@ -191,7 +212,9 @@ static int train(trainer *t, const json_t *stored)
     int answer =
         ls_context_status(t->ctx) == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
     if (answer == EXIT_DONE) answer = open_data(t, &classes);
+    if (answer == EXIT_DONE) answer = load_choices(t, stored != NULL);
     if (answer == EXIT_DONE) answer = open_net(t);
+    if (answer == EXIT_DONE) answer = save_choices(t);
     if (answer == EXIT_DONE) answer = open_run(t, stored);
     if (answer == EXIT_DONE) {
         tell_begin(t);
@@ -245,11 +268,6 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r, 
         if (!*stored) return EXIT_RUNTIME;
         if (!options_resume(verb, json_object_get(*stored, "options"), path, r, &parsed))
             return EXIT_USAGE;
-        if (r->benchmark)
-            fprintf(stderr,
-                    "lockstep %s: with --benchmark kernels are timed anew, and others may win: the "
-                    "bits may differ from those of a run that was never stopped\n",
-                    verb->name);
         return find_model(verb, r->model) ? EXIT_DONE : EXIT_USAGE;
     }
     if (!r->data_dir) {

@@ -20,9 +20,10 @@ typedef struct ls_state {
 /* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", the
  * rest into metadata: "classes", a JSON array of names, from the loader; "mean" and "std", JSON
  * arrays of numbers, and "crop", the side of the pictures, from the loader or else the net;
- * "epoch", "step", "best", "seed"; the settings of "loader", "optimizer" and "schedule"; and what
- * `state->metadata` adds, whose keys must be others. ".safetensors" is appended to path when it is
- * missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; what was there before stays. */
+ * "epoch", "step", "best", "seed"; "choices", the kernels of the net; the settings of "loader",
+ * "optimizer" and "schedule"; and what `state->metadata` adds, whose keys must be others.
+ * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name
+ * the path; what was there before stays. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
 /* Goes on with a run: restores what state's members point to, and sets epoch, step and best.
  * Everything is checked before anything is changed: names, shapes, classes, the settings of what
@@ -31,6 +32,10 @@ LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
  * checkpoint of a run. What is NULL is neither compared nor restored: to go on with another
  * schedule, leave it out. */
 LS_API ls_status ls_checkpoint_load(const char *path, ls_state *state);
+/* Puts the kernel choices of the checkpoint's run into the context, before the net is built: the
+ * run goes on with the same kernels, and so with the same bits, also when they were chosen by
+ * timing. Errors as ls_plan_load (plan.h); LS_ERR_FORMAT when there are none in the file. */
+LS_API ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx);
 /* Weights and buffers only, into a net whose names and shapes are the same; optimizer entries and
  * torch's batch counters in the file are ignored. Accepts files from elsewhere with torchvision's
  * names, in F32, F16 or BF16. */

@@ -26,6 +26,7 @@
 #include <lockstep/net.h>
 #include <lockstep/nn.h>
 #include <lockstep/optim.h>
+#include <lockstep/plan.h>
 #include <lockstep/random.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "nn/net.h"
+#include "run/plan.h"
 #include "tensor/safetensors.h"
 
 #include <stdio.h>
@@ -226,6 +227,27 @@ ls_status ls_checkpoint_load(const char *path, ls_state *state)
     LS_TRY(ls__state_context("ls_checkpoint_load", state, &l.ctx));
     ls__bump_open(&bump, l.ctx);
     const ls_status status = load(&l, path, state);
+    close(&l);
+    return status;
+}
+
+static ls_status load_plan(loading *l, const char *path)
+{
+    LS_TRY(open(l, "ls_checkpoint_load_plan", path));
+    const char *choices = ls_tensor_file_metadata(l->file, "choices");
+    if (!choices)
+        return ls__fail(l->ctx, LS_ERR_FORMAT,
+                        "'%s' has no kernel choices: its metadata has no 'choices'", l->path);
+    return ls__plan_read(l->ctx, l->path, choices, true);
+}
+
+ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx)
+{
+    LS__ENTER(ctx);
+    ls__bump bump;
+    loading l = { .ctx = ctx, .bump = &bump };
+    ls__bump_open(&bump, ctx);
+    const ls_status status = load_plan(&l, path);
     close(&l);
     return status;
 }

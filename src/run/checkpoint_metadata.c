@@ -5,6 +5,7 @@
  *   seed             of the context
  *   classes          ["cat", "dog"]
  *   mean, std, crop  how pictures are prepared: [0.485, ...], [0.229, ...], side or [height, width]
+ *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
  *   loader           {"samples": 50000, "batch": 128, "shuffle": 1, ...}: settings that are not 0
  *   optimizer        {"name": "sgd", "momentum": 0.9, ...};  optimizer_steps: updates done
  *   schedule         {"name": "cosine", "rate": 0.1, ...};  schedule_state: four numbers
@@ -17,6 +18,7 @@
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "run/plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -280,6 +282,10 @@ ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *sta
     add(&p, "seed", copy(bump, "%" PRIu64, ctx->config.seed));
     add_input(&p, state);
     add_state(&p, state);
+    if (state->net) {
+        json_t *choices = ls__plan_json(ctx, ls__net_choices(state->net), true);
+        add(&p, "choices", dump_new(bump, choices, SETTING_DIGITS));
+    }
     for (const char *const *pair = state->metadata; pair && *pair; pair += 2) {
         if (!pair[1])
             return ls__fail(ctx, LS_ERR_INVALID, "ls_checkpoint_save: metadata '%s' has no value",
