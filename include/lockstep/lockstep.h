@@ -9,6 +9,7 @@
  *   ls_context_status        did all of the above go well?
  *   ls_loader_start, _next   for each epoch, for each batch:
  *   ls_net_step              forward, backward, update
+ *   ls_net_digest            what went in and came out, for a record       record.h
  *   ls_net_evaluate          validation
  *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
  *   ls_context_close         frees everything
@@ -28,6 +29,7 @@
 #include <lockstep/optim.h>
 #include <lockstep/plan.h>
 #include <lockstep/random.h>
+#include <lockstep/record.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>
 

@@ -210,6 +210,16 @@ int64_t ls_net_parameter_count(const ls_net *net)
     return count;
 }
 
+static ls_status clear_gradient(ls_net *net, const ls__entry *entry)
+{
+    ls__device *device = net->owned.ctx->device;
+    if (!net->blocks.gradients) return LS_OK;
+    return device->backend->clear(device, net->blocks.gradients + entry->offset,
+                                  (size_t)entry->count * sizeof(float));
+}
+
+/* A frozen entry's gradient is zero, so that a digest of the block does not depend on what was
+ * there before. */
 static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, bool frozen)
 {
     if (!net) return LS_ERR_EARLIER;
@@ -219,6 +229,7 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
         ls__entry *entry = &net->graph.entries[i];
         if (entry->kind == LS_ENTRY_BUFFER || fnmatch(pattern, entry->name, 0) != 0) continue;
         n_matches++;
+        if (frozen) LS_TRY(clear_gradient(net, entry));
         entry->frozen = frozen;
     }
     if (n_matches == 0)

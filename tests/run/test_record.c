@@ -1,17 +1,15 @@
-/* test_record.c: the files of a run's folder: JSON, metrics, and that nothing is written over. */
-#include "base/alloc.h"
-#include "base/file.h"
-#include "run/json.h"
-#include "run/metrics.h"
-#include "run/run_folder.h"
-
+/* The record of a run: digests of steps, their lines, cutting and comparing. */
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include <lockstep/lockstep.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { LINE = 129 };
 
 static char dir[64]; /* of one test: Check runs each in a process of its own */
 static ls_context *ctx;
@@ -31,145 +29,286 @@ static void end(void)
     ck_assert_int_eq(system(command), 0);
 }
 
+/* Valid until the fourth call after. */
 static const char *path(const char *name)
 {
-    static char text[128];
-    snprintf(text, sizeof(text), "%s/%s", dir, name);
+    static char texts[4][128];
+    static int next;
+    char *text = texts[next++ % 4];
+    snprintf(text, sizeof(texts[0]), "%s/%s", dir, name);
     return text;
 }
 
-static void check_text(const char *name, const char *wanted)
+static void expect_error(ls_status status, const char *word)
 {
-    unsigned char *text;
-    size_t size;
-    char message[256];
-    ck_assert_int_eq(
-        ls__read_file(ctx, path(name), 1 << 20, &text, &size, message, sizeof(message)), LS_OK);
-    ck_assert_str_eq((const char *)text, wanted);
-    ls__free(ctx, text);
+    ck_assert_int_eq(ls_context_status(ctx), status);
+    const char *message = ls_context_message(ctx);
+    ck_assert_msg(strstr(message, word), "'%s' has no '%s'", message, word);
 }
 
-static json_t *row(int epoch, double loss)
+static ls_step_digest digest_of(uint64_t i)
 {
-    return json_pack("{s:i, s:f, s:n}", "epoch", epoch, "loss", loss, "val", 1);
+    return (ls_step_digest){ .batch = { { i, ~i } },
+                             .loss = 1.0 / (double)(i + 3),
+                             .gradients = { { i << 40, 7 } },
+                             .weights = { { 5, i * i } } };
 }
 
-START_TEST(json_is_readable)
+static void write_record(const char *name, int n)
 {
-    begin();
-    json_t *json = json_pack("{s:f, s:s, s:[i,i]}", "rate", 0.1, "name", "x\"y", "list", 1, 2);
-    ck_assert_int_eq(ls__json_save(ctx, path("a.json"), json), LS_OK);
-    check_text("a.json",
-               "{\n  \"rate\": 0.1,\n  \"name\": \"x\\\"y\",\n  \"list\": [\n    1,\n    2\n"
-               "  ]\n}\n");
-    json_decref(json);
-    end();
+    ls_record *record = ls_record_open(ctx, path(name), 0);
+    for (int i = 0; i < n; i++) {
+        const ls_step_digest digest = digest_of((uint64_t)i);
+        ck_assert_int_eq(ls_record_append(record, &digest), LS_OK);
+    }
+    ck_assert_int_eq(ls_record_flush(record), LS_OK);
+    ls_record_close(&record);
+    ck_assert_ptr_null(record);
 }
-END_TEST
 
-START_TEST(json_failures)
+static long size_of(const char *name)
 {
-    begin();
-    json_t *json = json_object();
-    ck_assert_int_eq(ls__json_save(ctx, path("none/a.json"), json), LS_ERR_NOT_FOUND);
-    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_NOT_FOUND);
-    ck_assert_int_eq(ls__json_save(ctx, "/dev/full", json), LS_ERR_IO);
-    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_IO);
-    ck_assert_int_eq(ls__json_save(ctx, path("a.json"), NULL), LS_ERR_MEMORY);
-    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
-    json_decref(json);
-    end();
+    struct stat there;
+    ck_assert_int_eq(stat(path(name), &there), 0);
+    return (long)there.st_size;
 }
-END_TEST
 
-START_TEST(metrics_grow_row_by_row)
+/* Writes over part of a file. */
+static void patch(const char *name, long at, const char *text)
 {
-    begin();
-    ls__metrics *m;
-    ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
-    ck_assert_int_eq(ls__metrics_append(m, row(1, 0.25)), LS_OK);
-    check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 0.25, \"val\": null}\n");
-    ck_assert_int_eq(ls__metrics_append(m, row(2, 1.0 / 3)), LS_OK);
-    check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 0.25, \"val\": null}\n"
-                                "{\"epoch\": 2, \"loss\": 0.333333333333333, \"val\": null}\n");
-    check_text("metrics.csv", "epoch,loss,val\n1,0.25,\n2,0.333333333333333,\n");
-    ls__metrics_close(&m);
-    ck_assert_ptr_null(m);
-    end();
-}
-END_TEST
-
-START_TEST(resumed_metrics_keep_what_is_behind)
-{
-    begin();
-    ls__metrics *m;
-    ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
-    for (int i = 1; i <= 3; i++) ck_assert_int_eq(ls__metrics_append(m, row(i, 1.0 / i)), LS_OK);
-    ls__metrics_close(&m);
-    ck_assert_int_eq(ls__metrics_open(ctx, dir, 1, &m), LS_OK);
-    ck_assert_int_eq(ls__metrics_append(m, row(2, 7)), LS_OK);
-    check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 1.0, \"val\": null}\n"
-                                "{\"epoch\": 2, \"loss\": 7.0, \"val\": null}\n");
-    ls__metrics_close(&m);
-    end();
-}
-END_TEST
-
-START_TEST(foreign_metrics_are_refused)
-{
-    begin();
-    FILE *file = fopen(path("metrics.jsonl"), "w");
-    fputs("{\"epoch\": 1}\nnot json\n", file);
+    FILE *file = fopen(path(name), "r+b");
+    fseek(file, at, SEEK_SET);
+    fputs(text, file);
     fclose(file);
-    ls__metrics *m;
-    ck_assert_int_eq(ls__metrics_open(ctx, dir, 5, &m), LS_ERR_FORMAT);
-    ck_assert_ptr_null(m);
-    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "line 2"));
-    end();
 }
-END_TEST
 
-START_TEST(run_folders_are_made_once)
+START_TEST(lines_come_back)
 {
     begin();
-    char deep[128];
-    snprintf(deep, sizeof(deep), "%s/a/b/c", dir);
-    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_OK);
-    ck_assert(!ls__run_folder_holds_run(deep));
-    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_OK); /* empty: nothing to lose */
-
-    fclose(fopen(path("config.json"), "w"));
-    ck_assert(ls__run_folder_holds_run(dir));
-    ck_assert_int_eq(ls__run_folder_create(ctx, dir), LS_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "holds a run already"));
-    snprintf(deep, sizeof(deep), "%s/config.json/x", dir);
-    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_ERR_IO);
-    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "Not a directory"));
-    snprintf(deep, sizeof(deep), "%s/config.json", dir);
-    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_ERR_IO);
-    ck_assert_ptr_nonnull(ls_context_message(ctx));
-    ck_assert_int_eq(ls__run_folder_create(ctx, ""), LS_ERR_IO);
+    write_record("a", 200);
+    ck_assert_int_eq(size_of("a"), 200 * LINE);
+    int64_t n;
+    ck_assert_int_eq(ls_record_count(ctx, path("a"), &n), LS_OK);
+    ck_assert_int_eq(n, 200);
+    for (int i = 0; i < 200; i += 13) {
+        const ls_step_digest wanted = digest_of((uint64_t)i);
+        ls_step_digest got;
+        ck_assert_int_eq(ls_record_read(ctx, path("a"), i, &got), LS_OK);
+        ck_assert(memcmp(&got, &wanted, sizeof(got)) == 0);
+    }
+    char line[LINE + 1] = "";
+    FILE *file = fopen(path("a"), "rb");
+    ck_assert_int_eq(fread(line, 1, LINE, file), LINE);
+    fclose(file);
+    ck_assert_str_eq(line, "000000000000 0000000000000000ffffffffffffffff 3fd5555555555555 "
+                           "00000000000000000000000000000007 00000000000000050000000000000000\n");
     end();
 }
 END_TEST
 
-START_TEST(every_allocation_fails_once)
+START_TEST(going_on_cuts_what_came_after)
+{
+    begin();
+    write_record("a", 9);
+    patch("a", 9 * LINE, "000000000009 half a line");
+    ls_record *record = ls_record_open(ctx, path("a"), 4);
+    ck_assert_ptr_nonnull(record);
+    ck_assert_int_eq(size_of("a"), 4 * LINE);
+    for (uint64_t i = 4; i < 9; i++) {
+        const ls_step_digest digest = digest_of(i);
+        ck_assert_int_eq(ls_record_append(record, &digest), LS_OK);
+    }
+    ls_record_close(&record);
+    write_record("b", 9);
+    ls_record_difference difference;
+    ck_assert_int_eq(ls_record_compare(ctx, path("a"), path("b"), &difference), LS_OK);
+    ck_assert(difference.step == -1 && difference.n_a == 9 && difference.n_b == 9);
+    write_record("a", 0);
+    ck_assert_int_eq(size_of("a"), 0);
+    end();
+}
+END_TEST
+
+/* Every field of every place in a chunk of lines, and around its ends. */
+START_TEST(the_first_difference_is_found)
+{
+    begin();
+    write_record("a", 150);
+    static const struct {
+        int at, fields;
+    } places[] = { { 13, 1 }, { 44, 1 }, { 46, 2 }, { 61, 2 }, { 63, 4 }, { 96, 8 }, { 127, 8 } };
+    static const int steps[] = { 0, 1, 63, 64, 65, 127, 128, 149 };
+    for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
+        for (size_t p = 0; p < sizeof places / sizeof places[0]; p++) {
+            write_record("b", 150);
+            char old[2] = "";
+            FILE *file = fopen(path("b"), "rb");
+            fseek(file, steps[s] * LINE + places[p].at, SEEK_SET);
+            old[0] = (char)fgetc(file);
+            fclose(file);
+            patch("b", steps[s] * LINE + places[p].at, old[0] == '4' ? "5" : "4");
+            ls_record_difference d;
+            ck_assert_int_eq(ls_record_compare(ctx, path("a"), path("b"), &d), LS_OK);
+            ck_assert_int_eq(d.step, steps[s]);
+            ck_assert_int_eq(d.batch + 2 * d.loss + 4 * d.gradients + 8 * d.weights,
+                             places[p].fields);
+        }
+    }
+    write_record("b", 70);
+    ls_record_difference d;
+    ck_assert_int_eq(ls_record_compare(ctx, path("b"), path("a"), &d), LS_OK);
+    ck_assert(d.step == -1 && d.n_a == 70 && d.n_b == 150);
+    end();
+}
+END_TEST
+
+START_TEST(wrong_records_are_refused)
+{
+    begin();
+    write_record("a", 5);
+    ls_step_digest digest;
+    ls_record_difference difference;
+    int64_t n;
+    ck_assert_ptr_null(ls_record_open(ctx, path("a"), 6));
+    expect_error(LS_ERR_DATA, "has 5 whole lines, wanted 6");
+    ck_assert_ptr_null(ls_record_open(ctx, path("none"), 1));
+    expect_error(LS_ERR_NOT_FOUND, "none");
+    ck_assert_ptr_null(ls_record_open(ctx, path("no/folder"), 0));
+    expect_error(LS_ERR_NOT_FOUND, "no/folder");
+    ck_assert_ptr_null(ls_record_open(ctx, path("a"), -1));
+    expect_error(LS_ERR_INVALID, "-1 steps");
+    ck_assert_ptr_null(ls_record_open(ctx, NULL, 0));
+    expect_error(LS_ERR_INVALID, "path");
+    ck_assert_int_eq(ls_record_read(ctx, path("a"), 5, &digest), LS_ERR_INVALID);
+    expect_error(LS_ERR_INVALID, "step 5");
+    ck_assert_int_eq(ls_record_count(ctx, dir, &n), LS_ERR_IO);
+    expect_error(LS_ERR_IO, "directory");
+    ck_assert_int_eq(ls_record_append(NULL, &digest), LS_ERR_EARLIER);
+
+    patch("a", 2 * LINE + 30, "G");
+    ck_assert_int_eq(ls_record_read(ctx, path("a"), 2, &digest), LS_ERR_DATA);
+    expect_error(LS_ERR_DATA, "line 3 is not that of step 2");
+    ck_assert_ptr_null(ls_record_open(ctx, path("a"), 3));
+    expect_error(LS_ERR_DATA, "line 3");
+    write_record("b", 5);
+    ck_assert_int_eq(ls_record_compare(ctx, path("a"), path("b"), &difference), LS_ERR_DATA);
+    expect_error(LS_ERR_DATA, "line 3");
+    end();
+}
+END_TEST
+
+/* ---- Digests of a net's steps ---- */
+
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_relu(g, ls_batch_norm(g, "bn", x, NULL));
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), 3, NULL);
+}
+
+enum { N = 6, SIDE = 5 };
+
+typedef struct training {
+    ls_loader *loader;
+    ls_net *net;
+    ls_optimizer *optimizer;
+} training;
+
+static training open_training(const uint8_t *images)
+{
+    static const int32_t labels[N] = { 0, 1, 2, 0, 1, 2 };
+    training t;
+    ls_dataset *data = ls_dataset_from_memory(ctx, images, LS_SHAPE(N, SIDE, SIDE, 3), labels, 3);
+    t.loader = ls_loader_open(data, &(ls_loader_config){ .batch = 3, .shuffle = true });
+    t.net = ls_net_build(
+        ctx, model, NULL,
+        &(ls_net_config){ .input = ls_loader_spec(t.loader), .loss = { LS_CROSS_ENTROPY } });
+    t.optimizer = ls_sgd(t.net, &(ls_sgd_config){ .momentum = 0.9f });
+    ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    return t;
+}
+
+/* The digests of the first step. */
+static ls_step_digest first_step(training t)
+{
+    ls_batch batch;
+    ls_step_digest digest;
+    ck_assert_int_eq(ls_loader_start(t.loader, 0), LS_OK);
+    ck_assert(ls_loader_next(t.loader, &batch));
+    ck_assert_int_eq(ls_net_step(t.net, t.optimizer, &batch, 0.1), LS_OK);
+    ck_assert_int_eq(ls_net_digest(t.net, &batch, &digest), LS_OK);
+    return digest;
+}
+
+static int differences(ls_step_digest a, ls_step_digest b)
+{
+    return !ls_digest_equal(a.batch, b.batch) + 2 * (a.loss != b.loss) +
+           4 * !ls_digest_equal(a.gradients, b.gradients) +
+           8 * !ls_digest_equal(a.weights, b.weights);
+}
+
+START_TEST(digests_see_each_part)
+{
+    begin();
+    uint8_t images[N * SIDE * SIDE * 3];
+    for (size_t i = 0; i < sizeof(images); i++) images[i] = (uint8_t)(i * 37 % 251);
+    const ls_step_digest whole = first_step(open_training(images));
+    ck_assert_int_eq(differences(whole, first_step(open_training(images))), 0);
+
+    for (size_t i = 0; i < sizeof(images); i++) images[i] ^= 1;
+    ck_assert_int_eq(differences(whole, first_step(open_training(images))), 15);
+    for (size_t i = 0; i < sizeof(images); i++) images[i] ^= 1;
+
+    training t = open_training(images);
+    float *mean = ls_tensor_data(ls_net_parameter(t.net, "bn.running_mean"));
+    mean[7] += 1e-6f; /* a buffer: neither loss nor gradients know it */
+    ck_assert_int_eq(differences(whole, first_step(t)), 8);
+
+    /* A frozen parameter's gradient is zero, whatever it was before. */
+    t = open_training(images);
+    ck_assert_int_eq(ls_net_freeze(t.net, "conv.*"), LS_OK);
+    const ls_step_digest frozen = first_step(t);
+    ck_assert_int_eq(differences(whole, frozen), 12);
+    t = open_training(images);
+    ls_batch batch;
+    ck_assert_int_eq(ls_loader_start(t.loader, 0), LS_OK);
+    ck_assert(ls_loader_next(t.loader, &batch));
+    ck_assert_int_eq(ls_net_step(t.net, NULL, &batch, 0), LS_OK);
+    ck_assert_int_eq(ls_net_freeze(t.net, "conv.*"), LS_OK);
+    ck_assert_int_eq(differences(frozen, first_step(t)), 8); /* running statistics moved twice */
+    end();
+}
+END_TEST
+
+START_TEST(digests_refuse_what_they_cannot_see)
+{
+    begin();
+    const uint8_t images[N * SIDE * SIDE * 3] = { 0 };
+    training t = open_training(images);
+    ls_step_digest digest;
+    ls_batch batch;
+    ck_assert_int_eq(ls_net_digest(t.net, NULL, &digest), LS_ERR_INVALID);
+    expect_error(LS_ERR_INVALID, "the batch is NULL");
+    ck_assert_int_eq(ls_loader_start(t.loader, 0), LS_OK);
+    ck_assert(ls_loader_next(t.loader, &batch));
+    ck_assert_int_eq(ls_net_digest(t.net, &batch, &digest), LS_ERR_INVALID);
+    expect_error(LS_ERR_INVALID, "has not been run");
+    ck_assert_int_eq(ls_net_digest(NULL, &batch, &digest), LS_ERR_EARLIER);
+    end();
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
 {
     begin();
     for (int64_t n = 1;; n++) {
         failing_allocator a;
         failing_allocator_init(&a, n);
-        ls_context *failing = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-        if (failing && ls_context_status(failing) == LS_OK) {
-            ls__metrics *m = NULL;
-            ls_status status = ls__run_folder_create(failing, path("run"));
-            if (status == LS_OK) status = ls__metrics_open(failing, path("run"), 9, &m);
-            if (status == LS_OK) status = ls__metrics_append(m, row((int)n, 1));
-            ck_assert(status == LS_OK || status == LS_ERR_MEMORY);
-            ck_assert_int_eq(ls_context_status(failing), status);
-            if (m) ls__metrics_close(&m);
-        }
-        ls_context_close(&failing);
+        ls_context *own = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
+        ls_record *record = ls_record_open(own, path("a"), 0);
+        ck_assert_int_eq(ls_context_status(own), record ? LS_OK : LS_ERR_MEMORY);
+        ls_context_close(&own);
         ck_assert_int_eq(failing_allocator_live(&a), 0);
         if (!failing_allocator_failed(&a)) break;
     }
@@ -179,7 +318,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("record", json_is_readable, json_failures, metrics_grow_row_by_row,
-                     resumed_metrics_keep_what_is_behind, foreign_metrics_are_refused,
-                     run_folders_are_made_once, every_allocation_fails_once);
+    return RUN_SUITE("record", lines_come_back, going_on_cuts_what_came_after,
+                     the_first_difference_is_found, wrong_records_are_refused,
+                     digests_see_each_part, digests_refuse_what_they_cannot_see,
+                     every_allocation_may_fail);
 }

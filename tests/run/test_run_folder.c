@@ -1,0 +1,186 @@
+/* test_run_folder.c: the files of a run's folder: JSON, metrics, and that nothing is written over.
+ */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "run/json.h"
+#include "run/metrics.h"
+#include "run/run_folder.h"
+
+#include "../failing_allocator.h"
+#include "../suite.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[64]; /* of one test: Check runs each in a process of its own */
+static ls_context *ctx;
+
+static void begin(void)
+{
+    snprintf(dir, sizeof(dir), "/tmp/lockstep-record-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ctx = ls_context_open(NULL);
+}
+
+static void end(void)
+{
+    char command[128];
+    ls_context_close(&ctx);
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static const char *path(const char *name)
+{
+    static char text[128];
+    snprintf(text, sizeof(text), "%s/%s", dir, name);
+    return text;
+}
+
+static void check_text(const char *name, const char *wanted)
+{
+    unsigned char *text;
+    size_t size;
+    char message[256];
+    ck_assert_int_eq(
+        ls__read_file(ctx, path(name), 1 << 20, &text, &size, message, sizeof(message)), LS_OK);
+    ck_assert_str_eq((const char *)text, wanted);
+    ls__free(ctx, text);
+}
+
+static json_t *row(int epoch, double loss)
+{
+    return json_pack("{s:i, s:f, s:n}", "epoch", epoch, "loss", loss, "val", 1);
+}
+
+START_TEST(json_is_readable)
+{
+    begin();
+    json_t *json = json_pack("{s:f, s:s, s:[i,i]}", "rate", 0.1, "name", "x\"y", "list", 1, 2);
+    ck_assert_int_eq(ls__json_save(ctx, path("a.json"), json), LS_OK);
+    check_text("a.json",
+               "{\n  \"rate\": 0.1,\n  \"name\": \"x\\\"y\",\n  \"list\": [\n    1,\n    2\n"
+               "  ]\n}\n");
+    json_decref(json);
+    end();
+}
+END_TEST
+
+START_TEST(json_failures)
+{
+    begin();
+    json_t *json = json_object();
+    ck_assert_int_eq(ls__json_save(ctx, path("none/a.json"), json), LS_ERR_NOT_FOUND);
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_NOT_FOUND);
+    ck_assert_int_eq(ls__json_save(ctx, "/dev/full", json), LS_ERR_IO);
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_IO);
+    ck_assert_int_eq(ls__json_save(ctx, path("a.json"), NULL), LS_ERR_MEMORY);
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
+    json_decref(json);
+    end();
+}
+END_TEST
+
+START_TEST(metrics_grow_row_by_row)
+{
+    begin();
+    ls__metrics *m;
+    ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
+    ck_assert_int_eq(ls__metrics_append(m, row(1, 0.25)), LS_OK);
+    check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 0.25, \"val\": null}\n");
+    ck_assert_int_eq(ls__metrics_append(m, row(2, 1.0 / 3)), LS_OK);
+    check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 0.25, \"val\": null}\n"
+                                "{\"epoch\": 2, \"loss\": 0.333333333333333, \"val\": null}\n");
+    check_text("metrics.csv", "epoch,loss,val\n1,0.25,\n2,0.333333333333333,\n");
+    ls__metrics_close(&m);
+    ck_assert_ptr_null(m);
+    end();
+}
+END_TEST
+
+START_TEST(resumed_metrics_keep_what_is_behind)
+{
+    begin();
+    ls__metrics *m;
+    ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
+    for (int i = 1; i <= 3; i++) ck_assert_int_eq(ls__metrics_append(m, row(i, 1.0 / i)), LS_OK);
+    ls__metrics_close(&m);
+    ck_assert_int_eq(ls__metrics_open(ctx, dir, 1, &m), LS_OK);
+    ck_assert_int_eq(ls__metrics_append(m, row(2, 7)), LS_OK);
+    check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 1.0, \"val\": null}\n"
+                                "{\"epoch\": 2, \"loss\": 7.0, \"val\": null}\n");
+    ls__metrics_close(&m);
+    end();
+}
+END_TEST
+
+START_TEST(foreign_metrics_are_refused)
+{
+    begin();
+    FILE *file = fopen(path("metrics.jsonl"), "w");
+    fputs("{\"epoch\": 1}\nnot json\n", file);
+    fclose(file);
+    ls__metrics *m;
+    ck_assert_int_eq(ls__metrics_open(ctx, dir, 5, &m), LS_ERR_FORMAT);
+    ck_assert_ptr_null(m);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "line 2"));
+    end();
+}
+END_TEST
+
+START_TEST(run_folders_are_made_once)
+{
+    begin();
+    char deep[128];
+    snprintf(deep, sizeof(deep), "%s/a/b/c", dir);
+    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_OK);
+    ck_assert(!ls__run_folder_holds_run(deep));
+    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_OK); /* empty: nothing to lose */
+
+    fclose(fopen(path("config.json"), "w"));
+    ck_assert(ls__run_folder_holds_run(dir));
+    ck_assert_int_eq(ls__run_folder_create(ctx, dir), LS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "holds a run already"));
+    snprintf(deep, sizeof(deep), "%s/config.json/x", dir);
+    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "Not a directory"));
+    snprintf(deep, sizeof(deep), "%s/config.json", dir);
+    ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_ERR_IO);
+    ck_assert_ptr_nonnull(ls_context_message(ctx));
+    ck_assert_int_eq(ls__run_folder_create(ctx, ""), LS_ERR_IO);
+    end();
+}
+END_TEST
+
+START_TEST(every_allocation_fails_once)
+{
+    begin();
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, n);
+        ls_context *failing = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
+        if (failing && ls_context_status(failing) == LS_OK) {
+            ls__metrics *m = NULL;
+            ls_status status = ls__run_folder_create(failing, path("run"));
+            if (status == LS_OK) status = ls__metrics_open(failing, path("run"), 9, &m);
+            if (status == LS_OK) status = ls__metrics_append(m, row((int)n, 1));
+            ck_assert(status == LS_OK || status == LS_ERR_MEMORY);
+            ck_assert_int_eq(ls_context_status(failing), status);
+            if (m) ls__metrics_close(&m);
+        }
+        ls_context_close(&failing);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        if (!failing_allocator_failed(&a)) break;
+    }
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("run_folder", json_is_readable, json_failures, metrics_grow_row_by_row,
+                     resumed_metrics_keep_what_is_behind, foreign_metrics_are_refused,
+                     run_folders_are_made_once, every_allocation_fails_once);
+}
