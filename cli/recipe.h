@@ -22,6 +22,7 @@ typedef struct recipe {
     bool no_val;
     int64_t image_size, workers;
     int on_bad_image; /* ls_bad_image */
+    int seeding;      /* ls_seeding */
     bool exif;
     int64_t crop_padding;
     double scale_min, flip;

@@ -2,7 +2,7 @@
  *
  * A batch is a function of (seed, epoch, step, config) alone: the order is a keyed permutation of
  * the samples, and each random choice is keyed by (seed, epoch, sample). The number of workers
- * never changes a byte. */
+ * never changes a byte (unless one asks for that: LS_SEED_BY_WORKER). */
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H
 
@@ -74,6 +74,16 @@ typedef enum ls_bad_image {
                           counted and listed when its batch is handed out */
 } ls_bad_image;
 
+/* By worker is what PyTorch does with worker_init_fn: each worker has a sequence of its own, from
+ * the seed and its number, begun anew each epoch, and takes every workers-th batch. So the NUMBER
+ * OF WORKERS CHANGES THE RESULTS, and none are other results than one. A fixed number repeats, also
+ * from the middle of an epoch. It is there so that experiments can show what it does. The order of
+ * the samples is the same in both. */
+typedef enum ls_seeding {
+    LS_SEED_BY_SAMPLE, /* random choices are keyed by (seed, epoch, sample) */
+    LS_SEED_BY_WORKER
+} ls_seeding;
+
 typedef struct ls_loader_config {
     int64_t batch;  /* images per batch; required */
     int workers;    /* threads that load; 0 = the calling thread loads */
@@ -84,6 +94,7 @@ typedef struct ls_loader_config {
                      */
     bool honour_exif;
     ls_bad_image on_bad_image;
+    ls_seeding seeding;
 
     /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same
      * height and width; a picture that cannot be brought to it is a bad image. Sizes and rounding

@@ -19,7 +19,9 @@ typedef enum ls_stream {
     LS_STREAM_REPLACE,   /* which sample takes the place of an unreadable one */
     LS_STREAM_TENSOR,    /* ls_tensor_random_* */
     LS_STREAM_DEMO,      /* procedurally drawn images */
-    LS_STREAM_USER       /* for programs */
+    LS_STREAM_USER,      /* for programs */
+    LS_STREAM_WORKER /* a loader worker's own sequence (LS_SEED_BY_WORKER): layer = 1 + worker, 0
+                        for the caller's thread; sample = picture of its sequence */
 } ls_stream;
 
 /* One draw's name. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample < 2^40,

@@ -32,6 +32,7 @@ static ls_status check_ranges(ls_context *ctx, const ls_loader_config *c)
         { "workers", c->workers, 0, MAX_WORKERS },
         { "prefetch", c->prefetch, 0, MAX_PREFETCH },
         { "on_bad_image", c->on_bad_image, LS_BAD_IMAGE_FAIL, LS_BAD_IMAGE_SKIP },
+        { "seeding", c->seeding, LS_SEED_BY_SAMPLE, LS_SEED_BY_WORKER },
         { "resize", c->resize, 0, MAX_SIDE },
         { "crop", c->crop, 0, MAX_SIDE },
         { "crop_padding", c->crop_padding, 0, MAX_SIDE },

@@ -1,6 +1,6 @@
 /* transform.c: resize, crop, flip. The geometry follows torchvision's transforms (Resize,
  * CenterCrop, RandomCrop, RandomResizedCrop, RandomHorizontalFlip), the random numbers do not: each
- * is a word of the draw (TRANSFORM, epoch, sample, block), so they depend on nothing else.
+ * is a word of a block of the picture's draw, so they depend on nothing else.
  *
  *   block 0            word 0: flip
  *   block 1            words 0, 1: top of a random crop; words 2, 3: its left
@@ -8,7 +8,6 @@
  *   block 3 + 2 try    words 0, 1: top of the box; words 2, 3: its left */
 #include "data/transform.h"
 
-#include <lockstep/random.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,15 +39,12 @@ double ls__exp2(double x)
     return ldexp(sum, (int)n);
 }
 
-static void draw(const ls__transform *self, int64_t epoch, int64_t sample, uint32_t block,
-                 uint32_t words[4])
+static void draw_block(const ls__transform *self, const ls_draw *draw, uint32_t block,
+                       uint32_t words[4])
 {
-    ls_random_words(self->seed,
-                    &(ls_draw){ .stream = LS_STREAM_TRANSFORM,
-                                .epoch = (uint32_t)epoch,
-                                .sample = (uint64_t)sample,
-                                .block = block },
-                    words);
+    ls_draw one = *draw;
+    one.block = block;
+    ls_random_words(self->seed, &one, words);
 }
 
 static double uniform(uint32_t word)
@@ -95,14 +91,14 @@ static ls__window central_box(const ls__transform *self, int64_t height, int64_t
     return box;
 }
 
-ls__window ls__random_box(const ls__transform *self, int64_t epoch, int64_t sample, int64_t height,
+ls__window ls__random_box(const ls__transform *self, const ls_draw *draw, int64_t height,
                           int64_t width)
 {
     const double low = ls__log2(self->ratio_min), high = ls__log2(self->ratio_max);
     for (uint32_t attempt = 0; attempt < BOX_TRIES; attempt++) {
         uint32_t shape[4], place[4];
-        draw(self, epoch, sample, BLOCK_BOX + 2 * attempt, shape);
-        draw(self, epoch, sample, BLOCK_BOX + 2 * attempt + 1, place);
+        draw_block(self, draw, BLOCK_BOX + 2 * attempt, shape);
+        draw_block(self, draw, BLOCK_BOX + 2 * attempt + 1, place);
         const double part =
             self->scale_min + uniform(shape[0]) * (self->scale_max - self->scale_min);
         const double area = part * (double)height * (double)width;
@@ -118,7 +114,7 @@ ls__window ls__random_box(const ls__transform *self, int64_t epoch, int64_t samp
 }
 
 /* The window that becomes the sample, of a picture of that size; it may reach into the padding. */
-static bool crop_window(const ls__transform *self, int64_t epoch, int64_t sample, int64_t height,
+static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t height,
                         int64_t width, ls__window *out)
 {
     *out = (ls__window){ 0, 0, self->height, self->width };
@@ -127,7 +123,7 @@ static bool crop_window(const ls__transform *self, int64_t epoch, int64_t sample
     if (height + 2 * padding < self->crop || width + 2 * padding < self->crop) return false;
     if (padding > 0) {
         uint32_t words[4];
-        draw(self, epoch, sample, BLOCK_CROP, words);
+        draw_block(self, draw, BLOCK_CROP, words);
         out->top = offset_below(words[0], words[1], height + 2 * padding, self->crop) - padding;
         out->left = offset_below(words[2], words[3], width + 2 * padding, self->crop) - padding;
     } else {
@@ -187,9 +183,9 @@ static ls_status resize_whole(ls__transformer *self, const ls__view *from, int64
 }
 
 static ls_status cut_box(const ls__transform *transform, ls__transformer *self,
-                         const ls__view *from, int64_t epoch, int64_t sample, uint8_t *dst)
+                         const ls__view *from, const ls_draw *draw, uint8_t *dst)
 {
-    const ls__window box = ls__random_box(transform, epoch, sample, from->height, from->width);
+    const ls__window box = ls__random_box(transform, draw, from->height, from->width);
     const ls__view part = { from->pixels + box.top * from->row_bytes + box.left * from->channels,
                             from->row_bytes, box.height, box.width, from->channels };
     const ls__window all = { 0, 0, transform->height, transform->width };
@@ -220,7 +216,7 @@ void ls__transformer_free(ls__transformer *self)
 }
 
 ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__view *picture, int64_t epoch, int64_t sample, uint8_t *dst,
+                            const ls__view *picture, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE])
 {
     int64_t height = picture->height, width = picture->width;
@@ -238,10 +234,10 @@ ls_status ls__transform_run(const ls__transform *transform, ls__transformer *sel
     }
 
     if (transform->random_resized_crop) {
-        LS_TRY(cut_box(transform, self, &from, epoch, sample, dst));
+        LS_TRY(cut_box(transform, self, &from, draw, dst));
     } else {
         ls__window window;
-        if (!crop_window(transform, epoch, sample, height, width, &window))
+        if (!crop_window(transform, draw, height, width, &window))
             return misfit(transform, height, width, reason);
         if (!resizing) {
             copy_window(&from, &window, dst);
@@ -250,7 +246,7 @@ ls_status ls__transform_run(const ls__transform *transform, ls__transformer *sel
         }
     }
     uint32_t words[4];
-    draw(transform, epoch, sample, BLOCK_FLIP, words);
+    draw_block(transform, draw, BLOCK_FLIP, words);
     if (ls_random_uniform(words[0]) < transform->flip)
         flip_rows(transform->height, transform->width, from.channels, dst);
     return LS_OK;

@@ -4,6 +4,7 @@
 
 #include "data/image.h"
 #include "data/resize.h"
+#include <lockstep/random.h>
 
 /* As ls_loader_config says, with defaults filled in. */
 typedef struct ls__transform {
@@ -27,14 +28,14 @@ void ls__transformer_free(ls__transformer *self);
  * aspect ratio, rounded down, as torchvision's Resize. 0 changes nothing. */
 void ls__resized_size(int64_t resize, int64_t *height, int64_t *width);
 
-/* The box that a random resized crop cuts from a picture of that size. */
-ls__window ls__random_box(const ls__transform *transform, int64_t epoch, int64_t sample,
-                          int64_t height, int64_t width);
+/* The box that a random resized crop cuts from a picture of that size; draw as below. */
+ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, int64_t height,
+                          int64_t width);
 
-/* dst [height,width,channels] = the sample; what is random is keyed by (seed, epoch, sample).
+/* dst [height,width,channels] = the sample; what is random is the words of the draw's blocks.
  * LS_ERR_DATA: the picture does not fit the configuration; LS_ERR_MEMORY. */
 ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__view *picture, int64_t epoch, int64_t sample, uint8_t *dst,
+                            const ls__view *picture, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE]);
 
 /* log2 and 2^x within 1e-15 relative by arithmetic alone: the C library's differ between machines

@@ -146,6 +146,7 @@ static json_t *loader_json(const ls_loader *loader)
 {
     const ls__transform *t = &loader->transform;
     const bool random_size = t->random_resized_crop;
+    const bool by_worker = loader->config.seeding == LS_SEED_BY_WORKER;
     const struct {
         const char *name;
         double value;
@@ -154,6 +155,8 @@ static json_t *loader_json(const ls_loader *loader)
                 { "shuffle", loader->config.shuffle },
                 { "drop_last", loader->config.drop_last },
                 { "honour_exif", loader->config.honour_exif },
+                { "seeding_by_worker", by_worker },
+                { "workers", by_worker ? loader->config.workers : 0 },
                 { "resize", (double)t->resize },
                 { "height", (double)t->height },
                 { "width", (double)t->width },

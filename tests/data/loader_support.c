@@ -62,14 +62,14 @@ static void trace_batch(trace *t, ls_context *ctx, ls_loader *loader, const ls_b
     ls_tensor_close(&samples);
 }
 
-void run_epochs(ls_context *ctx, ls_dataset *data, ls_loader_config config, int first, int last,
-                trace *out)
+void run_epochs_from(ls_context *ctx, ls_dataset *data, ls_loader_config config, int first,
+                     int64_t step, int last, trace *out)
 {
     memset(out, 0, sizeof(*out));
     ls_loader *loader = ls_loader_open(data, &config);
     expect_ok(ctx);
     for (int epoch = first; epoch <= last && out->status == LS_OK; epoch++) {
-        ck_assert_int_eq(ls_loader_start(loader, epoch), LS_OK);
+        ck_assert_int_eq(ls_loader_start_at(loader, epoch, epoch == first ? step : 0), LS_OK);
         for (ls_batch b; ls_loader_next(loader, &b);) trace_batch(out, ctx, loader, &b);
         out->status = ls_loader_status(loader);
     }
@@ -86,6 +86,12 @@ void run_epochs(ls_context *ctx, ls_dataset *data, ls_loader_config config, int 
     ck_assert_int_eq(ls_loader_bad_sample(loader, out->n_bad, NULL), -1);
     ls_loader_close(&loader);
     ck_assert_ptr_null(loader);
+}
+
+void run_epochs(ls_context *ctx, ls_dataset *data, ls_loader_config config, int first, int last,
+                trace *out)
+{
+    run_epochs_from(ctx, data, config, first, 0, last, out);
 }
 
 void expect_same_trace(const trace *a, const trace *b, const char *what)

@@ -26,7 +26,11 @@ typedef struct trace {
     char reasons[64][256];
 } trace;
 
-/* Runs epochs first..last of a new loader over the data, and closes it. */
+/* Runs epochs first..last of a new loader over the data, the first one from a step on, and closes
+ * it. */
+void run_epochs_from(ls_context *ctx, ls_dataset *data, ls_loader_config config, int first,
+                     int64_t step, int last, trace *out);
+/* The same from step 0. */
 void run_epochs(ls_context *ctx, ls_dataset *data, ls_loader_config config, int first, int last,
                 trace *out);
 void expect_same_trace(const trace *a, const trace *b, const char *what);

@@ -50,13 +50,28 @@ static uint8_t *draw_places(int h, int w)
     return pixels;
 }
 
+static ls_draw draw_of(int64_t epoch, int64_t sample)
+{
+    return (ls_draw){ .stream = LS_STREAM_TRANSFORM,
+                      .epoch = (uint32_t)epoch,
+                      .sample = (uint64_t)sample };
+}
+
+static ls__window random_box(const ls__transform *transform, int64_t epoch, int64_t sample,
+                             int64_t height, int64_t width)
+{
+    const ls_draw draw = draw_of(epoch, sample);
+    return ls__random_box(transform, &draw, height, width);
+}
+
 static ls_status run(const ls__transform *transform, ls_context *ctx, int h, int w, int64_t epoch,
                      int64_t sample, uint8_t *dst, char *reason)
 {
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_places(h, w);
     const ls__view view = { pixels, w * 3, h, w, 3 };
-    const ls_status status = ls__transform_run(transform, &self, &view, epoch, sample, dst, reason);
+    const ls_draw draw = draw_of(epoch, sample);
+    const ls_status status = ls__transform_run(transform, &self, &view, &draw, dst, reason);
     ls__transformer_free(&self);
     free(pixels);
     return status;
@@ -156,7 +171,7 @@ START_TEST(random_boxes_have_the_areas_and_ratios_asked_for)
     double area = 0, log_ratio = 0, top = 0;
     int n_wide = 0;
     for (int64_t sample = 0; sample < N; sample++) {
-        const ls__window box = ls__random_box(&transform, 0, sample, 1000, 1000);
+        const ls__window box = random_box(&transform, 0, sample, 1000, 1000);
         ck_assert(box.top >= 0 && box.left >= 0 && box.height >= 1 && box.width >= 1);
         ck_assert(box.top + box.height <= 1000 && box.left + box.width <= 1000);
         const double ratio = (double)box.width / (double)box.height;
@@ -180,15 +195,15 @@ START_TEST(boxes_fall_back_to_the_centre)
     ls__transform transform = { .random_resized_crop = true, .scale_min = 1, .scale_max = 1 };
     transform.ratio_min = transform.ratio_max = 1;
     /* Too wide: as high as it is, and as wide as the ratio lets it. */
-    ls__window box = ls__random_box(&transform, 0, 0, 100, 301);
+    ls__window box = random_box(&transform, 0, 0, 100, 301);
     ck_assert(box.height == 100 && box.width == 100 && box.top == 0 && box.left == 100);
-    box = ls__random_box(&transform, 0, 0, 301, 100);
+    box = random_box(&transform, 0, 0, 301, 100);
     ck_assert(box.height == 100 && box.width == 100 && box.top == 100 && box.left == 0);
     transform.ratio_min = 0.3;
     transform.ratio_max = 0.4;
-    box = ls__random_box(&transform, 0, 0, 100, 35);
+    box = random_box(&transform, 0, 0, 100, 35);
     ck_assert(box.height == 100 && box.width == 35 && box.top == 0 && box.left == 0);
-    box = ls__random_box(&transform, 0, 0, 1, 1);
+    box = random_box(&transform, 0, 0, 1, 1);
     ck_assert(box.height == 1 && box.width == 1 && box.top == 0 && box.left == 0);
 }
 END_TEST
@@ -198,12 +213,12 @@ START_TEST(draws_depend_on_seed_epoch_and_sample_alone)
     ls__transform transform = {
         .seed = 3, .scale_min = 0.08, .scale_max = 1, .ratio_min = 0.75, .ratio_max = 1.33
     };
-    const ls__window a = ls__random_box(&transform, 5, 6, 500, 400);
-    const ls__window again = ls__random_box(&transform, 5, 6, 500, 400);
-    const ls__window epoch = ls__random_box(&transform, 6, 6, 500, 400);
-    const ls__window sample = ls__random_box(&transform, 5, 7, 500, 400);
+    const ls__window a = random_box(&transform, 5, 6, 500, 400);
+    const ls__window again = random_box(&transform, 5, 6, 500, 400);
+    const ls__window epoch = random_box(&transform, 6, 6, 500, 400);
+    const ls__window sample = random_box(&transform, 5, 7, 500, 400);
     transform.seed = 4;
-    const ls__window seed = ls__random_box(&transform, 5, 6, 500, 400);
+    const ls__window seed = random_box(&transform, 5, 6, 500, 400);
     ck_assert_mem_eq(&a, &again, sizeof(a));
     ck_assert_mem_ne(&a, &epoch, sizeof(a));
     ck_assert_mem_ne(&a, &sample, sizeof(a));
@@ -225,17 +240,18 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_picture)
     char reason[LS__REASON_SIZE];
     const ls__view view = { pixels, W * 3, H, W, 3 };
     const ls__window all = { 0, 0, 24, 36 };
+    const ls_draw first = draw_of(0, 0);
     ck_assert(ls__resize(&self.resizer, &view, 24, 36, &all, whole));
     ls__transform transform = { .resize = 24, .crop = C, .height = C, .width = C };
-    ck_assert_int_eq(ls__transform_run(&transform, &self, &view, 0, 0, dst, reason), LS_OK);
+    ck_assert_int_eq(ls__transform_run(&transform, &self, &view, &first, dst, reason), LS_OK);
     for (int y = 0; y < C; y++)
         ck_assert_mem_eq(dst + y * C * 3, whole + ((2 + y) * 36 + 8) * 3, C * 3);
     /* With padding the crop is at random, and the border of the resized picture is zeros. */
     transform.padding = 12;
     bool padded = false;
     for (int sample = 0; sample < 50; sample++) {
-        ck_assert_int_eq(ls__transform_run(&transform, &self, &view, 0, sample, dst, reason),
-                         LS_OK);
+        const ls_draw draw = draw_of(0, sample);
+        ck_assert_int_eq(ls__transform_run(&transform, &self, &view, &draw, dst, reason), LS_OK);
         padded = padded || (dst[0] == 0 && dst[1] == 0 && dst[2] == 0);
     }
     ck_assert(padded);
@@ -264,9 +280,9 @@ START_TEST(random_resized_crop_is_crop_then_resize)
                                       .width = C };
     for (int64_t sample = 0; sample < 20; sample++) {
         uint8_t dst[C * C * 3], expected[C * C * 3];
-        ck_assert_int_eq(ls__transform_run(&transform, &self, &view, 0, sample, dst, reason),
-                         LS_OK);
-        const ls__window box = ls__random_box(&transform, 0, sample, H, W);
+        const ls_draw draw = draw_of(0, sample);
+        ck_assert_int_eq(ls__transform_run(&transform, &self, &view, &draw, dst, reason), LS_OK);
+        const ls__window box = random_box(&transform, 0, sample, H, W);
         for (int64_t y = 0; y < box.height; y++)
             memcpy(cut + y * box.width * 3, pixels + ((box.top + y) * W + box.left) * 3,
                    (size_t)box.width * 3);
