@@ -163,7 +163,7 @@ typedef struct ls__step {
 } ls__step;
 
 /* A kernel that could run an op. */
-enum { LS__KERNEL_NAME_SIZE = 64, LS__MAX_CANDIDATES = 16 };
+enum { LS__KERNEL_NAME_SIZE = 64, LS__MAX_CANDIDATES = 32 };
 typedef struct ls__candidate {
     char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's
                                         candidates */

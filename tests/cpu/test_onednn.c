@@ -192,6 +192,139 @@ START_TEST(callers_threads_come_back)
 }
 END_TEST
 
+/* ---- oneDNN's own threading. ---- */
+
+static ls_context *open_any_kernel(int threads)
+{
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .threads = threads, .deterministic = LS_DETERMINISTIC_OFF });
+    ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+    return ctx;
+}
+
+static const char THREADED[] = "onednn threaded ";
+
+static bool is_threaded(const char *name)
+{
+    return strncmp(name, THREADED, strlen(THREADED)) == 0;
+}
+
+static bool is_conv(ls__op_kind kind)
+{
+    return kind >= LS__OP_CONV2D && kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS;
+}
+
+/* Each beside a deterministic one, which is preferred. Their values are in test_op_values.c. */
+START_TEST(threaded_kernels)
+{
+    const op_case *c = &all_cases()->cases[_i];
+    if (!is_conv(c->op.kind)) return;
+    ls_context *ctx = open_any_kernel(3);
+    ls__candidate found[LS__MAX_CANDIDATES];
+    const int n = list_kernels(ctx, c, false, found);
+    for (int i = 0; i < n; i++) {
+        ck_assert_int_eq(found[i].deterministic, !is_threaded(found[i].name));
+        if (!is_threaded(found[i].name)) continue;
+        bool beside = false;
+        for (int j = 0; j < n; j++)
+            beside |= is_onednn(found[j].name) && !is_threaded(found[j].name) &&
+                      strcmp(found[j].name + 7, found[i].name + strlen(THREADED)) == 0 &&
+                      found[j].cost_ms < found[i].cost_ms;
+        ck_assert_msg(beside, "%s: %s alone, or first", c->name, found[i].name);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* Whether all of a kernel's outputs have the bits that it gives with one thread. */
+static bool same_with_threads(const op_case *c, const char *kernel, int threads)
+{
+    op_buffers buffers[2];
+    for (int i = 0; i < 2; i++) {
+        ls_context *ctx = open_any_kernel(i ? threads : 1);
+        fill_buffers(c, &buffers[i], true);
+        run_kernel(ctx, c, kernel, &buffers[i]);
+        ls_context_close(&ctx);
+    }
+    bool same = true;
+    for (int i = 0; i < buffers[0].n; i++)
+        same &= !buffers[0].memory[i] ||
+                memcmp(buffers[0].memory[i], buffers[1].memory[i], buffers[0].bytes[i]) == 0;
+    for (int i = 0; i < 2; i++) free_buffers(&buffers[i]);
+    return same;
+}
+
+/* What would be seen in test_op_bits.c if tasks were cut by the number of threads: some of oneDNN's
+ * kernels for weights give other bits, ours never. Shapes of a first and of an inner layer. */
+START_TEST(threaded_weights_depend_on_threads)
+{
+    static const int counts[] = { 2, 3, 4, 8 };
+    static const int64_t shapes[][4] = { { 8, 16, 3, 16 }, { 16, 8, 64, 64 } };
+    int n_threaded = 0, n_differ = 0;
+    for (int s = 0; s < 2; s++) {
+        const int64_t n_images = shapes[s][0], size = shapes[s][1], in = shapes[s][2],
+                      out = shapes[s][3];
+        op_case c = *find_case(LS__OP_CONV2D_BACKWARD_WEIGHTS);
+        c.op.operands[0] = activation(n_images, size, size, in, 0);
+        c.op.operands[1] = activation(n_images, size, size, out, 0);
+        c.op.operands[2] = dense(LS_F32, LS_SHAPE(out, 3, 3, in));
+        c.op.operands[3] = absent();
+        for (int d = 0; d < 2; d++) {
+            c.op.u.conv.kernel[d] = 3;
+            c.op.u.conv.stride[d] = c.op.u.conv.padding[d] = c.op.u.conv.dilation[d] = 1;
+        }
+        c.op.u.conv.groups = 1;
+        ls_context *ctx = open_any_kernel(1);
+        ls__candidate found[LS__MAX_CANDIDATES];
+        const int n = list_kernels(ctx, &c, false, found);
+        ls_context_close(&ctx);
+        for (int i = 0; i < n; i++)
+            for (int t = 0; t < 4; t++) {
+                const bool same = same_with_threads(&c, found[i].name, counts[t]);
+                if (found[i].deterministic)
+                    ck_assert_msg(same, "%s: %d threads", found[i].name, counts[t]);
+                n_threaded += !found[i].deterministic;
+                n_differ += !same;
+            }
+    }
+    ck_assert_int_gt(n_threaded, 0);
+    ck_assert_int_gt(n_differ, 0);
+}
+END_TEST
+
+/* OpenMP that may give fewer threads than asked for would leave a kernel waiting. */
+START_TEST(threaded_kernels_need_their_threads)
+{
+    const op_case *c = find_case(LS__OP_CONV2D);
+    ls_context *ctx = open_any_kernel(3);
+    ls__candidate found[LS__MAX_CANDIDATES];
+    const char *name = NULL;
+    for (int i = list_kernels(ctx, c, false, found) - 1; i >= 0 && !name; i--)
+        if (is_threaded(found[i].name)) name = found[i].name;
+    ck_assert_ptr_nonnull(name);
+    ls__kernel *kernel;
+    const ls__backend *backend = ctx->device->backend;
+    ck_assert_int_eq(backend->kernel_open(ctx->device, &c->op, name, &kernel), LS_OK);
+    op_buffers b;
+    fill_buffers(c, &b, true);
+    void *workspace = aligned_alloc(64, (kernel->workspace_bytes + 127) / 64 * 64);
+    omp_set_dynamic(1);
+    ck_assert_int_eq(kernel->run(kernel, b.memory, workspace, &c->step), LS_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "wanted 3 threads of OpenMP"));
+    ls_context_status(ctx);
+    kernel->close(kernel);
+    ls__candidate fewer[LS__MAX_CANDIDATES];
+    const int n = list_kernels(ctx, c, false, fewer);
+    for (int i = 0; i < n; i++) ck_assert(!is_threaded(fewer[i].name));
+    ck_assert_int_eq(backend->kernel_open(ctx->device, &c->op, name, &kernel), LS_ERR_UNSUPPORTED);
+    ck_assert_ptr_null(kernel);
+    omp_set_dynamic(0);
+    free(workspace);
+    free_buffers(&b);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("oneDNN");
@@ -202,6 +335,9 @@ int main(void)
     tcase_add_test(tcase, allocation_failures);
     tcase_add_test(tcase, allocation_failures_of_device);
     tcase_add_test(tcase, callers_threads_come_back);
+    tcase_add_loop_test(tcase, threaded_kernels, 0, all_cases()->n);
+    tcase_add_test(tcase, threaded_weights_depend_on_threads);
+    tcase_add_test(tcase, threaded_kernels_need_their_threads);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -4,7 +4,8 @@
  * sub-batch and slice. Backward weights: one task per sub-batch and slice makes a partial dw in the
  * primitive's format; partial sums meet in a binary tree over sub-batches; then the sum is
  * unpacked.
- */
+ *
+ * Where oneDNN threads, there is one task, which the caller runs. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cpu/onednn/plan.h"
@@ -16,6 +17,7 @@
 enum { N_SIZES = 2 };                   /* sub-batches of task.n images, and of one less */
 enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds up */
 static const char PREFIX[] = "onednn "; /* the provider's name in its kernels' */
+static const char THREADED[] = "threaded ";
 static const char WINOGRAD[] = "winograd ";
 
 /* Memory objects of one thread, for each size. Packed weights and biases that threads share stand
@@ -39,11 +41,11 @@ typedef struct conv_kernel {
     worker *workers;
     slice *slices;
     size_t packed_bytes; /* of one slice's weights, and behind them its part of db; whole lines */
-    size_t bias_offset;
-    size_t dnn_bytes;  /* of scratch, ours behind it */
-    ls__channels x, y; /* how a task's part lies in the whole; count 0: no copy */
+    size_t bias_offset, scratch_offset; /* in packed weights, in the workspace */
+    size_t dnn_bytes;                   /* of scratch, ours behind it */
+    ls__channels x, y;                  /* how a task's part lies in the whole; count 0: no copy */
     float *x_data, *w_data, *y_data, *b_data; /* of the present run */
-    unsigned char *packed;
+    unsigned char *packed, *scratch;          /* scratch: of the one task that oneDNN threads */
     atomic_bool failed;
 } conv_kernel;
 
@@ -55,12 +57,17 @@ static unsigned char *packed_slice(const conv_kernel *k, int64_t batch, int64_t 
     return k->packed + (size_t)(s * n + batch) * k->packed_bytes;
 }
 
+static unsigned char *scratch_of(const conv_kernel *k, int thread)
+{
+    return k->plan.threaded ? k->scratch : k->cpu->scratch[thread];
+}
+
 static void run_reorder(void *arg, int64_t s, int thread)
 {
     conv_kernel *k = arg;
     ls__dnn_memory *const scratch = k->workers[thread].reorder_scratch;
     const bool unpack = k->roles.direction == LS__DNN_WEIGHTS;
-    ls__dnn_memory_set(scratch, k->cpu->scratch[thread]);
+    ls__dnn_memory_set(scratch, scratch_of(k, thread));
     ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS] = {
         [LS__DNN_X] = unpack ? k->slices[s].packed : k->slices[s].dense,
         [LS__DNN_Y] = unpack ? k->slices[s].dense : k->slices[s].packed,
@@ -90,7 +97,7 @@ static void run_task(void *arg, int64_t task, int thread)
 
     float *const x_part = k->x_data + image * x.image_floats;
     float *const y_part = k->y_data + image * y.image_floats;
-    float *const x_copy = (float *)(void *)(k->cpu->scratch[thread] + k->dnn_bytes);
+    float *const x_copy = (float *)(void *)(scratch_of(k, thread) + k->dnn_bytes);
     float *const y_copy = x_copy + (x.count ? ls__channels_floats(&x, plan->task.n) : 0);
     if (x.count && direction != LS__DNN_DATA) ls__channels_gather(&x, x_part, x_copy);
     if (y.count && direction != LS__DNN_FORWARD) ls__channels_gather(&y, y_part, y_copy);
@@ -99,7 +106,7 @@ static void run_task(void *arg, int64_t task, int thread)
     memcpy(memories, k->workers[thread].memories[size], sizeof memories);
     ls__dnn_memory_set(memories[LS__DNN_X], x.count ? x_copy : x_part);
     ls__dnn_memory_set(memories[LS__DNN_Y], y.count ? y_copy : y_part);
-    ls__dnn_memory_set(memories[LS__DNN_SCRATCH], k->cpu->scratch[thread]);
+    ls__dnn_memory_set(memories[LS__DNN_SCRATCH], scratch_of(k, thread));
     if (direction == LS__DNN_WEIGHTS) {
         unsigned char *const partial = packed_slice(k, batch, s);
         ls__dnn_memory_set(memories[LS__DNN_W], partial);
@@ -155,6 +162,15 @@ static void set_slices(conv_kernel *k)
     }
 }
 
+static ls_status use_threads(const conv_kernel *k)
+{
+    if (ls__dnn_use_threads(k->cpu->n_threads)) return LS_OK;
+    return ls__fail(k->cpu->device.ctx, LS_ERR_UNSUPPORTED,
+                    "kernel '%s': wanted %d threads of OpenMP, which it may not have: a parallel "
+                    "region around, OMP_DYNAMIC or OMP_THREAD_LIMIT",
+                    k->kernel.name, k->cpu->n_threads);
+}
+
 static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *workspace,
                           const ls__step *step)
 {
@@ -166,7 +182,9 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
     k->y_data = buffers[k->roles.y];
     k->b_data = k->plan.task.bias ? buffers[k->roles.b] : NULL;
     k->packed = workspace;
+    k->scratch = k->packed + k->scratch_offset;
     k->failed = false;
+    if (k->plan.threaded) LS_TRY(use_threads(k));
     if (k->roles.direction == LS__DNN_WEIGHTS) {
         ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
         if (k->plan.n_batches > 1)
@@ -178,6 +196,7 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
         ls__threads_run(k->cpu->threads, n_slices, run_reorder, k);
         ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
     }
+    if (k->plan.threaded) ls__dnn_one_thread();
     if (!k->failed) return LS_OK;
     return ls__fail(k->cpu->device.ctx, LS_ERR_DEVICE, "kernel '%s': oneDNN failed", kernel->name);
 }
@@ -279,9 +298,22 @@ static ls_status measure(conv_kernel *k, const ls__op *op)
     k->packed_bytes = k->bias_offset;
     if (weights)
         k->packed_bytes += ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_B), LS__ALIGNMENT);
-    k->kernel.workspace_bytes =
+    k->scratch_offset =
         k->packed_bytes * (size_t)(plan->n_slices * (weights ? plan->n_batches : 1));
-    return ls__cpu_reserve_scratch(k->cpu, k->dnn_bytes + (size_t)floats * sizeof(float));
+    const size_t scratch_bytes = k->dnn_bytes + (size_t)floats * sizeof(float);
+    k->kernel.workspace_bytes = k->scratch_offset;
+    if (!plan->threaded) return ls__cpu_reserve_scratch(k->cpu, scratch_bytes);
+    k->kernel.workspace_bytes += scratch_bytes;
+    return LS_OK;
+}
+
+/* Whether the text begins with a word; then what follows it. */
+static bool skip(const char **text, const char *word)
+{
+    const size_t length = strlen(word);
+    if (strncmp(*text, word, length) != 0) return false;
+    *text += length;
+    return true;
 }
 
 ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
@@ -289,10 +321,10 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name,
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
     /* A name without an implementation is one that no list has: the search below says so. */
-    const bool prefixed = strncmp(name, PREFIX, strlen(PREFIX)) == 0;
-    const char *implementation = name + (prefixed ? strlen(PREFIX) : strlen(name));
-    const bool winograd = strncmp(implementation, WINOGRAD, strlen(WINOGRAD)) == 0;
-    if (winograd) implementation += strlen(WINOGRAD);
+    const char *implementation = name;
+    if (!skip(&implementation, PREFIX)) implementation += strlen(name);
+    const bool threaded = skip(&implementation, THREADED);
+    const bool winograd = skip(&implementation, WINOGRAD);
     conv_kernel *k = ls__zalloc(ctx, sizeof *k);
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
@@ -302,10 +334,12 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name,
     k->roles = ls__conv_roles_of(op->kind);
 
     ls_status status = LS_OK;
-    if (!ls__conv_plan_make(op, winograd, &k->plan))
+    if (!ls__conv_plan_make(op, threaded, winograd, &k->plan))
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' has no such layouts",
                           ls__op_name(op->kind), name);
+    if (status == LS_OK && threaded) status = use_threads(k);
     if (status == LS_OK) status = open_primitives(k, implementation);
+    ls__dnn_one_thread();
     if (status == LS_OK) status = open_memories(k);
     if (status == LS_OK) status = measure(k, op);
     if (status != LS_OK) {

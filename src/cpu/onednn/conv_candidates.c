@@ -1,4 +1,5 @@
 /* conv_candidates.c: which convolution kernels oneDNN has for an op, and what each may cost. */
+#include "base/context.h"
 #include "cpu/onednn/plan.h"
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,9 @@ static const double NARROW_GEMM = 0.5;
 static const double STRIDED_WINDOW[LS__DNN_N_DIRECTIONS] = { 0.83, 0.72, 0.95 };
 static const double WINDOW_ON_1X1 = 0.5;
 static const double RUN_MS = 0.005;
+/* Of kernels that oneDNN threads, so that the deterministic one comes first where they are alike.
+ */
+static const double THREADED = 1.05;
 
 static double cost_ms(const ls__cpu *cpu, const ls__conv_plan *plan, const char *name)
 {
@@ -47,7 +51,8 @@ static double cost_ms(const ls__cpu *cpu, const ls__conv_plan *plan, const char 
     if (narrow && strstr(name, "gemm")) efficiency *= NARROW_GEMM;
     if (window && t->stride[0] > 1) efficiency *= STRIDED_WINDOW[t->direction];
     if (window && t->kernel[0] * t->kernel[1] == 1) efficiency *= WINDOW_ON_1X1;
-    return ls__conv_plan_flops(plan) / (peak_gflops(cpu) * efficiency * 1e6) + RUN_MS;
+    const double ms = ls__conv_plan_flops(plan) / (peak_gflops(cpu) * efficiency * 1e6) + RUN_MS;
+    return plan->threaded ? THREADED * ms : ms;
 }
 
 /* Names for the larger and the smaller sub-batch: both are needed. */
@@ -70,21 +75,33 @@ static int list_names(ls__cpu *cpu, const ls__conv_plan *plan, char (*names)[LS_
     return n_both;
 }
 
-int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+/* Those of both algorithms. */
+static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candidate *out, int max)
 {
     int n = 0;
     for (int winograd = 0; winograd < 2; winograd++) {
         ls__conv_plan plan;
         char names[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
-        if (!ls__conv_plan_make(op, winograd, &plan)) return 0;
+        if (!ls__conv_plan_make(op, threaded, winograd, &plan)) return 0;
         const int n_names = list_names(cpu, &plan, names);
         for (int i = 0; i < n_names && n < max; i++) {
             ls__candidate *c = &out[n++];
-            const char *algorithm = winograd ? "winograd " : "";
-            snprintf(c->name, sizeof c->name, "onednn %s%.39s", algorithm, names[i]);
-            c->deterministic = true;
+            snprintf(c->name, sizeof c->name, "onednn %s%s%.37s", threaded ? "threaded " : "",
+                     winograd ? "winograd " : "", names[i]);
+            c->deterministic = !threaded;
             c->cost_ms = cost_ms(cpu, &plan, c->name);
         }
+    }
+    return n;
+}
+
+int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    int n = list_kernels(cpu, op, false, out, max);
+    if (cpu->device.ctx->config.deterministic != LS_DETERMINISTIC_STRICT &&
+        ls__dnn_use_threads(cpu->n_threads)) {
+        n += list_kernels(cpu, op, true, out + n, max - n);
+        ls__dnn_one_thread();
     }
     /* best first */
     for (int i = 1; i < n; i++)

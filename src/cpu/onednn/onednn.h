@@ -1,7 +1,12 @@
 /* onednn.h: convolution and linear layers through oneDNN.
  *
  * An op is a list of tasks cut by shape alone; each task is one oneDNN primitive, created and run
- * single-threaded. Bits can depend on the number of threads nowhere. */
+ * single-threaded. Bits can depend on the number of threads nowhere.
+ *
+ * The exception are kernels whose names begin with "onednn threaded": convolutions as oneDNN's
+ * other users have them, one primitive for the whole batch, which oneDNN cuts by the number of
+ * threads. They are marked as not deterministic and offered where the context allows such: to
+ * measure what the cuts by shape cost, and to see that tests of the number of threads can fail. */
 #ifndef LS_CPU_ONEDNN_ONEDNN_H
 #define LS_CPU_ONEDNN_ONEDNN_H
 

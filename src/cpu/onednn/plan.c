@@ -133,11 +133,12 @@ ls__conv_roles ls__conv_roles_of(ls__op_kind kind)
     return roles[kind];
 }
 
-bool ls__conv_plan_make(const ls__op *op, bool winograd, ls__conv_plan *out)
+bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out)
 {
     const ls__conv_roles roles = ls__conv_roles_of(op->kind);
     const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
-    *out = (ls__conv_plan){ .images = x->shape.dims[0],
+    *out = (ls__conv_plan){ .threaded = threaded,
+                            .images = x->shape.dims[0],
                             .x_channels = x->shape.dims[3],
                             .y_channels = y->shape.dims[3] };
     ls__dnn_conv *t = &out->task;
@@ -156,6 +157,11 @@ bool ls__conv_plan_make(const ls__op *op, bool winograd, ls__conv_plan *out)
         t->dilation[i] = op->u.conv.dilation[i];
     }
     if (!choose_layouts(out, x->block, y->block)) return false;
-    cut(out);
+    if (threaded) {
+        t->n = out->images;
+        out->n_batches = out->n_larger = out->n_slices = 1;
+    } else {
+        cut(out);
+    }
     return true;
 }

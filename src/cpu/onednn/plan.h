@@ -8,6 +8,7 @@
  * task makes part of y or of dw; of the input's, where it makes part of dx. */
 typedef struct ls__conv_plan {
     ls__dnn_conv task; /* what one task computes; its n is the larger number of images */
+    bool threaded;     /* by oneDNN: one task, the whole op */
     int64_t images, n_batches;
     int64_t n_larger; /* this many sub-batches have task.n images, the others one less */
     int64_t n_slices;
@@ -25,7 +26,7 @@ ls__conv_roles ls__conv_roles_of(ls__op_kind kind);
 
 /* A function of the op's shape and layouts, and of the algorithm. False when oneDNN has no such
  * layouts. */
-bool ls__conv_plan_make(const ls__op *op, bool winograd, ls__conv_plan *out);
+bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out);
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch);
 /* Nominal floating point operations of the whole op: padding counts. */

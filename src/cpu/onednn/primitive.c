@@ -41,6 +41,13 @@ void ls__dnn_restore_threads(int n_threads)
     if (n_threads != 1) omp_set_num_threads(n_threads);
 }
 
+bool ls__dnn_use_threads(int n_threads)
+{
+    if (omp_in_parallel() || omp_get_dynamic() || omp_get_thread_limit() < n_threads) return false;
+    omp_set_num_threads(n_threads);
+    return true;
+}
+
 void ls__dnn_version(char *text, size_t size)
 {
     const dnnl_version_t *v = dnnl_version();

@@ -1,8 +1,10 @@
 /* primitive.h: the only door to oneDNN. primitive.c behind it is written for oneDNN 2.x; a newer
  * major version needs another file in its place and nothing else.
  *
- * Every primitive is created and run by one thread (ls__dnn_one_thread), with an explicit algorithm
- * and scratch memory from us, so its bits are a function of its shape alone. */
+ * Primitives are created and run by one thread (ls__dnn_one_thread), with an explicit algorithm
+ * and scratch memory from us, so their bits are a function of their shapes alone. The exception is
+ * what goes on between ls__dnn_use_threads and ls__dnn_one_thread: there oneDNN cuts the work by
+ * the number of threads. */
 #ifndef LS_CPU_ONEDNN_PRIMITIVE_H
 #define LS_CPU_ONEDNN_PRIMITIVE_H
 
@@ -24,6 +26,10 @@ void ls__dnn_isa(char *text, size_t size);
  * it would have used. For the caller's thread, ls__dnn_restore_threads gives them back. */
 int ls__dnn_one_thread(void);
 void ls__dnn_restore_threads(int n_threads);
+/* Tells OpenMP to use n threads when called from this one. False, and nothing changed, where it
+ * would not: inside of a parallel region, and where the user lets it take fewer. A primitive made
+ * for n threads waits forever for those that do not come. */
+bool ls__dnn_use_threads(int n_threads);
 
 typedef enum ls__dnn_direction {
     LS__DNN_FORWARD, /* y from x, w, b */
@@ -63,7 +69,7 @@ typedef enum ls__dnn_argument {
 
 /* The names of the compiled implementations that can run it ("jit:avx2"); oneDNN's slow reference
  * is left out. */
-enum { LS__DNN_NAME_SIZE = 40 };
+enum { LS__DNN_NAME_SIZE = 38 };
 int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__DNN_NAME_SIZE],
                       int max);
 /* Makes the primitive of that name. */
