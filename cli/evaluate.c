@@ -56,7 +56,8 @@ outcome evaluate(const evaluation *e, sums *out)
 int outcome_answer(const cli_verb *verb, ls_context *ctx, outcome end, int signal)
 {
     switch (end) {
-    case OUTCOME_DONE: return EXIT_DONE;
+    case OUTCOME_DONE:
+    case OUTCOME_HALTED: return EXIT_DONE;
     case OUTCOME_STOPPED: return EXIT_SIGNAL + signal;
     case OUTCOME_NONFINITE: return EXIT_NONFINITE;
     case OUTCOME_DATA: return print_error(verb, ctx, EXIT_DATA);

@@ -9,6 +9,7 @@
 typedef enum outcome {
     OUTCOME_DONE,
     OUTCOME_STOPPED,   /* by a signal */
+    OUTCOME_HALTED,    /* after as many steps as were asked for */
     OUTCOME_NONFINITE, /* told already */
     OUTCOME_DATA,      /* the pictures are to blame; the error is in the context */
     OUTCOME_ERROR      /* anything else; the error is in the context */
@@ -39,7 +40,7 @@ typedef struct evaluation {
 /* One pass of the loader. */
 outcome evaluate(const evaluation *e, sums *out);
 
-/* The answer of the command for an outcome that is not OUTCOME_DONE; prints the context's error. */
+/* The answer of the command for an outcome; prints the context's error where one is to blame. */
 int outcome_answer(const cli_verb *verb, ls_context *ctx, outcome outcome, int signal);
 
 #endif

@@ -40,6 +40,7 @@ typedef struct recipe {
     double min_rate, gamma, power;
     /* run */
     int64_t seed, threads;
+    int64_t steps, stop_at; /* 0 = no limit */
     const char *device, *out, *resume;
     int deterministic; /* ls_deterministic */
     bool benchmark;

@@ -4,7 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_SIZE = 4096, TITLE_SIZE = 64 };
+enum { TITLE_SIZE = 64 };
+
+int64_t trainer_steps_done(const trainer *t)
+{
+    return t->epoch * ls_loader_steps(t->train) + t->step;
+}
 
 /* ---- Checkpoints. The sums of a half-done epoch travel in the metadata, so that a resumed run
  * reports what an uninterrupted one would have. ---- */
@@ -27,14 +32,15 @@ static bool sums_read(const char *text, trainer *t)
     return good;
 }
 
-static ls_status save(const trainer *t, const char *name, bool whole_state)
+static ls_status save(trainer *t, const char *name, bool whole_state)
 {
-    char path[PATH_SIZE], sums_text[SUMS_TEXT];
+    char path[RUN_PATH_SIZE], sums_text[SUMS_TEXT];
     snprintf(path, sizeof(path), "%s/%s", t->dir, name);
     sums_write(t, sums_text);
     const char *metadata[CARD_METADATA + 3] = { 0 };
     card_metadata pairs;
     const int n = card_write(&t->card, &pairs);
+    LS_TRY(ls_record_flush(t->record)); /* no checkpoint without the lines of its steps */
     memcpy(metadata, pairs.pairs, (size_t)n * sizeof(*metadata));
     if (whole_state) {
         metadata[n] = "epoch_sums";
@@ -52,7 +58,7 @@ static ls_status save(const trainer *t, const char *name, bool whole_state)
 
 bool trainer_resume(trainer *t)
 {
-    char path[PATH_SIZE];
+    char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
     ls_state state = {
         .net = t->net, .optimizer = t->optimizer, .schedule = t->schedule, .loader = t->train
@@ -80,10 +86,23 @@ static void title(const trainer *t, const char *what, char out[TITLE_SIZE])
              (long long)t->recipe->epochs);
 }
 
+/* Whether --steps or --stop-at ends the run in the middle of an epoch. */
+static bool is_halted(const trainer *t)
+{
+    const recipe *r = t->recipe;
+    const int64_t done = trainer_steps_done(t);
+    return t->step < ls_loader_steps(t->train) &&
+           ((r->steps > 0 && done >= r->steps) || (r->stop_at > 0 && done >= r->stop_at));
+}
+
 static outcome train_step(trainer *t, const ls_batch *batch)
 {
     const double rate = ls_schedule_rate(t->schedule, t->epoch, batch->step);
-    if (ls_net_step(t->net, t->optimizer, batch, rate) != LS_OK) return OUTCOME_ERROR;
+    ls_step_digest digest;
+    if (ls_net_step(t->net, t->optimizer, batch, rate) != LS_OK ||
+        ls_net_digest(t->net, batch, &digest) != LS_OK ||
+        ls_record_append(t->record, &digest) != LS_OK)
+        return OUTCOME_ERROR;
     const outcome end = sums_add(&t->sums, t->net, t->train_data, batch);
     if (end == OUTCOME_DONE) t->step = batch->step + 1;
     return end;
@@ -96,11 +115,12 @@ static outcome train_epoch(trainer *t)
     if (ls_loader_start_at(t->train, t->epoch, t->step) != LS_OK) return OUTCOME_ERROR;
     progress_begin(&t->progress, text, true, t->step, ls_loader_steps(t->train));
     const double begun = clock_seconds(), waited = ls_loader_statistics(t->train).wait_seconds;
-    outcome end = OUTCOME_DONE;
+    outcome end = is_halted(t) ? OUTCOME_HALTED : OUTCOME_DONE;
     double wait = 0;
     ls_batch batch;
     while (end == OUTCOME_DONE && !*t->signal && ls_loader_next(t->train, &batch)) {
         end = train_step(t, &batch);
+        if (end == OUTCOME_DONE && is_halted(t)) end = OUTCOME_HALTED;
         wait = ls_loader_statistics(t->train).wait_seconds - waited;
         const double n = t->sums.n_images > 0 ? (double)t->sums.n_images : 1;
         progress_step(&t->progress, batch.n, wait, t->sums.loss / n, t->sums.top1 / n);
@@ -212,7 +232,8 @@ outcome trainer_run(trainer *t)
         if (end == OUTCOME_DONE && finish_epoch(t, &val, clock_seconds() - begun) != LS_OK)
             end = OUTCOME_ERROR;
     }
-    if (end == OUTCOME_STOPPED && save(t, "last.safetensors", true) != LS_OK) end = OUTCOME_ERROR;
+    const bool to_continue = end == OUTCOME_STOPPED || end == OUTCOME_HALTED;
+    if (to_continue && save(t, "last.safetensors", true) != LS_OK) end = OUTCOME_ERROR;
     tell_bad(t->train, t->train_data);
     if (t->val) tell_bad(t->val, t->val_data);
     return end;

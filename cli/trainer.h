@@ -6,19 +6,27 @@
 #include "recipe.h"
 #include "run/metrics.h"
 
+/* Of the name of a run's folder, and of a file in it. */
+enum { RUN_DIR_SIZE = 4000, RUN_PATH_SIZE = RUN_DIR_SIZE + 64 };
+
 typedef struct trainer {
     const cli_verb *verb;
     const recipe *recipe;
     const char *dir; /* the run's folder */
     const volatile sig_atomic_t *signal;
+
+    /* What trainer_open opens. */
     ls_context *ctx;
     ls_dataset *train_data, *val_data; /* val_data and val are NULL without validation */
     ls_loader *train, *val;
     ls_net *net;
     ls_optimizer *optimizer;
     ls_schedule *schedule;
-    ls__metrics *metrics;
+    const char **classes; /* card.classes */
     model_card card;
+
+    ls__metrics *metrics;
+    ls_record *record;
     progress progress;
 
     /* Where the run is. */
@@ -29,11 +37,21 @@ typedef struct trainer {
     double wait_seconds; /* of that, waiting for data */
 } trainer;
 
+/* Opens what a run is made of; verb, recipe and dir are set, all else is zero. resumed: with the
+ * kernels that DIR/last.safetensors names. Returns EXIT_DONE, or prints why not and returns the
+ * command's answer; trainer_close is due in any case. */
+int trainer_open(trainer *t, bool resumed);
+void trainer_close(trainer *t);
+
+/* Over all epochs. */
+int64_t trainer_steps_done(const trainer *t);
+
 /* Restores net, optimizer, schedule and position from DIR/last.safetensors; before metrics are
  * opened. On failure prints why and returns false. */
 bool trainer_resume(trainer *t);
 
-/* From where the run is to its end. A signal ends it too, after a save. */
+/* From where the run is to its end. A signal ends it too, after a save, and so do the options
+ * --steps and --stop-at. */
 outcome trainer_run(trainer *t);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* 20 steps an epoch, with everything that draws random numbers. */
@@ -60,6 +61,32 @@ static void expect_same_metrics(const char *a, const char *b, int n_rows)
         json_decref(row_a);
         json_decref(row_b);
     }
+}
+
+/* Lines of the run's record; 0 when there is none yet. */
+static long count_steps(const char *run)
+{
+    char path[64];
+    struct stat there;
+    snprintf(path, sizeof(path), "%s/record.txt", run);
+    return stat(path, &there) == 0 ? (long)there.st_size / 129 : 0;
+}
+
+static void expect_same_tensors(const char *a, const char *b)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_tensor_file *file_a = ls_tensor_file_open(ctx, a), *file_b = ls_tensor_file_open(ctx, b);
+    const int64_t n = ls_tensor_file_count(file_a);
+    ck_assert_int_eq(n, ls_tensor_file_count(file_b));
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = ls_tensor_file_name(file_a, i);
+        ls_digest digest_a, digest_b;
+        ls_tensor_digest(ls_tensor_file_load(file_a, name), &digest_a);
+        ls_tensor_digest(ls_tensor_file_load(file_b, name), &digest_b);
+        ck_assert_msg(ls_digest_equal(digest_a, digest_b), "%s differs", name);
+    }
+    ck_assert_msg(n > 0 && ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    ls_context_close(&ctx);
 }
 
 START_TEST(a_run_leaves_a_record)
@@ -118,41 +145,70 @@ START_TEST(threads_and_workers_change_nothing)
     expect(0, TRAIN "--epochs 1 --out a -j 0 --threads 1");
     expect(0, TRAIN "--epochs 1 --out b -j 3 --threads 3");
     ck_assert(same_files("a/last.safetensors", "b/last.safetensors"));
+    ck_assert(same_files("a/record.txt", "b/record.txt"));
     expect(0, TRAIN "--epochs 1 --out c -j 3 --threads 3 --seed 8");
     ck_assert(!same_files("a/last.safetensors", "c/last.safetensors"));
     end_folder();
 }
 END_TEST
 
-/* Stops a run by SIGTERM and SIGINT in turn after some milliseconds, resumes it, and so on to its
- * end. Returns how often it was stopped. */
-static int run_with_stops(const char *dir, long ms)
-{
-    int n_stops = 0, status = -1;
-    for (; n_stops < 30; n_stops++, ms += 150) {
-        const pid_t pid = exists("stopped/config.json")
-                              ? start_command(0, "train --resume %s -j %d", dir, n_stops % 3)
-                              : start_command(0, TRAIN "--out %s", dir);
-        sleep_ms(ms);
-        const int number = n_stops % 2 ? SIGINT : SIGTERM;
-        kill(pid, number);
-        status = wait_command(pid);
-        if (status == 0) break;
-        ck_assert_msg(status == 128 + number, "status %d:\n%s", status, said_err);
-    }
-    ck_assert_int_eq(status, 0);
-    return n_stops;
-}
-
+/* In mid-epoch, before and after its end, with other threads and workers each time. */
 START_TEST(stopped_and_resumed_is_the_same)
 {
+    static const int stops[] = { 1, 7, 19, 20, 21, 40, 59 };
     begin_folder();
     draw_data();
     expect(0, TRAIN "--out whole");
-    ck_assert_int_ge(run_with_stops("stopped", 300), 1);
+    expect(0, TRAIN "--out stopped --stop-at %d", stops[0]);
+    for (int i = 1; i < (int)(sizeof(stops) / sizeof(stops[0])); i++) {
+        expect(0, "train --resume stopped --stop-at %d -j %d --threads %d", stops[i], i % 3,
+               1 + i % 2);
+        expect_out("as asked");
+        ck_assert_int_eq(count_steps("stopped"), stops[i]);
+    }
+    expect(0, "train --resume stopped");
     ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
     ck_assert(same_files("whole/best.safetensors", "stopped/best.safetensors"));
+    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
     expect_same_metrics("whole/metrics.jsonl", "stopped/metrics.jsonl", 3);
+    end_folder();
+}
+END_TEST
+
+/* A run far too long to end by itself is stopped once it has done a step. */
+START_TEST(signals_save_and_stop)
+{
+    static const int numbers[] = { SIGTERM, SIGINT };
+    begin_folder();
+    draw_data();
+    for (int i = 0; i < 2; i++) {
+        const pid_t pid = start_command(0, TRAIN "--epochs 100000 --out signalled%d", i);
+        char run[32], last[64];
+        snprintf(run, sizeof(run), "signalled%d", i);
+        snprintf(last, sizeof(last), "%s/last.safetensors", run);
+        while (count_steps(run) < 1) sleep_ms(2);
+        kill(pid, numbers[i]);
+        ck_assert_int_eq(wait_command(pid), 128 + numbers[i]);
+        expect_err("saved at epoch");
+        const long steps = count_steps(run);
+        expect(0, TRAIN "--epochs 100000 --out asked%d --stop-at %ld", i, steps);
+        expect_same_tensors(i ? "asked1/last.safetensors" : "asked0/last.safetensors", last);
+    }
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_run_of_so_many_steps)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out long --steps 33");
+    ck_assert_int_eq(count_steps("long"), 33);
+    expect(0, TRAIN "--out short --steps 25");
+    expect(0, "train --resume short");
+    ck_assert_int_eq(count_steps("short"), 25);
+    expect(0, "train --resume short --steps 33");
+    ck_assert(same_files("long/record.txt", "short/record.txt"));
     end_folder();
 }
 END_TEST
@@ -196,6 +252,7 @@ START_TEST(killed_at_any_moment)
     expect(0, exists("killed/config.json") ? "train --resume killed" : TRAIN "--out killed");
     ck_assert(same_files("whole/last.safetensors", "killed/last.safetensors"));
     ck_assert(same_files("whole/best.safetensors", "killed/best.safetensors"));
+    ck_assert(same_files("whole/record.txt", "killed/record.txt"));
     expect_same_metrics("whole/metrics.jsonl", "killed/metrics.jsonl", 3);
     end_folder();
 }
@@ -238,10 +295,7 @@ START_TEST(changed_data)
 {
     begin_folder();
     draw_data();
-    const pid_t pid = start_command(0, TRAIN "--out run");
-    while (!exists("run/config.json")) sleep_ms(20);
-    kill(pid, SIGTERM);
-    ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
+    expect(0, TRAIN "--out run --stop-at 1");
     ck_assert_int_eq(system("mv data moved"), 0);
     expect(3, "train --resume run");
     expect(0, "train --resume run --data-dir moved");
@@ -255,6 +309,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
-                     stopped_and_resumed_is_the_same, killed_at_any_moment, full_disk,
-                     nonfinite_loss, changed_data);
+                     stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
+                     killed_at_any_moment, full_disk, nonfinite_loss, changed_data);
 }

@@ -1,0 +1,59 @@
+/* run_config.c: see run_config.h. */
+#include "run_config.h"
+#include "run/json.h"
+#include <stdio.h>
+
+static json_t *class_list(const ls_dataset *dataset)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < ls_dataset_classes(dataset); i++)
+        json_array_append_new(list, json_string(ls_dataset_class_name(dataset, i)));
+    return list;
+}
+
+static json_t *describe_data(const trainer *t)
+{
+    return json_pack("{s:I, s:I, s:o}", "train_images", (json_int_t)ls_dataset_count(t->train_data),
+                     "val_images", (json_int_t)(t->val ? ls_dataset_count(t->val_data) : 0),
+                     "classes", class_list(t->train_data));
+}
+
+ls_status run_config_write(const trainer *t)
+{
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/config.json", t->dir);
+    json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
+                               options_to_json(t->verb, t->recipe), "data", describe_data(t),
+                               "device", ls_context_device(t->ctx), "parameters",
+                               (json_int_t)ls_net_parameter_count(t->net));
+    const ls_status status = ls__json_save(t->ctx, path, config);
+    json_decref(config);
+    return status;
+}
+
+json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
+{
+    snprintf(path, RUN_PATH_SIZE, "%s/config.json", dir);
+    json_error_t error;
+    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (config && json_is_object(json_object_get(config, "options"))) return config;
+    if (config)
+        fprintf(stderr, "lockstep %s: %s: no options in it\n", verb->name, path);
+    else
+        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
+    json_decref(config);
+    return NULL;
+}
+
+bool run_config_same_data(const trainer *t, const json_t *config)
+{
+    json_t *now = describe_data(t);
+    const bool same = json_equal(now, json_object_get(config, "data"));
+    json_decref(now);
+    if (!same)
+        fprintf(stderr,
+                "lockstep %s: %s: not the pictures that the run was begun with: their number or "
+                "their classes differ (%s/config.json, 'data')\n",
+                t->verb->name, t->recipe->data_dir, t->dir);
+    return same;
+}

@@ -1,0 +1,18 @@
+/* run_config.h: RUN/config.json, the options and the data that a run was begun with. */
+#ifndef LS_CLI_RUN_CONFIG_H
+#define LS_CLI_RUN_CONFIG_H
+
+#include "trainer.h"
+
+/* Of an opened trainer, into its folder. */
+ls_status run_config_write(const trainer *t);
+
+/* The config of the run in `dir`, its path in `path`; NULL after printing why it cannot be had. Its
+ * member "options" is for options_resume. */
+json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);
+
+/* Whether the trainer's data are as many pictures, in the same classes, as the config says; prints
+ * that they are not. */
+bool run_config_same_data(const trainer *t, const json_t *config);
+
+#endif

@@ -1,0 +1,99 @@
+/* trainer_open.c: everything that a run is made of, from its recipe. */
+#include "folders.h"
+#include "trainer.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static int open_data(trainer *t)
+{
+    const recipe *r = t->recipe;
+    t->train_data = folders_open_train(t->verb, t->ctx, r->data_dir);
+    if (!t->train_data) return EXIT_DATA;
+    const int n_classes = ls_dataset_classes(t->train_data);
+    t->classes = calloc((size_t)n_classes, sizeof(*t->classes));
+    if (!t->classes) return print_error(t->verb, NULL, EXIT_RUNTIME);
+    for (int i = 0; i < n_classes; i++) t->classes[i] = ls_dataset_class_name(t->train_data, i);
+    t->card.classes = t->classes;
+    t->card.options.n_classes = n_classes;
+    if (!r->no_val) {
+        t->val_data = folders_open_val(t->verb, t->ctx, r->data_dir, false, n_classes, t->classes);
+        if (!t->val_data) return EXIT_DATA;
+    }
+
+    if (ls_dataset_count(t->train_data) < r->batch) {
+        fprintf(stderr,
+                "lockstep %s: %s: %lld training pictures do not fill one batch of %lld: use -b "
+                "%lld or less\n",
+                t->verb->name, r->data_dir, (long long)ls_dataset_count(t->train_data),
+                (long long)r->batch, (long long)ls_dataset_count(t->train_data));
+        return EXIT_DATA;
+    }
+    const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->card);
+    t->train = ls_loader_open(t->train_data, &train);
+    if (t->val_data) t->val = ls_loader_open(t->val_data, &val);
+    const bool good = t->train && (t->val || !t->val_data);
+    return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_DATA);
+}
+
+/* Kernels that were chosen before: by the plan file, and by the run that goes on, which has the
+ * last word. */
+static int load_choices(trainer *t, bool resumed)
+{
+    const char *plan = t->recipe->plan;
+    char last[RUN_PATH_SIZE];
+    snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
+    ls_status status = plan && file_exists(plan) ? ls_plan_load(t->ctx, plan) : LS_OK;
+    if (status == LS_OK && resumed && file_exists(last))
+        status = ls_checkpoint_load_plan(last, t->ctx);
+    return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+}
+
+static int save_choices(trainer *t)
+{
+    const char *plan = t->recipe->plan;
+    const bool news = plan && ls_plan_timed(t->ctx) > 0;
+    const bool good = !news || ls_plan_save(t->ctx, plan) == LS_OK;
+    return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+}
+
+static int open_net(trainer *t)
+{
+    const recipe *r = t->recipe;
+    const ls_net_config config = { .input = ls_loader_spec(t->train),
+                                   .loss = { LS_CROSS_ENTROPY,
+                                             .label_smoothing = (float)r->label_smoothing } };
+    t->net = ls_net_build(t->ctx, t->card.model->function, &t->card.options, &config);
+    t->optimizer = recipe_open_optimizer(r, t->net);
+    t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_steps(t->train));
+    const bool good = t->net && t->optimizer && t->schedule;
+    return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+}
+
+int trainer_open(trainer *t, bool resumed)
+{
+    const recipe *r = t->recipe;
+    t->card = recipe_card(r);
+    t->best = -1;
+    t->ctx = ls_context_open(
+        &(ls_context_config){ .device = r->device,
+                              .seed = (uint64_t)r->seed,
+                              .threads = (int)r->threads,
+                              .deterministic = (ls_deterministic)r->deterministic,
+                              .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
+                              .log = print_log });
+    int answer =
+        ls_context_status(t->ctx) == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    if (answer == EXIT_DONE) answer = open_data(t);
+    if (answer == EXIT_DONE) answer = load_choices(t, resumed);
+    if (answer == EXIT_DONE) answer = open_net(t);
+    if (answer == EXIT_DONE) answer = save_choices(t);
+    return answer;
+}
+
+void trainer_close(trainer *t)
+{
+    ls__metrics_close(&t->metrics);
+    ls_context_close(&t->ctx);
+    free(t->classes);
+    t->classes = NULL;
+}
