@@ -1,0 +1,122 @@
+/* support.c: what the bench programs share. */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- Options ---- */
+
+static bool set_option(const bench_option *option, const char *text)
+{
+    switch (option->kind) {
+    case BENCH_FLAG: *(bool *)option->value = true; return true;
+    case BENCH_TEXT: *(const char **)option->value = text; return true;
+    case BENCH_MODEL:
+        *(const ls_model **)option->value = ls_model_find(text);
+        return *(const ls_model **)option->value != NULL;
+    case BENCH_NUMBER: break;
+    }
+    char *end;
+    const long long number = strtoll(text, &end, 10);
+    *(int64_t *)option->value = number;
+    return end != text && *end == '\0' && number >= 1 && number <= 1000000;
+}
+
+static bool usage(const char *program, const char *argument, const bench_option *table)
+{
+    static const char *const kinds[] = { "", " NUMBER", " NAME", " TEXT" };
+    fprintf(stderr, "%s: not understood, or without a proper value: '%s'; options are", program,
+            argument);
+    for (; table->name; table++) fprintf(stderr, " [%s%s]", table->name, kinds[table->kind]);
+    fprintf(stderr, "\n");
+    return false;
+}
+
+bool bench_options(int argc, char **argv, const bench_option *table)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *argument = argv[i];
+        const bench_option *option = table;
+        while (option->name && strcmp(option->name, argument) != 0) option++;
+        if (!option->name) return usage(argv[0], argument, table);
+        const bool takes_value = option->kind != BENCH_FLAG;
+        if (takes_value && ++i == argc) return usage(argv[0], argument, table);
+        if (!set_option(option, argv[i])) return usage(argv[0], argument, table);
+    }
+    return true;
+}
+
+/* ---- Times ---- */
+
+double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void bench_sort(double *values, int64_t n)
+{
+    qsort(values, (size_t)n, sizeof *values, compare);
+}
+
+double bench_quantile(const double *sorted, int64_t n, double share)
+{
+    const double place = share * (double)(n - 1);
+    const int64_t below = (int64_t)place;
+    if (below + 1 >= n) return sorted[n - 1];
+    return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+/* ---- Work ---- */
+
+ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
+                           ls_batch *out)
+{
+    ls_tensor *images = ls_tensor_open(ctx, LS_U8, LS_SHAPE(batch, image_size, image_size, 3));
+    ls_tensor *labels = ls_tensor_open(ctx, LS_I32, LS_SHAPE(batch));
+    LS_TRY(ls_context_status(ctx));
+    uint8_t *pixels = ls_tensor_data(images);
+    int32_t *label = ls_tensor_data(labels);
+    uint32_t words[4];
+    for (int64_t i = 0; i < ls_tensor_count(images); i++) {
+        if (i % 16 == 0)
+            ls_random_words(1, &(ls_draw){ LS_STREAM_USER, .sample = (uint64_t)(i / 16) }, words);
+        pixels[i] = (uint8_t)(words[i % 16 / 4] >> (i % 4 * 8));
+    }
+    for (int64_t i = 0; i < batch; i++) label[i] = (int32_t)(i % classes);
+    *out = (ls_batch){ .images = images, .labels = labels, .n = batch };
+    return LS_OK;
+}
+
+ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch,
+                          int64_t image_size, int64_t classes)
+{
+    LS_TRY(ls_context_status(work->ctx));
+    const ls_shape shape = LS_SHAPE(batch, image_size, image_size, 3);
+    work->net =
+        ls_net_build(work->ctx, model->function, &(ls_resnet_options){ .n_classes = classes },
+                     &(ls_net_config){ .input = { .image = { LS_U8, shape },
+                                                  .mean = { 0.485f, 0.456f, 0.406f },
+                                                  .deviation = { 0.229f, 0.224f, 0.225f },
+                                                  .n_classes = (int)classes },
+                                       .loss = { LS_CROSS_ENTROPY } });
+    work->opt = ls_sgd(work->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
+    return bench_open_batch(work->ctx, batch, image_size, classes, &work->batch);
+}
+
+int bench_finish(const char *program, ls_context *ctx, ls_status status)
+{
+    if (status == LS_OK) return EXIT_SUCCESS;
+    const char *message = ls_context_message(ctx);
+    fprintf(stderr, "%s: %s\n", program, *message ? message : ls_status_text(status));
+    return EXIT_FAILURE;
+}

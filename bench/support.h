@@ -1,0 +1,54 @@
+/* support.h: what the bench programs share: options, times and their medians, and a bundled model
+ * with an optimizer and a random batch. */
+#ifndef BENCH_SUPPORT_H
+#define BENCH_SUPPORT_H
+
+#include <lockstep/lockstep.h>
+#include <lockstep/models.h>
+
+/* ---- Options ---- */
+
+typedef enum bench_option_kind {
+    BENCH_FLAG,   /* bool */
+    BENCH_NUMBER, /* int64_t, 1 to 1000000 */
+    BENCH_MODEL,  /* const ls_model * */
+    BENCH_TEXT    /* const char * */
+} bench_option_kind;
+
+typedef struct bench_option {
+    const char *name; /* "--batch" */
+    bench_option_kind kind;
+    void *value;
+} bench_option;
+
+/* False, after a line on stderr that lists all options, when an argument is none of them. The table
+ * ends with an entry without a name. */
+bool bench_options(int argc, char **argv, const bench_option *table);
+
+/* ---- Times ---- */
+
+double bench_now(void); /* seconds */
+void bench_sort(double *values, int64_t n);
+/* Of sorted values, interpolated; share 0.5 is the median. */
+double bench_quantile(const double *sorted, int64_t n, double share);
+
+/* ---- Work ---- */
+
+typedef struct bench_work {
+    ls_context *ctx;
+    ls_net *net;
+    ls_optimizer *opt;
+    ls_batch batch;
+} bench_work;
+
+/* Opens net and optimizer (SGD with momentum and weight decay, cross entropy) in work->ctx, and a
+ * batch of uniformly random bytes. The context owns all of it. */
+ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch,
+                          int64_t image_size, int64_t classes);
+/* Such pictures alone; labels are 0, 1, 2, .. in turn. */
+ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
+                           ls_batch *out);
+/* The exit status; after a failure, the reason on stderr. */
+int bench_finish(const char *program, ls_context *ctx, ls_status status);
+
+#endif
