@@ -108,15 +108,17 @@ ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch
                                                   .mean = { 0.485f, 0.456f, 0.406f },
                                                   .deviation = { 0.229f, 0.224f, 0.225f },
                                                   .n_classes = (int)classes },
-                                       .loss = { LS_CROSS_ENTROPY } });
-    work->opt = ls_sgd(work->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
+                                       .loss = { LS_CROSS_ENTROPY },
+                                       .steps = work->steps,
+                                       .inference = work->inference });
+    if (!work->inference)
+        work->opt = ls_sgd(work->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
     return bench_open_batch(work->ctx, batch, image_size, classes, &work->batch);
 }
 
-int bench_finish(const char *program, ls_context *ctx, ls_status status)
+void bench_report(const char *program, ls_context *ctx)
 {
-    if (status == LS_OK) return EXIT_SUCCESS;
     const char *message = ls_context_message(ctx);
-    fprintf(stderr, "%s: %s\n", program, *message ? message : ls_status_text(status));
-    return EXIT_FAILURE;
+    if (!ctx) message = ls_status_text(LS_ERR_MEMORY);
+    if (*message) fprintf(stderr, "%s: %s\n", program, message);
 }

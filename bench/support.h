@@ -35,20 +35,22 @@ double bench_quantile(const double *sorted, int64_t n, double share);
 /* ---- Work ---- */
 
 typedef struct bench_work {
+    int64_t steps;  /* how many are expected; 0 = unknown */
+    bool inference; /* a net without backward, and no optimizer */
     ls_context *ctx;
     ls_net *net;
     ls_optimizer *opt;
     ls_batch batch;
 } bench_work;
 
-/* Opens net and optimizer (SGD with momentum and weight decay, cross entropy) in work->ctx, and a
+/* Opens, in work->ctx, net and optimizer (SGD with momentum and weight decay, cross entropy) and a
  * batch of uniformly random bytes. The context owns all of it. */
 ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch,
                           int64_t image_size, int64_t classes);
 /* Such pictures alone; labels are 0, 1, 2, .. in turn. */
 ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
                            ls_batch *out);
-/* The exit status; after a failure, the reason on stderr. */
-int bench_finish(const char *program, ls_context *ctx, ls_status status);
+/* Prints the context's error, if there is one, on stderr. */
+void bench_report(const char *program, ls_context *ctx);
 
 #endif

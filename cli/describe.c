@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { LONG_TRAINING = 1000000 }; /* steps, so that --benchmark times what a training would */
+
 typedef struct describe_values {
     const char *model, *device;
     int64_t image_size, batch, n_classes, threads;
@@ -69,6 +71,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(v.batch, side, side, 3) },
                                               .n_classes = (int)model_options.n_classes },
                                    .loss = { LS_CROSS_ENTROPY },
+                                   .steps = LONG_TRAINING,
                                    .inference = v.inference };
     ls_net *net = ls_net_build(ctx, model->function, &model_options, &config);
     char *text = describe(net);

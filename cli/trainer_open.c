@@ -59,7 +59,9 @@ static int save_choices(trainer *t)
 static int open_net(trainer *t)
 {
     const recipe *r = t->recipe;
+    const int64_t steps = r->epochs * ls_loader_steps(t->train);
     const ls_net_config config = { .input = ls_loader_spec(t->train),
+                                   .steps = r->steps && r->steps < steps ? r->steps : steps,
                                    .loss = { LS_CROSS_ENTROPY,
                                              .label_smoothing = (float)r->label_smoothing } };
     t->net = ls_net_build(t->ctx, t->card.model->function, &t->card.options, &config);

@@ -28,6 +28,10 @@ typedef struct ls_net_config {
     ls_precision precision;
     int max_plans;  /* input shapes whose plans are kept; 0 = 8. The least recently used one goes
                        first */
+    int64_t steps;  /* how many steps, or evaluations of an inference net, are expected with inputs
+                       of  the shapes given here; 0 = unknown. With benchmark = on, the kernels are
+                       timed  for at most 3 % of what so many steps are estimated to take, unknown
+                       being 25;  ops that weigh most come first */
     bool inference; /* no backward program: ls_net_step and ls_net_backward are errors */
 } ls_net_config;
 

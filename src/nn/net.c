@@ -34,6 +34,9 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
     if (config->max_plans < 0 || config->max_plans > MAX_PLANS)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.max_plans is %d, wanted 0 to %d",
                         config->max_plans, MAX_PLANS);
+    if (config->steps < 0)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.steps is %lld, wanted >= 0",
+                        (long long)config->steps);
     if (config->precision != LS_PRECISION_F32)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "ls_net_build: precision %d; there is F32",
                         (int)config->precision);
@@ -159,12 +162,12 @@ static ls_status plan(ls_net *net)
     net->choices_known_to = INT64_MAX;
     LS_TRY(ls__net_inherit_choices(net));
     for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
+    if (!net->config.inference)
+        LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
     /* With benchmark on, the evaluation's kernels are timed now as well: later it would be too
      * late. */
     if (net->config.inference || net->owned.ctx->config.benchmark == LS_BENCHMARK_ON)
         LS_TRY(ls__net_program(net, LS_EVAL, net->fed_specs, true, &program));
-    if (!net->config.inference)
-        LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
     net->choices_known_to = net->owned.ctx->choices->clock;
     return LS_OK;
 }

@@ -5,6 +5,7 @@
  *   infer     shapes of all nodes for these inputs (the node kinds' `infer`)
  *   lower.c   stages -> instructions over values, forward, then backward in reverse
  *   layout.c  which block each activation has; reorders where an instruction wants another
+ *   tune.c    which kernels are fastest, when asked to time them
  *   choose.c  which kernel runs each instruction, under the context's policy
  *   memory.c  which values share memory; offsets in the arena
  *   program.c pointers, running
@@ -125,6 +126,8 @@ void *ls__program_address(const ls__program *program, int value);
 ls_status ls__program_lower(ls__program *program);
 ls_status ls__program_layout(ls__program *program);
 ls_status ls__program_choose(ls__program *program, bool timed);
+/* Times kernels for ops that the tables do not have, and puts the fastest into the context's. */
+ls_status ls__program_tune(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
 
 /* Fills instruction->op.operands from its values' types, shapes and blocks. */
@@ -135,9 +138,9 @@ void ls__instruction_fill(const ls__program *program, ls__instruction *instructi
 int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
 
 /* Chooses and opens the kernel for an op of the net's, or of its optimizer's; `who` begins the
- * errors. timed: the policy may choose by timing. */
-ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, bool timed,
-                              ls__kernel **kernel, ls__why *why);
+ * errors. */
+ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls__kernel **kernel,
+                              ls__why *why);
 /* Puts a choice that is going to be used into the net's list, and into the log when it is new. */
 ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
                               const ls__kernel *kernel, const ls__why *why);

@@ -146,7 +146,7 @@ static ls_status open_kernel(const ls__optimizer *opt, const ls__op *op, ls__ker
                              void **workspace)
 {
     ls__why why;
-    LS_TRY(ls__net_open_kernel(opt->base.net, op, opt->kind->call, false, kernel, &why));
+    LS_TRY(ls__net_open_kernel(opt->base.net, op, opt->kind->call, kernel, &why));
     LS_TRY(ls__net_note_choice(opt->base.net, op, opt->kind->call, *kernel, &why));
     if ((*kernel)->workspace_bytes == 0) return LS_OK;
     return allocate(opt, "a workspace", (*kernel)->workspace_bytes, workspace);

@@ -250,6 +250,51 @@ START_TEST(timed_choices_stay)
 }
 END_TEST
 
+/* A convolution that takes some milliseconds, and nearly all of its net's time. */
+static ls_node *one_large(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv", x, 64, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    return ls_global_avg_pool(g, x);
+}
+
+static ls_context *describe_large(int64_t steps, const char *plan, char *text, size_t size)
+{
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON, .threads = 1 });
+    if (plan) ck_assert_int_eq(ls_plan_load(ctx, plan), LS_OK);
+    const ls_shape shape = LS_SHAPE(8, 64, 64, 64);
+    ls_net *net = ls_net_build(ctx, one_large, NULL,
+                               &(ls_net_config){ .input = { .image = { LS_F32, shape } },
+                                                 .inference = true,
+                                                 .steps = steps });
+    ck_assert_msg(ls_net_describe(net, text, size) > 0, "%s", ls_context_message(ctx));
+    return ctx;
+}
+
+/* Timing takes more than one run, so what may run a few times only is not worth it; and the plan
+ * says so, too. */
+START_TEST(timing_has_to_pay)
+{
+    enum { SIZE = 1 << 12 };
+    static char text[SIZE];
+    const char plan[] = "test_net_plan.json";
+    ls_context *ctx = describe_large(1, NULL, text, SIZE);
+    ck_assert_ptr_nonnull(strstr(text, "no time to compare"));
+    ck_assert_ptr_null(strstr(text, "conv2d (timed "));
+    ck_assert_int_eq(ls_plan_save(ctx, plan), LS_OK);
+    ls_context_close(&ctx);
+    ctx = describe_large(1000000, NULL, text, SIZE);
+    ck_assert_ptr_null(strstr(text, "no time to compare"));
+    ck_assert_int_gt(ls_plan_timed(ctx), 0);
+    ls_context_close(&ctx);
+    ctx = describe_large(1000000, plan, text, SIZE);
+    ck_assert_int_eq(ls_plan_timed(ctx), 0);
+    ls_context_close(&ctx);
+    ck_assert_int_eq(remove(plan), 0);
+}
+END_TEST
+
 START_TEST(out_of_memory_names_the_largest_batch)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .memory_limit_bytes = 3 << 20 });
@@ -475,6 +520,7 @@ int main(void)
     tcase_add_test(c, outputs_do_not_depend_on_the_batch);
     tcase_add_test(c, frozen_parameters_stay);
     tcase_add_test(c, timed_choices_stay);
+    tcase_add_test(c, timing_has_to_pay);
     tcase_add_test(c, out_of_memory_names_the_largest_batch);
     tcase_add_test(c, values_share_memory);
     tcase_add_loop_test(c, misuse_is_explained, 0, (int)(sizeof misuses / sizeof *misuses));
