@@ -30,6 +30,8 @@ struct ls__threads {
     bool spin;
     void (*start)(void);
     worker *workers; /* n_threads - 1 */
+    ls__observe_fn observe;
+    void *observer;
 
     /* the present run */
     ls__task_fn fn;
@@ -149,8 +151,27 @@ static void wake_workers(ls__threads *pool, int64_t n_wanted)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+void ls__threads_observe(ls__threads *pool, ls__observe_fn observe, void *user)
+{
+    pool->observe = observe;
+    pool->observer = user;
+}
+
+static void run_observed(const ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *arg)
+{
+    for (int64_t i = 0; i < n_tasks; i++) {
+        const int64_t start = now_ns();
+        fn(arg, i, 0);
+        pool->observe(pool->observer, i == 0 ? n_tasks : 0, 1e-9 * (double)(now_ns() - start));
+    }
+}
+
 void ls__threads_run(ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *arg)
 {
+    if (pool->observe) {
+        run_observed(pool, n_tasks, fn, arg);
+        return;
+    }
     if (n_tasks <= 1 || pool->n_threads == 1) {
         for (int64_t i = 0; i < n_tasks; i++) fn(arg, i, 0);
         return;

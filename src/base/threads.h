@@ -20,6 +20,12 @@ int ls__threads_count(const ls__threads *threads);
  * caller at a time; must not be called from a task. n_tasks 1 runs in the caller. */
 void ls__threads_run(ls__threads *threads, int64_t n_tasks, ls__task_fn fn, void *arg);
 
+/* For measuring: as long as `observe` is set, runs go one task after the other in the caller's
+ * thread, and observe hears of each task's time; n_tasks with the first of a run, else 0. NULL ends
+ * that. */
+typedef void (*ls__observe_fn)(void *user, int64_t n_tasks, double seconds);
+void ls__threads_observe(ls__threads *threads, ls__observe_fn observe, void *user);
+
 /* Processors this process may run on (affinity and cgroup quota respected), at least 1. */
 int ls__available_processors(void);
 
