@@ -38,9 +38,12 @@ typedef struct recipe {
     int schedule; /* cli_schedule */
     int64_t warmup_epochs, step_size;
     double min_rate, gamma, power;
+    int64_t patience; /* 0 = endless */
     /* run */
     int64_t seed, threads;
-    int64_t steps, stop_at; /* 0 = no limit */
+    int64_t steps, stop_at;   /* 0 = no limit */
+    int64_t checkpoint_every; /* 0 = not in mid-epoch */
+    bool keep_checkpoints;
     const char *device, *out, *resume;
     int deterministic; /* ls_deterministic */
     bool benchmark;

@@ -75,6 +75,9 @@ static void tell_end(const trainer *t, outcome end)
         printf("stopped after %lld steps, as asked; 'lockstep train --resume %s' continues\n",
                (long long)trainer_steps_done(t), t->dir);
     if (end != OUTCOME_DONE) return;
+    if (trainer_is_stale(t))
+        printf("ended after epoch %lld: no better top-1 since epoch %lld\n", (long long)t->epoch,
+               (long long)t->best_epoch);
     printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
     if (t->val)
         printf("next: lockstep eval --checkpoint %s/best.safetensors --data-dir %s --per-class\n",
@@ -172,8 +175,9 @@ const cli_verb verb_train = {
     .summary = "train a network on a folder of images",
     .arguments = "",
     .details =
-        "RUN holds config.json, metrics.jsonl, metrics.csv, last.safetensors (everything, for\n"
-        "--resume) and best.safetensors (the weights with the best validation top-1).\n"
+        "RUN holds config.json, metrics.jsonl, metrics.csv, record.txt (digests of each step),\n"
+        "last.safetensors (everything, for --resume) and best.safetensors (the weights with the\n"
+        "best validation top-1).\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable pictures, 4 the loss is "
         "not\n"
         "finite, 128+n stopped by signal n after saving.\n",

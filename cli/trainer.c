@@ -1,8 +1,6 @@
 /* trainer.c: the training loop; see trainer.h. */
 #include "trainer.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { TITLE_SIZE = 64 };
 
@@ -10,75 +8,6 @@ int64_t trainer_steps_done(const trainer *t)
 {
     return t->epoch * ls_loader_steps(t->train) + t->step;
 }
-
-/* ---- Checkpoints. The sums of a half-done epoch travel in the metadata, so that a resumed run
- * reports what an uninterrupted one would have. ---- */
-
-enum { SUMS_TEXT = 256 };
-static const char sums_format[] = "%la %la %la %lld %la %la";
-
-static void sums_write(const trainer *t, char out[SUMS_TEXT])
-{
-    snprintf(out, SUMS_TEXT, "%a %a %a %lld %a %a", t->sums.loss, t->sums.top1, t->sums.top5,
-             (long long)t->sums.n_images, t->seconds, t->wait_seconds);
-}
-
-static bool sums_read(const char *text, trainer *t)
-{
-    long long n;
-    const bool good = text && sscanf(text, sums_format, &t->sums.loss, &t->sums.top1, &t->sums.top5,
-                                     &n, &t->seconds, &t->wait_seconds) == 6;
-    if (good) t->sums.n_images = n;
-    return good;
-}
-
-static ls_status save(trainer *t, const char *name, bool whole_state)
-{
-    char path[RUN_PATH_SIZE], sums_text[SUMS_TEXT];
-    snprintf(path, sizeof(path), "%s/%s", t->dir, name);
-    sums_write(t, sums_text);
-    const char *metadata[CARD_METADATA + 3] = { 0 };
-    card_metadata pairs;
-    const int n = card_write(&t->card, &pairs);
-    LS_TRY(ls_record_flush(t->record)); /* no checkpoint without the lines of its steps */
-    memcpy(metadata, pairs.pairs, (size_t)n * sizeof(*metadata));
-    if (whole_state) {
-        metadata[n] = "epoch_sums";
-        metadata[n + 1] = sums_text;
-    }
-    return ls_checkpoint_save(path, &(ls_state){ .net = t->net,
-                                                 .optimizer = whole_state ? t->optimizer : NULL,
-                                                 .schedule = whole_state ? t->schedule : NULL,
-                                                 .loader = t->train,
-                                                 .epoch = t->epoch,
-                                                 .step = t->step,
-                                                 .best = t->best,
-                                                 .metadata = metadata });
-}
-
-bool trainer_resume(trainer *t)
-{
-    char path[RUN_PATH_SIZE];
-    snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
-    ls_state state = {
-        .net = t->net, .optimizer = t->optimizer, .schedule = t->schedule, .loader = t->train
-    };
-    if (ls_checkpoint_load(path, &state) != LS_OK) {
-        print_error(t->verb, t->ctx, EXIT_RUNTIME);
-        return false;
-    }
-    t->epoch = state.epoch;
-    t->step = state.step;
-    t->best = state.best;
-    ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
-    const bool good = sums_read(ls_tensor_file_metadata(file, "epoch_sums"), t);
-    ls_tensor_file_close(&file);
-    if (!good)
-        fprintf(stderr, "lockstep %s: %s: no 'epoch_sums' in its metadata\n", t->verb->name, path);
-    return good;
-}
-
-/* ---- An epoch ---- */
 
 static void title(const trainer *t, const char *what, char out[TITLE_SIZE])
 {
@@ -95,6 +24,13 @@ static bool is_halted(const trainer *t)
            ((r->steps > 0 && done >= r->steps) || (r->stop_at > 0 && done >= r->stop_at));
 }
 
+/* The end of an epoch saves anyway. */
+static bool is_checkpoint_due(const trainer *t)
+{
+    const int64_t every = t->recipe->checkpoint_every;
+    return every > 0 && trainer_steps_done(t) % every == 0 && t->step < ls_loader_steps(t->train);
+}
+
 static outcome train_step(trainer *t, const ls_batch *batch)
 {
     const double rate = ls_schedule_rate(t->schedule, t->epoch, batch->step);
@@ -104,8 +40,9 @@ static outcome train_step(trainer *t, const ls_batch *batch)
         ls_record_append(t->record, &digest) != LS_OK)
         return OUTCOME_ERROR;
     const outcome end = sums_add(&t->sums, t->net, t->train_data, batch);
-    if (end == OUTCOME_DONE) t->step = batch->step + 1;
-    return end;
+    if (end != OUTCOME_DONE) return end;
+    t->step = batch->step + 1;
+    return is_halted(t) ? OUTCOME_HALTED : OUTCOME_DONE;
 }
 
 static outcome train_epoch(trainer *t)
@@ -114,20 +51,22 @@ static outcome train_epoch(trainer *t)
     title(t, "epoch", text);
     if (ls_loader_start_at(t->train, t->epoch, t->step) != LS_OK) return OUTCOME_ERROR;
     progress_begin(&t->progress, text, true, t->step, ls_loader_steps(t->train));
-    const double begun = clock_seconds(), waited = ls_loader_statistics(t->train).wait_seconds;
+    /* as if the part of the epoch that was done before had been done just now */
+    const double begun = clock_seconds() - t->seconds, waited_before = t->wait_seconds;
+    const double waited = ls_loader_statistics(t->train).wait_seconds - waited_before;
     outcome end = is_halted(t) ? OUTCOME_HALTED : OUTCOME_DONE;
-    double wait = 0;
     ls_batch batch;
     while (end == OUTCOME_DONE && !*t->signal && ls_loader_next(t->train, &batch)) {
         end = train_step(t, &batch);
-        if (end == OUTCOME_DONE && is_halted(t)) end = OUTCOME_HALTED;
-        wait = ls_loader_statistics(t->train).wait_seconds - waited;
+        t->seconds = clock_seconds() - begun;
+        t->wait_seconds = ls_loader_statistics(t->train).wait_seconds - waited;
         const double n = t->sums.n_images > 0 ? (double)t->sums.n_images : 1;
-        progress_step(&t->progress, batch.n, wait, t->sums.loss / n, t->sums.top1 / n);
+        progress_step(&t->progress, batch.n, t->wait_seconds - waited_before, t->sums.loss / n,
+                      t->sums.top1 / n);
+        if (end == OUTCOME_DONE && is_checkpoint_due(t) && trainer_save(t) != LS_OK)
+            end = OUTCOME_ERROR;
     }
     progress_end(&t->progress);
-    t->seconds += clock_seconds() - begun;
-    t->wait_seconds += wait;
     if (end == OUTCOME_DONE && ls_loader_status(t->train) != LS_OK) end = OUTCOME_DATA;
     return end == OUTCOME_DONE && *t->signal ? OUTCOME_STOPPED : end;
 }
@@ -202,9 +141,10 @@ static ls_status finish_epoch(trainer *t, const sums *val, double val_seconds)
     t->seconds = t->wait_seconds = 0;
     if (is_best) {
         t->best = metric;
-        LS_TRY(save(t, "best.safetensors", false));
+        t->best_epoch = t->epoch;
+        LS_TRY(trainer_save_best(t));
     }
-    return save(t, "last.safetensors", true);
+    return trainer_save(t);
 }
 
 /* The pictures whose places others have taken. */
@@ -219,12 +159,18 @@ static void tell_bad(const ls_loader *loader, const ls_dataset *dataset)
     }
 }
 
+bool trainer_is_stale(const trainer *t)
+{
+    const int64_t patience = t->recipe->patience;
+    return patience > 0 && t->epoch - t->best_epoch >= patience;
+}
+
 outcome trainer_run(trainer *t)
 {
     const int64_t steps = ls_loader_steps(t->train);
     progress_open(&t->progress, (t->recipe->epochs - t->epoch) * steps - t->step);
     outcome end = OUTCOME_DONE;
-    while (end == OUTCOME_DONE && t->epoch < t->recipe->epochs) {
+    while (end == OUTCOME_DONE && t->epoch < t->recipe->epochs && !trainer_is_stale(t)) {
         sums val = { 0 };
         end = train_epoch(t);
         const double begun = clock_seconds();
@@ -233,7 +179,7 @@ outcome trainer_run(trainer *t)
             end = OUTCOME_ERROR;
     }
     const bool to_continue = end == OUTCOME_STOPPED || end == OUTCOME_HALTED;
-    if (to_continue && save(t, "last.safetensors", true) != LS_OK) end = OUTCOME_ERROR;
+    if (to_continue && trainer_save(t) != LS_OK) end = OUTCOME_ERROR;
     tell_bad(t->train, t->train_data);
     if (t->val) tell_bad(t->val, t->val_data);
     return end;

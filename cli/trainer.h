@@ -32,6 +32,7 @@ typedef struct trainer {
     /* Where the run is. */
     int64_t epoch, step; /* the next step; step = the epoch's steps when validation is next */
     double best;         /* of the metric by which best.safetensors is chosen; below 0 = none yet */
+    int64_t best_epoch;  /* after which it was reached */
     sums sums;           /* of the epoch's steps so far */
     double seconds;      /* they took */
     double wait_seconds; /* of that, waiting for data */
@@ -49,6 +50,15 @@ int64_t trainer_steps_done(const trainer *t);
 /* Restores net, optimizer, schedule and position from DIR/last.safetensors; before metrics are
  * opened. On failure prints why and returns false. */
 bool trainer_resume(trainer *t);
+
+/* Writes DIR/last.safetensors, for trainer_resume, and where --keep-checkpoints asks for it the
+ * same as DIR/checkpoint-<steps done, 12 digits>.safetensors. */
+ls_status trainer_save(trainer *t);
+/* The weights alone, as DIR/best.safetensors. */
+ls_status trainer_save_best(trainer *t);
+
+/* Whether as many epochs as --patience says have brought nothing better. */
+bool trainer_is_stale(const trainer *t);
 
 /* From where the run is to its end. A signal ends it too, after a save, and so do the options
  * --steps and --stop-at. */

@@ -213,6 +213,53 @@ START_TEST(a_run_of_so_many_steps)
 }
 END_TEST
 
+/* Kept checkpoints are what the run could have been resumed from. */
+START_TEST(checkpoints_in_mid_epoch)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out whole --checkpoint-every 7 --keep-checkpoints");
+    for (int step = 7; step <= 60; step += 7) {
+        char kept[64], name[32];
+        snprintf(kept, sizeof(kept), "whole/checkpoint-%012d.safetensors", step);
+        snprintf(name, sizeof(name), "asked%d", step);
+        expect(0, TRAIN "--out %s --stop-at %d", name, step);
+        snprintf(name, sizeof(name), "asked%d/last.safetensors", step);
+        expect_same_tensors(kept, name);
+    }
+    ck_assert(same_files("whole/checkpoint-000000000060.safetensors", "whole/last.safetensors"));
+    ck_assert_int_eq(system("test $(ls whole/checkpoint-* | wc -l) = 11"), 0);
+    expect(0, "train --resume whole");
+
+    /* killed after its first save in mid-epoch, it goes on from there */
+    const pid_t pid = start_command(0, TRAIN "--out killed --checkpoint-every 3");
+    while (!exists("killed/last.safetensors")) sleep_ms(1);
+    kill(pid, SIGKILL);
+    wait_command(pid);
+    expect(0, "train --resume killed --checkpoint-every 1");
+    ck_assert(same_files("whole/last.safetensors", "killed/last.safetensors"));
+    ck_assert(same_files("whole/record.txt", "killed/record.txt"));
+    end_folder();
+}
+END_TEST
+
+/* With a rate of next to nothing no epoch is better than the first. */
+START_TEST(patience)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out whole --lr 1e-12 --epochs 50 --patience 2");
+    expect_out("ended after epoch 3: no better top-1 since epoch 1");
+    expect(0, TRAIN "--out stopped --lr 1e-12 --epochs 50 --patience 2 --stop-at 25");
+    expect(0, "train --resume stopped");
+    expect_out("ended after epoch 3");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    expect(0, "train --resume stopped");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    end_folder();
+}
+END_TEST
+
 /* Every file that is there is whole. */
 static void check_files(const char *dir)
 {
@@ -310,5 +357,6 @@ int main(void)
 {
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
-                     killed_at_any_moment, full_disk, nonfinite_loss, changed_data);
+                     checkpoints_in_mid_epoch, patience, killed_at_any_moment, full_disk,
+                     nonfinite_loss, changed_data);
 }
