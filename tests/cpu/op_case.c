@@ -204,6 +204,23 @@ void fill_buffers(const op_case *c, op_buffers *b, bool share)
     }
 }
 
+void copy_buffers(const op_case *c, const op_buffers *from, op_buffers *to)
+{
+    to->n = from->n;
+    for (int i = 0; i < from->n; i++) {
+        to->bytes[i] = from->bytes[i];
+        if (!from->blocks[i]) {
+            if (from->memory[i]) to->memory[i] = to->memory[c->shares[i] - 1];
+            continue;
+        }
+        const size_t total = (from->bytes[i] + 2 * GUARD_BYTES + 63) / 64 * 64;
+        if (!to->blocks[i]) to->blocks[i] = aligned_alloc(64, total);
+        ck_assert_ptr_nonnull(to->blocks[i]);
+        memcpy(to->blocks[i], from->blocks[i], total);
+        to->memory[i] = to->blocks[i] + GUARD_BYTES;
+    }
+}
+
 void free_buffers(op_buffers *b)
 {
     for (int i = 0; i < b->n; i++) free(b->blocks[i]);

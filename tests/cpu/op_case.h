@@ -66,6 +66,9 @@ typedef struct op_buffers {
     int n;
 } op_buffers;
 void fill_buffers(const op_case *c, op_buffers *b, bool share);
+/* The same contents in memory of their own: `to` is empty, or an earlier copy, whose memory stays.
+ */
+void copy_buffers(const op_case *c, const op_buffers *from, op_buffers *to);
 void free_buffers(op_buffers *b);
 /* Fails the running test when a byte beside an operand was written. */
 void check_guards(const op_case *c, const op_buffers *b);

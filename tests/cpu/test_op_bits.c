@@ -15,31 +15,39 @@ static void check_same(const op_case *c, const char *kernel, const op_buffers *a
                           n);
 }
 
+/* Opening a context with its threads takes longer than most cases, so a test takes many of them. */
+enum { N_TESTS = 16 };
+/* More threads than processors, too. The first is what the others are held against. */
+static const int counts[] = { 1, 1, 2, 3, 5, 16 };
+enum { N_COUNTS = sizeof counts / sizeof counts[0] };
+
+static void compare_threads(ls_context *const *contexts, const op_case *c)
+{
+    ls__candidate kernels[LS__MAX_CANDIDATES];
+    const int n = list_kernels(contexts[0], c, false, kernels);
+    op_buffers inputs, first = { 0 }, other = { 0 };
+    fill_buffers(c, &inputs, true);
+    for (int k = 0; k < n; k++) {
+        copy_buffers(c, &inputs, &first);
+        run_kernel(contexts[0], c, kernels[k].name, &first);
+        for (int t = 1; t < N_COUNTS; t++) {
+            copy_buffers(c, &inputs, &other);
+            run_kernel(contexts[t], c, kernels[k].name, &other);
+            check_same(c, kernels[k].name, &first, &other, "threads", counts[t]);
+        }
+    }
+    free_buffers(&first);
+    free_buffers(&other);
+    free_buffers(&inputs);
+}
+
 START_TEST(threads)
 {
-    static const int counts[] = { 1, 1, 2, 3, 5, 16 };
-    enum { N_COUNTS = sizeof counts / sizeof counts[0] };
-    const op_case *c = &all_cases()->cases[_i];
-    ls_context *ctx = open_cpu(1, -1);
-    ls__candidate kernels[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, kernels);
-    op_buffers first[LS__MAX_CANDIDATES], other;
-    for (int k = 0; k < n; k++) {
-        fill_buffers(c, &first[k], true);
-        run_kernel(ctx, c, kernels[k].name, &first[k]);
-    }
-    ls_context_close(&ctx);
-    for (int t = 0; t < N_COUNTS; t++) {
-        ctx = open_cpu(counts[t], -1);
-        for (int k = 0; k < n; k++) {
-            fill_buffers(c, &other, true);
-            run_kernel(ctx, c, kernels[k].name, &other);
-            check_same(c, kernels[k].name, &first[k], &other, "threads", counts[t]);
-            free_buffers(&other);
-        }
-        ls_context_close(&ctx);
-    }
-    for (int k = 0; k < n; k++) free_buffers(&first[k]);
+    ls_context *contexts[N_COUNTS];
+    for (int t = 0; t < N_COUNTS; t++) contexts[t] = open_cpu(counts[t], -1);
+    for (int i = _i; i < all_cases()->n; i += N_TESTS)
+        compare_threads(contexts, &all_cases()->cases[i]);
+    for (int t = 0; t < N_COUNTS; t++) ls_context_close(&contexts[t]);
 }
 END_TEST
 
@@ -49,30 +57,38 @@ static bool wants_native(const op_case *c)
     return c->op.kind < LS__OP_CONV2D || c->op.kind > LS__OP_LINEAR_BACKWARD_WEIGHTS;
 }
 
-START_TEST(instruction_sets)
+enum { N_ISAS = LS__ISA_AVX512 + 1 };
+
+static void compare_isas(ls_context *const *contexts, const op_case *c)
 {
-    const op_case *c = &all_cases()->cases[_i];
-    op_buffers first = { 0 }, other;
-    for (ls__isa isa = LS__ISA_BASE; isa <= ls__isa_detect(); isa++) {
-        ls_context *ctx = open_cpu(1, (int)isa);
+    op_buffers inputs, first = { 0 }, other = { 0 };
+    fill_buffers(c, &inputs, true);
+    for (int isa = 0; isa < N_ISAS && contexts[isa]; isa++) {
         ls__candidate kernels[LS__MAX_CANDIDATES];
-        const int n = list_kernels(ctx, c, false, kernels);
+        const int n = list_kernels(contexts[isa], c, false, kernels);
         for (int k = 0; k < n; k++) {
             if (strcmp(kernels[k].name, "native") != 0) continue;
-            fill_buffers(c, &other, true);
-            run_kernel(ctx, c, "native", &other);
-            if (first.n == 0) {
-                first = other;
-                continue;
-            }
-            check_same(c, "native", &first, &other, "instruction set", (int)isa);
-            free_buffers(&other);
+            op_buffers *b = first.n == 0 ? &first : &other;
+            copy_buffers(c, &inputs, b);
+            run_kernel(contexts[isa], c, "native", b);
+            check_same(c, "native", &first, b, "instruction set", isa);
         }
         ck_assert_msg((first.n > 0) == wants_native(c), "%s: native kernel: %d", c->name,
                       first.n > 0);
-        ls_context_close(&ctx);
     }
     free_buffers(&first);
+    free_buffers(&other);
+    free_buffers(&inputs);
+}
+
+START_TEST(instruction_sets)
+{
+    ls_context *contexts[N_ISAS] = { NULL };
+    for (int isa = LS__ISA_BASE; isa <= (int)ls__isa_detect(); isa++)
+        contexts[isa] = open_cpu(1, isa);
+    for (int i = _i; i < all_cases()->n; i += N_TESTS)
+        compare_isas(contexts, &all_cases()->cases[i]);
+    for (int isa = 0; isa < N_ISAS; isa++) ls_context_close(&contexts[isa]);
 }
 END_TEST
 
@@ -80,8 +96,8 @@ int main(void)
 {
     Suite *suite = suite_create("op bits");
     TCase *tcase = tcase_create("bits");
-    tcase_add_loop_test(tcase, threads, 0, all_cases()->n);
-    tcase_add_loop_test(tcase, instruction_sets, 0, all_cases()->n);
+    tcase_add_loop_test(tcase, threads, 0, N_TESTS);
+    tcase_add_loop_test(tcase, instruction_sets, 0, N_TESTS);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

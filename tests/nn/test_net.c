@@ -1,6 +1,7 @@
 /* test_net.c: building, planning, feeding and reading nets, and every way to get them wrong. */
 #include "../suite.h"
 #include <lockstep/lockstep.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,37 @@ START_TEST(threads_change_no_bit)
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
         ck_assert_msg(ls_digest_equal(one, train(threads[i], 37)), "%d threads differ from 1",
                       threads[i]);
+}
+END_TEST
+
+static int count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(folder);
+    int n = 0;
+    for (const struct dirent *entry; (entry = readdir(folder));) n += entry->d_name[0] != '.';
+    closedir(folder);
+    return n;
+}
+
+/* The threads that were asked for are all that there are, whatever libraries have of their own. */
+START_TEST(steps_take_no_other_threads)
+{
+    static const int counts[] = { 1, 3, 16 };
+    const int n_before = count_threads();
+    ls_context *contexts[3];
+    int n_expected = n_before;
+    for (int i = 0; i < 3; i++) {
+        contexts[i] = ls_context_open(&(ls_context_config){ .threads = counts[i] });
+        const ls_net_config config = small_config(64);
+        ls_net *net = ls_net_build(contexts[i], small, NULL, &config);
+        data d = make_data(contexts[i], 64, 8);
+        ls_optimizer *opt = ls_sgd(net, NULL);
+        ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.1), LS_OK);
+        n_expected += counts[i] - 1;
+        ck_assert_int_eq(count_threads(), n_expected);
+    }
+    for (int i = 0; i < 3; i++) ls_context_close(&contexts[i]);
 }
 END_TEST
 
@@ -515,6 +547,7 @@ int main(void)
     tcase_add_test(c, a_warm_step_allocates_nothing);
     tcase_add_test(c, training_lowers_the_loss);
     tcase_add_test(c, threads_change_no_bit);
+    tcase_add_test(c, steps_take_no_other_threads);
     tcase_add_test(c, other_batches_make_other_plans);
     tcase_add_test(c, padding_of_height_alone);
     tcase_add_test(c, outputs_do_not_depend_on_the_batch);
