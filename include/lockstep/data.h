@@ -51,6 +51,13 @@ LS_API int ls_dataset_label(const ls_dataset *dataset, int64_t sample); /* -1 ou
  * none). */
 LS_API int64_t ls_dataset_ignored(const ls_dataset *dataset, const char **example);
 
+/* Which data these are: a digest of the samples in order, with labels, paths (below the folder that
+ * was opened) and sizes; with `contents` also of the files' bytes, which reads them all. Samples in
+ * memory count by their pixels. A file that can't be read counts as such, it is no error. The
+ * digest is made once and kept; checkpoints hold it, the one with contents where it was asked for.
+ */
+LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out);
+
 /* ---- One image file. ---- */
 
 /* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Grey becomes

@@ -23,10 +23,14 @@ struct ls_dataset {
     /* In files: n_samples paths, each in path_text. Else NULL. */
     const char **paths;
     char *path_text;
+    size_t root_length; /* bytes of each path before the part that names the sample */
 
     /* In memory: [n_samples,height,width,channels]. Else NULL. */
     uint8_t *images;
     int64_t height, width;
+
+    ls_digest digest; /* the last one made, for ls_dataset_digest */
+    bool has_digest, digest_of_contents;
 };
 
 /* An empty one, owned by ctx; NULL with an error kept. ls_dataset_close frees whatever is in it. */

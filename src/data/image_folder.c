@@ -104,6 +104,7 @@ static ls_status take_samples(reading *r)
     }
     dataset->n_samples = n;
     dataset->channels = 3;
+    dataset->root_length = strlen(r->dir) + 1;
     dataset->path_text = r->files.images.text;
     r->files.images.text = NULL;
     dataset->n_ignored = r->files.n_ignored;
