@@ -60,6 +60,8 @@ static const struct {
     { 3, 3, 3, 512, 512, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
     { 3, 3, 3, 512, 512, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
     { 2, 3, 2, 1536, 512, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 8, 8 },
+    /* many channels over few tiles, with narrower last blocks */
+    { 2, 6, 5, 264, 280, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
     /* what AVX-512's kernels want; 34 images make two sub-batches for Winograd */
     { 34, 10, 7, 32, 48, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 16, 16 },
     { 9, 8, 8, 32, 32, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 16, 16 },

@@ -11,7 +11,7 @@
 enum {
     XI_GAP = 16, /* floats between positions, so that 36 streams do not meet in one cache set */
     CORE_CACHE_BYTES = 384 << 10, /* of V and M that a block of tiles should fit */
-    LEAST_TILES = 24, /* fewer make the weights' way from the outer cache too frequent */
+    LEAST_TILES = 12, /* fewer make the weights' way from the outer cache too frequent */
     MOST_TILES = 96,
     WEIGHT_TILES = 48, /* tiles transformed at a time for backward weights */
     LARGE_WEIGHTS_BYTES =
@@ -296,12 +296,15 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     ls_context *ctx = cpu->device.ctx;
     if (!fits(cpu, op))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: not for %s", name, ls__op_name(op->kind));
+    ls__wino_geometry g;
+    find_geometry(op, &g);
+    if (ls__wino_is_wide(&g, op->kind)) return ls__wino_wide_open(cpu, &g, op->kind, name, out);
     wino_kernel *k = ls__zalloc(ctx, sizeof *k);
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     k->cpu = cpu;
     k->kind = op->kind;
     k->turned = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
-    find_geometry(op, &k->g);
+    k->g = g;
     k->n_panels = divide_up(k->g.out_channels, LS__WINO_PANEL);
     const bool weights = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
     k->kernel.workspace_bytes = weights ? plan_weights(k) : plan_correlation(k);

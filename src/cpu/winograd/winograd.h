@@ -12,7 +12,8 @@
  *
  * transform.c  pictures and weights to and from the transformed domain
  * gemm.c       the matrix products on registers
- * kernel.c     tasks, cut by shape alone; the provider
+ * wide.c       tasks for many channels and few tiles, cut by shape alone
+ * kernel.c     tasks for all else, cut by shape alone; the provider
  *
  * Against direct convolution in f32 the relative L2 error is about 1e-6. */
 #ifndef LS_CPU_WINOGRAD_WINOGRAD_H
@@ -65,6 +66,11 @@ void ls__wino_multiply(const float *v, int64_t v_stride, const float *u, int64_t
  * multiple of 8). */
 void ls__wino_outer(const float *v, int64_t v_stride, const float *d, int64_t d_stride,
                     int64_t rows, int64_t channels, int64_t columns, float *s, int64_t s_stride);
+
+/* Kernels for many channels and few tiles (wide.c), and whether this is such a case. */
+bool ls__wino_is_wide(const ls__wino_geometry *g, ls__op_kind kind);
+ls_status ls__wino_wide_open(ls__cpu *cpu, const ls__wino_geometry *g, ls__op_kind kind,
+                             const char *name, ls__kernel **out);
 
 extern const ls__cpu_provider ls__winograd_provider;
 
