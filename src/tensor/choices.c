@@ -79,6 +79,7 @@ ls_status ls__choices_put(ls_context *ctx, ls__choices *choices, const ls__choic
     if (!item) return ls__fail_memory(ctx, "kernel choices", sizeof *item + length + 1);
     *item = *choice;
     item->op = memcpy(item + 1, choice->op, length + 1);
+    item->hash = ls__hash(item->op, length, 0);
     item->added = item->used = ++choices->clock;
     bool found;
     const int i = place_of(choices, choice->op, &found);
@@ -116,10 +117,9 @@ void ls__choices_keep_sample(ls__choices *choices, int most)
         for (int i = 0; i < choices->n; i++) {
             const ls__choice *choice = choices->items[i];
             if (!choice->derived) continue;
-            const uint64_t hash = ls__hash(choice->op, strlen(choice->op), 0);
-            if (n_derived++ > 0 && hash <= greatest_hash) continue;
+            if (n_derived++ > 0 && choice->hash <= greatest_hash) continue;
             greatest = i;
-            greatest_hash = hash;
+            greatest_hash = choice->hash;
         }
         too_many = n_derived > most;
         if (too_many) drop(choices, greatest);

@@ -18,6 +18,7 @@ typedef struct ls__choice {
     bool derived;        /* the heuristic's: when it is dropped, the same is found again */
     bool inherited;      /* from a checkpoint: the run that goes on has used it */
     int64_t added, used; /* by the table's clock; set by put and find */
+    uint64_t hash;       /* of op; set by put */
 } ls__choice;
 
 typedef struct ls__choices {
