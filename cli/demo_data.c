@@ -1,16 +1,13 @@
 /* demo_data.c: 'lockstep demo-data': a folder of small pictures to train on. */
 #include "cli.h"
 #include "draw.h"
+#include "write_image.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#define STB_IMAGE_WRITE_STATIC
-#include <stb/stb_image_write.h>
 
 typedef struct demo_values {
     int64_t n_train, n_val, seed;
@@ -34,24 +31,11 @@ static int fail_errno(const char *path)
     return EXIT_RUNTIME;
 }
 
-static void write_to_file(void *file, void *bytes, int size)
-{
-    fwrite(bytes, 1, (size_t)size, file);
-}
-
 static int write_picture(const char *path, const drawing *picture)
 {
-    FILE *file = fopen(path, "wb");
-    if (!file) return fail_errno(path);
-    errno = ENOMEM; /* the writer's only own reason to fail */
-    const int done =
-        picture->jpeg ? stbi_write_jpg_to_func(write_to_file, file, picture->width, picture->height,
-                                               3, picture->pixels, picture->quality)
-                      : stbi_write_png_to_func(write_to_file, file, picture->width, picture->height,
-                                               3, picture->pixels, 3 * picture->width);
-    const bool failed = ferror(file);
-    if (fclose(file) != 0 || failed || !done) return fail_errno(path);
-    return EXIT_DONE;
+    const bool good = write_image(path, picture->width, picture->height, picture->pixels,
+                                  picture->jpeg ? picture->quality : 0);
+    return good ? EXIT_DONE : fail_errno(path);
 }
 
 /* Makes one folder; one that is there already is fine. */

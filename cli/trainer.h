@@ -60,6 +60,10 @@ ls_status trainer_save_best(trainer *t);
 /* Whether as many epochs as --patience says have brought nothing better. */
 bool trainer_is_stale(const trainer *t);
 
+/* Sets sums, seconds and wait_seconds from "progress" in a checkpoint's metadata; false when the
+ * text, which may be NULL, is none. */
+bool trainer_read_sums(const char *text, trainer *t);
+
 /* From where the run is to its end. A signal ends it too, after a save, and so do the options
  * --steps and --stop-at. */
 outcome trainer_run(trainer *t);

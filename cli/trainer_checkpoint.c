@@ -16,7 +16,7 @@ static void sums_write(const trainer *t, char out[SUMS_TEXT])
              t->sums.top1, t->sums.top5, (long long)t->sums.n_images, t->seconds, t->wait_seconds);
 }
 
-static bool sums_read(const char *text, trainer *t)
+bool trainer_read_sums(const char *text, trainer *t)
 {
     long long n, best_epoch;
     const bool good = text && sscanf(text, sums_format, &best_epoch, &t->sums.loss, &t->sums.top1,
@@ -84,7 +84,7 @@ bool trainer_resume(trainer *t)
     t->step = state.step;
     t->best = state.best;
     ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
-    const bool good = sums_read(ls_tensor_file_metadata(file, "progress"), t);
+    const bool good = trainer_read_sums(ls_tensor_file_metadata(file, "progress"), t);
     ls_tensor_file_close(&file);
     if (!good)
         fprintf(stderr, "lockstep %s: %s: no usable 'progress' in its metadata\n", t->verb->name,

@@ -1,0 +1,70 @@
+/* repro.h: the experiment of `lockstep repro`: one recipe, run by child processes with each number
+ * of workers and threads, in one go and with restarts. */
+#ifndef LS_CLI_REPRO_H
+#define LS_CLI_REPRO_H
+
+#include "trainer.h"
+
+enum { REPRO_MAX_AXIS = 32, REPRO_MAX_RESTARTS = 16 };
+enum { REPRO_PATH_SIZE = RUN_DIR_SIZE + 64, REPRO_LEGS_SIZE = 512 };
+
+/* What the command answers when no verdict was reached. Failures of the children keep theirs. */
+enum { EXIT_DIFFERENT = 1, EXIT_NO_VERDICT = 5 };
+
+/* One process's part of a run. */
+typedef struct repro_leg {
+    int workers, threads;
+    int64_t stop_at; /* it ends after so many steps of the run; 0 = at the run's end */
+} repro_leg;
+
+typedef struct repro_run {
+    char name[64]; /* "w2-t4", "w2-t4-r1": its folder in the experiment's */
+    int n_legs;
+    repro_leg legs[REPRO_MAX_RESTARTS + 1];
+
+    double *losses;    /* of each step */
+    ls_digest weights; /* after the last one */
+    double seconds;    /* of training */
+    int result;        /* runs with equal records have one number, in the order of coming up */
+    ls_record_difference split; /* against the first run; step -1 = none */
+} repro_run;
+
+typedef struct repro {
+    const cli_verb *verb;
+    ls_context *ctx; /* reads records; trains nothing */
+    const char *out; /* the experiment's folder */
+    int64_t steps, batch;
+    char **arguments; /* for `lockstep train`, but for those of each run; then NULL */
+    int n_runs, n_results;
+    repro_run *runs;
+} repro;
+
+/* "0x1 @20 4x3": workers x threads, and the step after which others took over. */
+void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE]);
+
+/* ---- repro_child.c ---- */
+
+/* From now on SIGINT and SIGTERM end the child that runs, which saves, and are kept. */
+void repro_catch_signals(void);
+int repro_signal(void); /* 0 = none */
+
+/* Trains all legs of a run, one process after the other. Returns EXIT_DONE, or prints what failed
+ * and returns the command's answer. What the processes said is in OUT/NAME.log. */
+int repro_train(const repro *r, const repro_run *run);
+
+/* ---- repro_result.c ---- */
+
+/* Reads what run i of n left and finds which of those before it has the same record. */
+int repro_read(repro *r, int i);
+void repro_print_head(const repro *r);
+void repro_print_run(const repro *r, int i);
+void repro_print_verdict(const repro *r);
+/* OUT/repro.csv, a line per run, and OUT/losses.csv, a line per step. */
+int repro_write_csv(const repro *r);
+
+/* ---- repro_picture.c ---- */
+
+/* OUT/repro.png: the losses, a colour per result, and where each leaves the first. */
+int repro_draw(const repro *r);
+
+#endif

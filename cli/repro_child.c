@@ -1,0 +1,196 @@
+/* repro_child.c: the processes that train; see repro.h. */
+#include "repro.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- Signals ---- */
+
+static volatile sig_atomic_t caught_signal;
+static volatile sig_atomic_t child; /* its process number; 0 = none runs */
+
+static void pass_signal(int number)
+{
+    const int kept = errno;
+    caught_signal = number;
+    if (child > 0) kill((pid_t)child, SIGTERM);
+    errno = kept;
+}
+
+static void signal_set(sigset_t *out)
+{
+    sigemptyset(out);
+    sigaddset(out, SIGINT);
+    sigaddset(out, SIGTERM);
+}
+
+void repro_catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = pass_signal, .sa_flags = SA_RESTART };
+    signal_set(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int repro_signal(void)
+{
+    return caught_signal;
+}
+
+/* ---- One process ---- */
+
+/* Starts this program again in a process group of its own, so that Ctrl-C reaches it through
+ * pass_signal only: a second signal would end it before it has saved. What it says goes to the end
+ * of the log. */
+static int spawn(char **argv, const char *log, pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, defaults;
+    sigemptyset(&none);
+    signal_set(&defaults);
+    int error = posix_spawn_file_actions_init(&files);
+    if (error) return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error) goto no_attributes;
+    const short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    const int steps[] = {
+        posix_spawnattr_setflags(&attributes, flags),
+        posix_spawnattr_setpgroup(&attributes, 0),
+        posix_spawnattr_setsigmask(&attributes, &none),
+        posix_spawnattr_setsigdefault(&attributes, &defaults),
+        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0),
+        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
+                                         0666),
+        posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO),
+    };
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !error; i++) error = steps[i];
+    if (!error) error = posix_spawn(pid, "/proc/self/exe", &files, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+no_attributes:
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+/* Runs it to its end, unless a signal has come before. Signals are held back while it is not known
+ * whom to pass them to. Returns 0 or an errno. */
+static int run_process(char **argv, const char *log, int *status)
+{
+    sigset_t held, before;
+    signal_set(&held);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    pid_t pid = 0;
+    const int error = caught_signal ? EINTR : spawn(argv, log, &pid);
+    child = (sig_atomic_t)pid;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (error) return error;
+    siginfo_t end; /* the process number stays taken until waitpid */
+    while (waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    child = 0;
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+    return 0;
+}
+
+/* ---- What it said when it failed ---- */
+
+static void print_end(const char *path)
+{
+    enum { TAIL_SIZE = 2048, MAX_LINES = 6 };
+    char text[TAIL_SIZE + 1];
+    FILE *file = fopen(path, "rb");
+    if (!file) return;
+    fseek(file, 0, SEEK_END);
+    const long size = ftell(file);
+    fseek(file, size > TAIL_SIZE ? size - TAIL_SIZE : 0, SEEK_SET);
+    const size_t n = fread(text, 1, TAIL_SIZE, file);
+    fclose(file);
+    text[n] = '\0';
+    size_t at = n;
+    for (int lines = 0; at > 0; at--)
+        if (text[at - 1] == '\n' && at < n && ++lines == MAX_LINES) break;
+    fputs(text + at, stderr);
+}
+
+static int answer_of(const repro *r, const repro_run *run, const char *log, int status)
+{
+    if (repro_signal()) return EXIT_SIGNAL + repro_signal();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE) return EXIT_DONE;
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "lockstep %s: run %s was ended by signal %d; %s ends with:\n",
+                r->verb->name, run->name, WTERMSIG(status), log);
+    else
+        fprintf(stderr, "lockstep %s: run %s failed with status %d; %s ends with:\n", r->verb->name,
+                run->name, WEXITSTATUS(status), log);
+    print_end(log);
+    const int answer = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_NO_VERDICT;
+    return answer == EXIT_RUNTIME ? EXIT_NO_VERDICT : answer;
+}
+
+/* ---- A run ---- */
+
+typedef struct words {
+    char *argv[2 * MAX_OPTIONS + 16];
+    int n;
+    char numbers[4][24];
+    int n_numbers;
+} words;
+
+static void add(words *w, const char *word)
+{
+    w->argv[w->n++] = (char *)(uintptr_t)word;
+    w->argv[w->n] = NULL;
+}
+
+static void add_number(words *w, const char *option, int64_t number)
+{
+    char *text = w->numbers[w->n_numbers++];
+    snprintf(text, sizeof(w->numbers[0]), "%lld", (long long)number);
+    add(w, option);
+    add(w, text);
+}
+
+static void leg_words(const repro *r, const repro_run *run, int i, const char *dir, words *w)
+{
+    const repro_leg *leg = &run->legs[i];
+    *w = (words){ .n = 0 };
+    add(w, "lockstep");
+    add(w, "train");
+    for (int k = 0; i == 0 && r->arguments[k]; k++) add(w, r->arguments[k]);
+    if (i == 0) add_number(w, "--steps", r->steps);
+    add(w, i == 0 ? "--out" : "--resume");
+    add(w, dir);
+    add_number(w, "--workers", leg->workers);
+    add_number(w, "--threads", leg->threads);
+    if (leg->stop_at) add_number(w, "--stop-at", leg->stop_at);
+}
+
+int repro_train(const repro *r, const repro_run *run)
+{
+    char dir[REPRO_PATH_SIZE + 80], log[REPRO_PATH_SIZE + 80];
+    snprintf(dir, sizeof(dir), "%s/%s", r->out, run->name);
+    snprintf(log, sizeof(log), "%s/%s.log", r->out, run->name);
+    int answer = EXIT_DONE;
+    for (int i = 0; i < run->n_legs && answer == EXIT_DONE; i++) {
+        words w;
+        int status = 0;
+        leg_words(r, run, i, dir, &w);
+        const int error = run_process(w.argv, log, &status);
+        if (error && !repro_signal()) {
+            fprintf(stderr, "lockstep %s: run %s could not be started: %s\n", r->verb->name,
+                    run->name, strerror(error));
+            return EXIT_NO_VERDICT;
+        }
+        answer = answer_of(r, run, log, status);
+    }
+    return answer;
+}

@@ -1,0 +1,257 @@
+/* repro_result.c: what the runs came to: reading, comparing, the table; see repro.h. */
+#include "repro.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Reading ---- */
+
+static void run_path(const repro *r, const repro_run *run, const char *file,
+                     char out[REPRO_PATH_SIZE + 128])
+{
+    snprintf(out, REPRO_PATH_SIZE + 128, "%s/%s/%s", r->out, run->name, file);
+}
+
+/* Seconds of whole epochs are in the metrics, those of the last, cut short, in the checkpoint. */
+static int read_seconds(const repro *r, repro_run *run)
+{
+    char path[REPRO_PATH_SIZE + 128];
+    run_path(r, run, "last.safetensors", path);
+    trainer t = { 0 };
+    ls_tensor_file *file = ls_tensor_file_open(r->ctx, path);
+    const bool good = trainer_read_sums(ls_tensor_file_metadata(file, "progress"), &t);
+    ls_tensor_file_close(&file);
+    if (!file && ls_context_status(r->ctx) != LS_OK)
+        return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
+    run->seconds = good ? t.seconds : 0;
+
+    run_path(r, run, "metrics.jsonl", path);
+    FILE *metrics = fopen(path, "r");
+    double pace = 0; /* seconds per image, summed over the rows */
+    int64_t n_rows = 0;
+    json_t *row;
+    while (metrics && (row = json_loadf(metrics, JSON_DISABLE_EOF_CHECK, NULL))) {
+        const double speed = json_number_value(json_object_get(row, "images_per_second"));
+        pace += speed > 0 ? 1 / speed : 0;
+        n_rows++;
+        json_decref(row);
+    }
+    if (metrics) fclose(metrics);
+    const double in_rows = (double)(r->steps * r->batch - t.sums.n_images);
+    if (n_rows > 0) run->seconds += in_rows / (double)n_rows * pace;
+    return EXIT_DONE;
+}
+
+static int read_steps(const repro *r, repro_run *run, const char *path)
+{
+    int64_t n;
+    ls_step_digest step = { .loss = 0 };
+    ls_status status = ls_record_count(r->ctx, path, &n);
+    if (status == LS_OK && n != r->steps) {
+        fprintf(stderr, "lockstep %s: %s has %lld steps, wanted %lld\n", r->verb->name, path,
+                (long long)n, (long long)r->steps);
+        return EXIT_NO_VERDICT;
+    }
+    run->losses = calloc((size_t)r->steps, sizeof(*run->losses));
+    if (!run->losses) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
+    for (int64_t i = 0; i < r->steps && status == LS_OK; i++) {
+        status = ls_record_read(r->ctx, path, i, &step);
+        run->losses[i] = step.loss;
+    }
+    run->weights = step.weights;
+    return status == LS_OK ? EXIT_DONE : print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
+}
+
+/* The first run of a result. */
+static const repro_run *first_of(const repro *r, int result)
+{
+    int i = 0;
+    while (r->runs[i].result != result) i++;
+    return &r->runs[i];
+}
+
+int repro_read(repro *r, int i)
+{
+    repro_run *run = &r->runs[i];
+    char path[REPRO_PATH_SIZE + 128], other[REPRO_PATH_SIZE + 128];
+    run_path(r, run, "record.txt", path);
+    int answer = read_steps(r, run, path);
+    if (answer == EXIT_DONE) answer = read_seconds(r, run);
+    if (answer != EXIT_DONE) return answer;
+    run->split.step = -1;
+    for (run->result = 0; run->result < r->n_results; run->result++) {
+        ls_record_difference difference;
+        run_path(r, first_of(r, run->result), "record.txt", other);
+        if (ls_record_compare(r->ctx, other, path, &difference) != LS_OK)
+            return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
+        if (run->result == 0) run->split = difference;
+        if (difference.step < 0) return EXIT_DONE;
+    }
+    r->n_results++;
+    return EXIT_DONE;
+}
+
+/* ---- The table ---- */
+
+void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE])
+{
+    int at = 0;
+    for (int i = 0; i < run->n_legs && at < REPRO_LEGS_SIZE; i++) {
+        const repro_leg *leg = &run->legs[i];
+        at += snprintf(out + at, (size_t)(REPRO_LEGS_SIZE - at), "%s%dx%d", i ? " " : "",
+                       leg->workers, leg->threads);
+        if (leg->stop_at && at < REPRO_LEGS_SIZE)
+            at += snprintf(out + at, (size_t)(REPRO_LEGS_SIZE - at), " @%lld",
+                           (long long)leg->stop_at);
+    }
+}
+
+/* A, B, ..., Z, A1, B1, ... */
+static const char *result_name(int result, char out[16])
+{
+    const char letter = (char)('A' + result % 26);
+    if (result < 26)
+        snprintf(out, 16, "%c", letter);
+    else
+        snprintf(out, 16, "%c%d", letter, result / 26);
+    return out;
+}
+
+static void differing_fields(const ls_record_difference *d, const char *between, char out[64])
+{
+    const struct {
+        bool differs;
+        const char *name;
+    } fields[] = { { d->batch, "batch" },
+                   { d->loss, "loss" },
+                   { d->gradients, "gradients" },
+                   { d->weights, "weights" } };
+    int at = 0;
+    out[0] = '\0';
+    for (int i = 0; i < 4; i++)
+        if (fields[i].differs)
+            at += snprintf(out + at, (size_t)(64 - at), "%s%s", at ? between : "", fields[i].name);
+}
+
+static int legs_width(const repro *r)
+{
+    char text[REPRO_LEGS_SIZE];
+    int width = (int)strlen("workers x threads");
+    for (int i = 0; i < r->n_runs; i++) {
+        repro_legs_text(&r->runs[i], text);
+        if ((int)strlen(text) > width) width = (int)strlen(text);
+    }
+    return width;
+}
+
+void repro_print_head(const repro *r)
+{
+    printf("%d runs of %lld steps in %s; '0x1 @20 4x3': no workers, 1 thread, stopped after step "
+           "20,\nresumed with 4 workers, 3 threads\n\n%-*s  %10s  %-32s  %8s  result\n",
+           r->n_runs, (long long)r->steps, r->out, legs_width(r), "workers x threads", "last loss",
+           "digest of the weights", "images/s");
+    fflush(stdout);
+}
+
+static double speed(const repro *r, const repro_run *run)
+{
+    return run->seconds > 0 ? (double)(r->steps * r->batch) / run->seconds : 0;
+}
+
+void repro_print_run(const repro *r, int i)
+{
+    const repro_run *run = &r->runs[i];
+    char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], result[16];
+    repro_legs_text(run, legs);
+    printf("%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), legs, run->losses[r->steps - 1],
+           ls_digest_text(run->weights, digest), speed(r, run), result_name(run->result, result));
+    fflush(stdout);
+}
+
+void repro_print_verdict(const repro *r)
+{
+    if (r->n_results == 1) {
+        printf("\nOne result: all %d runs are the same in every bit of all %lld steps.\n",
+               r->n_runs, (long long)r->steps);
+    } else {
+        printf("\n%d results: the same recipe did not give the same bits.\n", r->n_results);
+        for (int k = 0; k < r->n_results; k++) {
+            const repro_run *first = first_of(r, k);
+            char name[16], fields[64], legs[REPRO_LEGS_SIZE];
+            int n = 0;
+            for (int i = 0; i < r->n_runs; i++) n += r->runs[i].result == k;
+            differing_fields(&first->split, ", ", fields);
+            repro_legs_text(first, legs);
+            printf("  %s: %d run%s, as %s", result_name(k, name), n, n == 1 ? "" : "s", legs);
+            if (k > 0) printf("; leaves A at step %lld: %s", (long long)first->split.step, fields);
+            printf("\n");
+        }
+    }
+    printf("%s/repro.csv, losses.csv and repro.png have the figures; each run is a folder there\n",
+           r->out);
+}
+
+/* ---- Files ---- */
+
+static int close_written(const repro *r, FILE *file, const char *path)
+{
+    const bool failed = ferror(file);
+    if (fclose(file) == 0 && !failed) return EXIT_DONE;
+    fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    return EXIT_NO_VERDICT;
+}
+
+static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH_SIZE + 128])
+{
+    snprintf(path, REPRO_PATH_SIZE + 128, "%s/%s", r->out, name);
+    FILE *file = fopen(path, "w");
+    if (!file) fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    return file;
+}
+
+static int write_runs(const repro *r)
+{
+    char path[REPRO_PATH_SIZE + 128];
+    FILE *file = open_written(r, "repro.csv", path);
+    if (!file) return EXIT_NO_VERDICT;
+    fprintf(file, "run,workers,threads,restarts,legs,steps,loss,weights,images_per_second,result,"
+                  "first_different_step,differs_in\n");
+    for (int i = 0; i < r->n_runs; i++) {
+        const repro_run *run = &r->runs[i];
+        char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], result[16], fields[64] = "";
+        char step[24] = "";
+        repro_legs_text(run, legs);
+        if (run->split.step >= 0) {
+            snprintf(step, sizeof(step), "%lld", (long long)run->split.step);
+            differing_fields(&run->split, " ", fields);
+        }
+        fprintf(file, "%s,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,%s,%s\n", run->name,
+                run->legs[0].workers, run->legs[0].threads, run->n_legs - 1, legs,
+                (long long)r->steps, run->losses[r->steps - 1],
+                ls_digest_text(run->weights, digest), speed(r, run),
+                result_name(run->result, result), step, fields);
+    }
+    return close_written(r, file, path);
+}
+
+static int write_losses(const repro *r)
+{
+    char path[REPRO_PATH_SIZE + 128];
+    FILE *file = open_written(r, "losses.csv", path);
+    if (!file) return EXIT_NO_VERDICT;
+    fprintf(file, "step");
+    for (int i = 0; i < r->n_runs; i++) fprintf(file, ",%s", r->runs[i].name);
+    for (int64_t k = 0; k < r->steps; k++) {
+        fprintf(file, "\n%lld", (long long)k);
+        for (int i = 0; i < r->n_runs; i++) fprintf(file, ",%.17g", r->runs[i].losses[k]);
+    }
+    fprintf(file, "\n");
+    return close_written(r, file, path);
+}
+
+int repro_write_csv(const repro *r)
+{
+    const int answer = write_runs(r);
+    return answer == EXIT_DONE ? write_losses(r) : answer;
+}

@@ -1,0 +1,11 @@
+/* write_image.h: pictures as PNG and JPEG files. */
+#ifndef LS_CLI_WRITE_IMAGE_H
+#define LS_CLI_WRITE_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* pixels [height][width][3]. quality: of a JPEG, 1 to 100; 0 = PNG. On failure errno tells why. */
+bool write_image(const char *path, int width, int height, const uint8_t *pixels, int quality);
+
+#endif

@@ -1,0 +1,200 @@
+/* test_repro.c: the experiment with workers, threads and restarts: its verdict, what it leaves, and
+ * what happens when a run fails or is interrupted. */
+#include "command.h"
+
+#include "../suite.h"
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* 20 steps an epoch. */
+#define REPRO "repro --data-dir data --image-size 8 --epochs 2 -b 8 --crop-padding 2 --no-val "
+
+static void draw_data(void)
+{
+    expect(0, "demo-data data --train 16 --val 1");
+}
+
+static void expect_in_file(const char *path, const char *text)
+{
+    size_t size;
+    char *all = read_text(path, &size);
+    ck_assert_msg(strstr(all, text), "'%s' is not in %s:\n%s", text, path, all);
+    free(all);
+}
+
+static int count_lines(const char *path)
+{
+    size_t size;
+    char *text = read_text(path, &size);
+    int n = 0;
+    for (size_t i = 0; i < size; i++) n += text[i] == '\n';
+    free(text);
+    return n;
+}
+
+static void expect_png(const char *path)
+{
+    size_t size;
+    char *bytes = read_text(path, &size);
+    ck_assert(size > 1000 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0);
+    ck_assert(memcmp(bytes + size - 8, "IEND", 4) == 0);
+    free(bytes);
+}
+
+START_TEST(one_result)
+{
+    begin_folder();
+    draw_data();
+    expect(0, REPRO "--steps 22 --workers 0,3 --threads 2,1 --restart 2 --out a/b");
+    expect_out("One result: all 8 runs are the same in every bit of all 22 steps.");
+    ck_assert_str_eq(said_err, "");
+    ck_assert_int_eq(count_lines("a/b/repro.csv"), 9);
+    expect_in_file("a/b/repro.csv", "\nw3-t2,3,2,0,3x2,22,");
+    expect_in_file("a/b/repro.csv", "\nw3-t1-r2,3,1,2,3x1 @"); /* then 0x2, then 3x1 */
+    ck_assert_int_eq(count_lines("a/b/losses.csv"), 23);
+    expect_png("a/b/repro.png");
+    ck_assert(same_files("a/b/w0-t2/record.txt", "a/b/w3-t1-r2/record.txt"));
+    expect_in_file("a/b/w3-t1-r2.log", "run     a/b/w3-t1-r2, continued at epoch ");
+    end_folder();
+}
+END_TEST
+
+/* Seeding by worker: the second batch is another worker's. A fixed number of workers repeats. */
+START_TEST(different_results)
+{
+    begin_folder();
+    draw_data();
+    expect(1, REPRO "--steps 6 --workers 1,2 --threads 1,2 --restart 1 --seeding worker");
+    expect_out("2 results: the same recipe did not give the same bits.");
+    expect_out("  A: 4 runs, as 1x1\n");
+    expect_out("  B: 4 runs, as 2x1; leaves A at step 1: batch, loss, gradients, weights\n");
+    expect_in_file("repro/repro.csv", ",A,,\n");
+    expect_in_file("repro/repro.csv", ",B,1,batch loss gradients weights\n");
+    expect_png("repro/repro.png");
+    end_folder();
+}
+END_TEST
+
+/* What the runs are told, and that a measured choice of kernels is one for all. */
+START_TEST(options_of_training)
+{
+    begin_folder();
+    draw_data();
+    expect(0, REPRO "--steps 3 --workers 0 --threads 1,2 --benchmark --seed 9007199254740993 "
+                    "--opt=adamw --lr 0.0123 --stem small");
+    ck_assert(exists("repro/plan.json"));
+    json_t *config = json_load_file("repro/w0-t2/config.json", 0, NULL);
+    const json_t *options = json_object_get(config, "options");
+    ck_assert_int_eq(json_integer_value(json_object_get(options, "seed")), 9007199254740993);
+    ck_assert(json_number_value(json_object_get(options, "lr")) == 0.0123);
+    ck_assert_str_eq(json_string_value(json_object_get(options, "opt")), "adamw");
+    ck_assert_str_eq(json_string_value(json_object_get(options, "stem")), "small");
+    ck_assert(json_is_true(json_object_get(options, "no-val")));
+    ck_assert_int_eq(json_integer_value(json_object_get(options, "threads")), 2);
+    json_decref(config);
+    end_folder();
+}
+END_TEST
+
+START_TEST(misuse)
+{
+    begin_folder();
+    draw_data();
+    static const char *const lists[] = { "--workers 1,1", "--workers 1,",    "--workers ,1",
+                                         "--workers x",   "--workers 0,257", "--workers 1;2",
+                                         "--threads 0",   "--threads -1" };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        expect(2, REPRO "%s", lists[i]);
+        expect_err("wants different whole numbers");
+    }
+    expect(2, "repro");
+    expect_err("--data-dir DIR is needed");
+    expect(2, REPRO "--stop-at 3");
+    expect_err("unknown option '--stop-at'");
+    expect(2, REPRO "--opt adam --momentum 0.5");
+    expect_err("--momentum does nothing here");
+    expect(2, REPRO "--steps 3 --restart 3");
+    expect_err("--restart 3 wants more steps than 3");
+    expect(2, REPRO "--steps 41");
+    expect_err("2 epochs of these pictures have 40 steps: use --epochs 3 or fewer steps");
+    expect(3, "repro --data-dir nowhere");
+    ck_assert(!exists("repro"));
+    write_text("repro", "mine");
+    expect(2, REPRO "--out repro");
+    expect_err("repro is there already: give another --out");
+    expect(2, REPRO "--out data");
+    expect(5, REPRO "--steps 9 --out repro/below");
+    expect_err("repro/below");
+    expect(0, "repro --help");
+    expect_out("--restart N");
+    expect_out("--label-smoothing X");
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_run_that_fails)
+{
+    begin_folder();
+    draw_data();
+    write_text("data/train/star/bad.png", "no picture");
+    expect(3, REPRO "--workers 0,1 --threads 1 --steps 20");
+    expect_err("run w0-t1 failed with status 3; repro/w0-t1.log ends with:");
+    expect_err("data/train/star/bad.png");
+    ck_assert(!exists("repro/w1-t1") && !exists("repro/repro.csv"));
+    expect(0, REPRO "--workers 0,1 --threads 1 --steps 20 --on-bad-image skip --out skipped");
+
+    /* a disk that is too small for the weights */
+    const pid_t pid = start_command(100000, REPRO "--steps 2 --workers 0 --threads 1 "
+                                                  "--on-bad-image skip --out full");
+    ck_assert_int_eq(wait_command(pid), 5);
+    expect_err("run w0-t1 failed with status 1");
+    expect_err("File too large");
+    end_folder();
+}
+END_TEST
+
+static bool has_bytes(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && there.st_size > 0;
+}
+
+/* The child is in the middle of a run that would take for ever; it saves before either ends. */
+START_TEST(interrupted)
+{
+    static const int numbers[] = { SIGINT, SIGTERM };
+    begin_folder();
+    draw_data();
+    for (int i = 0; i < 2; i++) {
+        const pid_t pid =
+            start_command(0,
+                          "repro --data-dir data --image-size 8 -b 8 --epochs 50000 --steps "
+                          "1000000 --workers 0,1 --threads 1 --out run%d",
+                          i);
+        char record[64], saved[64], text[64];
+        snprintf(record, sizeof(record), "run%d/w0-t1/record.txt", i);
+        snprintf(saved, sizeof(saved), "run%d/w0-t1/last.safetensors", i);
+        while (!has_bytes(record) && kill(pid, 0) == 0)
+            nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+        kill(pid, numbers[i]);
+        ck_assert_int_eq(wait_command(pid), 128 + numbers[i]);
+        snprintf(text, sizeof(text), "signal %d: stopped in run 1 of 2", numbers[i]);
+        expect_err(text);
+        ck_assert(exists(saved));
+        snprintf(text, sizeof(text), "run%d/w1-t1.log", i);
+        ck_assert(!exists(text));
+    }
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("repro", one_result, different_results, options_of_training, misuse,
+                     a_run_that_fails, interrupted);
+}
