@@ -6,11 +6,10 @@
  * rrc: random resized crop and flip; pad: crop from a padded picture and flip; val: resize and
  * centre crop. The numbers of workers take turns; the median of the repeats is given. One pass over
  * the images before warms the page cache: disks are not measured. */
-#include <lockstep/lockstep.h>
+#include "support.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_COUNTS = 16, MAX_REPEATS = 32 };
 
@@ -19,13 +18,6 @@ typedef struct options {
     int64_t image_size, batch, images;
     int repeat, n_counts, workers[MAX_COUNTS];
 } options;
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static int fail(const char *text)
 {
@@ -93,19 +85,13 @@ static double measure(ls_dataset *data, const options *o, int workers)
     ls_loader *loader = ls_loader_open(data, &config);
     if (!loader) return 0;
     int64_t n = 0;
-    const double begin = now_seconds();
+    const double begin = bench_now();
     ls_loader_start(loader, 0);
     for (ls_batch batch; n < o->images && ls_loader_next(loader, &batch);) n += batch.n;
-    const double seconds = now_seconds() - begin;
+    const double seconds = bench_now() - begin;
     const ls_status status = ls_loader_status(loader);
     ls_loader_close(&loader);
     return status == LS_OK ? (double)n / seconds : 0;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static int run(ls_context *ctx, const options *o)
@@ -121,7 +107,7 @@ static int run(ls_context *ctx, const options *o)
            "\"results\": [",
            o->recipe, (long long)o->image_size, (long long)o->batch);
     for (int i = 0; i < o->n_counts; i++) {
-        qsort(rates[i], (size_t)o->repeat, sizeof(double), compare_numbers);
+        bench_sort(rates[i], o->repeat);
         printf("%s{\"workers\": %d, \"images_per_second\": %.1f}", i ? ", " : "", o->workers[i],
                rates[i][o->repeat / 2]);
     }

@@ -8,7 +8,7 @@
  * --shape and --filter pick the shapes and the kernels whose names contain the text. */
 #include "base/context.h"
 #include "cpu/cpu.h"
-#include <lockstep/lockstep.h>
+#include "support.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,12 +78,6 @@ static double now_ms(clockid_t clock)
     struct timespec t;
     clock_gettime(clock, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static ls__operand operand(ls_shape dims, int64_t block)
@@ -165,7 +159,7 @@ static int64_t largest_operand(const ls__op *op)
 static void print_entry(const settings *set, const shape *s, int batch, int direction,
                         const entry *e)
 {
-    qsort(e->ms, (size_t)set->repeat, sizeof *e->ms, compare_doubles);
+    bench_sort(e->ms, set->repeat);
     const double median = e->ms[set->repeat / 2];
     const int x = direction == 1 ? 2 : 0, y = direction == 0 ? 3 : direction == 1 ? 0 : 1;
     printf("{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %d, \"threads\": %d, \"x_block\": %d, "
@@ -274,10 +268,7 @@ int main(int argc, char **argv)
             if (set.op && strcmp(op_names[op], set.op) != 0) continue;
             status = bench(ctx, &set, &shapes[i], op);
         }
-    if (status != LS_OK) {
-        const char *message = ls_context_message(ctx);
-        fprintf(stderr, "bench_ops: %s\n", *message ? message : ls_status_text(status));
-    }
+    bench_report("bench_ops", ctx);
     ls_context_close(&ctx);
     return status == LS_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
