@@ -59,6 +59,65 @@ START_TEST(every_field_of_a_draw_has_bits_of_its_own)
 }
 END_TEST
 
+/* The set of words that were drawn, a quarter of all values at a time. */
+enum { SET_SLOTS = 1 << 23 };
+
+typedef struct word_set {
+    uint64_t *slots; /* 0 = empty */
+    uint64_t quarter;
+    int64_t n, n_repeats;
+} word_set;
+
+static void draw_into(word_set *set, uint64_t seed, const ls_draw *draw)
+{
+    uint32_t words[4];
+    ls_random_words(seed, draw, words);
+    const uint64_t value = (uint64_t)words[1] << 32 | words[0];
+    if (value >> 62 != set->quarter) return;
+    uint64_t at = value % SET_SLOTS;
+    while (set->slots[at] && set->slots[at] != value) at = (at + 1) % SET_SLOTS;
+    set->n_repeats += set->slots[at] == value;
+    set->slots[at] = value;
+    set->n++;
+}
+
+static void draw_tuples(word_set *set, uint64_t seed, uint32_t n_epochs, uint64_t n_samples)
+{
+    for (uint32_t stream = 0; stream <= LS_STREAM_WORKER; stream++)
+        for (uint32_t epoch = 0; epoch < n_epochs; epoch++)
+            for (uint64_t sample = 0; sample < n_samples; sample++)
+                for (uint32_t block = 0; block < 4; block++)
+                    draw_into(set, seed,
+                              &(ls_draw){ .stream = (ls_stream)stream,
+                                          .epoch = epoch,
+                                          .sample = sample,
+                                          .block = block });
+}
+
+START_TEST(no_two_of_ten_million_draws_agree)
+{
+    /* Not even in 64 of their 128 bits, which for unrelated words happens in 5 of a million such
+     * tests. Draws that shared counter and key would agree. */
+    enum { EPOCHS = 25, SAMPLES = 11200, SEEDS = 1000000, NEAR_EPOCHS = 5, NEAR_SAMPLES = 2500 };
+    static const uint64_t seed = 7, near[] = { 6, 8, 7 + (UINT64_C(1) << 32), UINT64_C(7) << 32,
+                                               7 + (UINT64_C(1) << 63) };
+    word_set set = { .slots = calloc(SET_SLOTS, sizeof(*set.slots)) };
+    ck_assert_ptr_nonnull(set.slots);
+    for (; set.quarter < 4; set.quarter++) {
+        memset(set.slots, 0, SET_SLOTS * sizeof(*set.slots));
+        draw_tuples(&set, seed, EPOCHS, SAMPLES);
+        for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+            draw_tuples(&set, near[i], NEAR_EPOCHS, NEAR_SAMPLES);
+        for (uint64_t other = 9; other < 9 + SEEDS; other++)
+            draw_into(&set, other, &(ls_draw){ 0 });
+    }
+    free(set.slots);
+    ck_assert_int_eq(set.n,
+                     9 * 4 * ((int64_t)EPOCHS * SAMPLES + 5 * NEAR_EPOCHS * NEAR_SAMPLES) + SEEDS);
+    ck_assert_int_eq(set.n_repeats, 0);
+}
+END_TEST
+
 START_TEST(uniform_and_below_stay_in_range)
 {
     ck_assert_float_eq(ls_random_uniform(0), 0.0f);
@@ -208,8 +267,8 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("random", philox_published_vectors, every_field_of_a_draw_has_bits_of_its_own,
-                     uniform_and_below_stay_in_range, permutation_is_a_bijection,
-                     permutations_of_neighbours_are_unrelated,
+                     no_two_of_ten_million_draws_agree, uniform_and_below_stay_in_range,
+                     permutation_is_a_bijection, permutations_of_neighbours_are_unrelated,
                      small_permutations_are_all_alike_frequent, shuffled_positions_are_uniform,
                      normal_quantile_is_accurate, normal_draws_have_the_right_moments_and_bits);
 }
