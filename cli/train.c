@@ -36,10 +36,12 @@ static int open_run(trainer *t, const json_t *stored)
 {
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
+    ls_status status = stored ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
+    if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir);
+    if (status != LS_OK) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
     if (stored && !run_config_same_data(t, stored)) return EXIT_DATA;
     if (stored && file_exists(last) && !trainer_resume(t)) return EXIT_RUNTIME;
-    ls_status status = stored ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
-    if (status == LS_OK && !stored) status = run_config_write(t);
+    if (!stored) status = run_config_write(t);
     if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);

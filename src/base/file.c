@@ -165,6 +165,14 @@ void ls__atomic_file_abandon(ls__atomic_file **file)
     release(file);
 }
 
+bool ls__atomic_file_is_temporary(const char *name)
+{
+    long process;
+    int attempt, end = 0;
+    return sscanf(name, ".lockstep-%ld-%d.tmp%n", &process, &attempt, &end) == 2 && end > 0 &&
+           name[end] == '\0';
+}
+
 static ls_status read_failure(int error, const char *path, char *message, size_t message_size)
 {
     char reason[LS__ERRNO_TEXT_SIZE];

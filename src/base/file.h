@@ -16,6 +16,8 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
  * reported, the new file is in place). Frees *file and sets it to NULL either way. */
 ls_status ls__atomic_file_commit(ls__atomic_file **file);
 void ls__atomic_file_abandon(ls__atomic_file **file);
+/* Is this the name, without folder, of a temporary file? A killed process leaves them behind. */
+bool ls__atomic_file_is_temporary(const char *name);
 
 /* Reads a whole regular file into new memory from the context's allocator, with a 0 byte after its
  * end. max_bytes guards against surprises. A missing file is LS_ERR_NOT_FOUND. Thread-safe: on

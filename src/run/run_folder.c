@@ -2,10 +2,15 @@
 #include "run/run_folder.h"
 
 #include "base/alloc.h"
+#include "base/context.h"
 #include "base/error.h"
+#include "base/file.h"
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +37,13 @@ static int make_folders(char *path)
     return error == EEXIST && stat(path, &there) == 0 && S_ISDIR(there.st_mode) ? 0 : error;
 }
 
+static ls_status fail_errno(ls_context *ctx, const char *dir, int error)
+{
+    char reason[LS__ERRNO_TEXT_SIZE];
+    return ls__fail(ctx, LS_ERR_IO, "run folder '%s': %s", dir,
+                    ls__errno_text(error, reason, sizeof(reason)));
+}
+
 ls_status ls__run_folder_create(ls_context *ctx, const char *dir)
 {
     if (ls__run_folder_holds_run(dir))
@@ -40,8 +52,64 @@ ls_status ls__run_folder_create(ls_context *ctx, const char *dir)
     if (!path) return ls__fail_memory(ctx, dir, strlen(dir) + 1);
     const int error = *path ? make_folders(path) : ENOENT;
     ls__free(ctx, path);
-    char reason[LS__ERRNO_TEXT_SIZE];
-    return error == 0 ? LS_OK
-                      : ls__fail(ctx, LS_ERR_IO, "run folder '%s': %s", dir,
-                                 ls__errno_text(error, reason, sizeof(reason)));
+    return error == 0 ? LS_OK : fail_errno(ctx, dir, error);
+}
+
+/* ---- The lock ---- */
+
+typedef struct folder_lock {
+    ls__owned owned;
+    int fd;
+} folder_lock;
+
+static void unlock(ls__owned *owned)
+{
+    folder_lock *lock = (folder_lock *)owned;
+    if (lock->fd >= 0) close(lock->fd);
+    ls__free(owned->ctx, lock);
+}
+
+static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool *taken)
+{
+    char *path = ls__format(ctx, "%s/.lock", dir);
+    if (!path) return ls__fail_memory(ctx, dir, strlen(dir) + sizeof("/.lock"));
+    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int error = lock->fd < 0 ? errno : 0;
+    ls__free(ctx, path);
+    if (error == 0 && flock(lock->fd, LOCK_EX | LOCK_NB) != 0) error = errno;
+    *taken = error == 0;
+    if (error == EWOULDBLOCK)
+        return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': another process is training there",
+                        dir);
+    const bool no_locks = error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;
+    return error == 0 || (lock->fd >= 0 && no_locks) ? LS_OK : fail_errno(ctx, dir, error);
+}
+
+static ls_status remove_temporaries(ls_context *ctx, const char *dir)
+{
+    DIR *folder = opendir(dir);
+    if (!folder) return fail_errno(ctx, dir, errno);
+    int error = 0;
+    for (const struct dirent *entry; error == 0 && (entry = readdir(folder));) {
+        if (!ls__atomic_file_is_temporary(entry->d_name)) continue;
+        if (unlinkat(dirfd(folder), entry->d_name, 0) != 0 && errno != ENOENT) error = errno;
+    }
+    closedir(folder);
+    return error == 0 ? LS_OK : fail_errno(ctx, dir, error);
+}
+
+ls_status ls__run_folder_lock(ls_context *ctx, const char *dir)
+{
+    LS__ENTER(ctx);
+    folder_lock *lock = ls__zalloc(ctx, sizeof(*lock));
+    if (!lock) return ls__fail_memory(ctx, "the run folder's lock", sizeof(*lock));
+    lock->owned.ctx = ctx;
+    bool taken = false;
+    ls_status status = take(ctx, dir, lock, &taken);
+    if (status == LS_OK && taken) status = remove_temporaries(ctx, dir);
+    if (status == LS_OK)
+        ls__own(ctx, &lock->owned, unlock);
+    else
+        unlock(&lock->owned);
+    return status;
 }

@@ -4,12 +4,14 @@
 
 #include "../suite.h"
 #include <lockstep/lockstep.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -353,10 +355,29 @@ START_TEST(changed_data)
 }
 END_TEST
 
+START_TEST(a_run_that_is_going_on_is_left_alone)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out run --stop-at 1");
+    write_text("run/.lockstep-1-0.tmp", "half of a file");
+    const int fd = open("run/.lock", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    expect(1, "train --resume run");
+    expect_err("run folder 'run': another process is training there");
+    ck_assert(exists("run/.lockstep-1-0.tmp"));
+    close(fd);
+    expect(0, "train --resume run --steps 2");
+    ck_assert(!exists("run/.lockstep-1-0.tmp"));
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
                      checkpoints_in_mid_epoch, patience, killed_at_any_moment, full_disk,
-                     nonfinite_loss, changed_data);
+                     nonfinite_loss, changed_data, a_run_that_is_going_on_is_left_alone);
 }

@@ -8,10 +8,12 @@
 
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char dir[64]; /* of one test: Check runs each in a process of its own */
@@ -178,9 +180,80 @@ START_TEST(every_allocation_fails_once)
 }
 END_TEST
 
+static bool is_there(const char *name)
+{
+    return access(path(name), F_OK) == 0;
+}
+
+START_TEST(one_process_at_a_time)
+{
+    begin();
+    ls_context *other = ls_context_open(NULL);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_OK);
+    ck_assert_int_eq(ls__run_folder_lock(other, dir), LS_ERR_INVALID);
+    char wanted[256];
+    snprintf(wanted, sizeof(wanted), "run folder '%s': another process is training there", dir);
+    ck_assert_str_eq(ls_context_message(other), wanted);
+    ls_context_close(&ctx);
+    ck_assert_int_eq(ls__run_folder_lock(other, dir), LS_OK);
+    ck_assert_int_eq(ls__run_folder_lock(other, path("none")), LS_ERR_IO);
+    ck_assert_int_eq(ls_context_status(other), LS_ERR_IO);
+    ls_context_close(&other);
+    end();
+}
+END_TEST
+
+START_TEST(killed_processes_leave_no_lock)
+{
+    begin();
+    int ready[2];
+    char byte;
+    ck_assert_int_eq(pipe(ready), 0);
+    const pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        if (ls__run_folder_lock(ctx, dir) != LS_OK || write(ready[1], "", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    close(ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_ERR_INVALID);
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_INVALID);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_OK);
+    close(ready[0]);
+    end();
+}
+END_TEST
+
+START_TEST(leftovers_are_removed_by_who_holds_the_folder)
+{
+    static const char *const left[] = { ".lockstep-12-0.tmp", ".lockstep-4194304-999.tmp" };
+    static const char *const kept[] = { ".lockstep-12-0.tmp2", ".lockstep-12.tmp", "lockstep.tmp",
+                                        "last.safetensors" };
+    begin();
+    for (int i = 0; i < 2; i++) fclose(fopen(path(left[i]), "w"));
+    for (int i = 0; i < 4; i++) fclose(fopen(path(kept[i]), "w"));
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_OK);
+    for (int i = 0; i < 2; i++) ck_assert(!is_there(left[i]));
+    for (int i = 0; i < 4; i++) ck_assert(is_there(kept[i]));
+
+    /* one that is refused touches nothing: that file may be just being written */
+    ls_context *other = ls_context_open(NULL);
+    fclose(fopen(path(left[0]), "w"));
+    ck_assert_int_eq(ls__run_folder_lock(other, dir), LS_ERR_INVALID);
+    ck_assert(is_there(left[0]));
+    ls_context_close(&other);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("run_folder", json_is_readable, json_failures, metrics_grow_row_by_row,
                      resumed_metrics_keep_what_is_behind, foreign_metrics_are_refused,
-                     run_folders_are_made_once, every_allocation_fails_once);
+                     run_folders_are_made_once, one_process_at_a_time,
+                     killed_processes_leave_no_lock, leftovers_are_removed_by_who_holds_the_folder,
+                     every_allocation_fails_once);
 }
