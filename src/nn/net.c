@@ -187,6 +187,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     net->config = *config;
     net->step.seed = ctx->config.seed;
     net->arena_generation = 1;
+    net->fault.op = -1;
     ls__graph_open(&net->graph, ctx);
     ls_status status = record(net, model, options);
     net->config.loss.class_weights = NULL; /* the caller's; the graph has its copy */

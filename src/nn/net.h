@@ -58,14 +58,25 @@ ls_status ls__net_profile(ls_net *net);
 /* Fills up to max lines in order of running; returns how many there are. */
 int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max);
 
+/* One op of an optimizer's update. Operands as long as the parameters' block are laid out like it.
+ */
+typedef struct ls__update_op {
+    const ls__op *op;
+    ls__kernel *kernel;
+    void *workspace;
+    void *buffers[LS__MAX_OPERANDS];
+} ls__update_op;
+
 /* An optimizer, as ls_net_step calls it; src/optim extends it. */
 struct ls_optimizer {
     ls__owned owned;
     ls_net *net;
     /* Before the backend's begin: takes note of what was frozen since; memory may be allocated. */
     ls_status (*prepare)(ls_optimizer *opt);
-    /* Queues one update; between backend begin and end. */
-    ls_status (*run)(ls_optimizer *opt, double rate);
+    /* An update is this many ops, run in order, each between backend begin and end. */
+    int n_ops;
+    void (*describe)(const ls_optimizer *opt, int op, ls__update_op *out);
+    ls_status (*run)(ls_optimizer *opt, int op, double rate);
 };
 
 #endif

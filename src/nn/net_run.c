@@ -86,46 +86,12 @@ static void view_outputs(ls_net *net, const ls__program *program)
     }
 }
 
-static ls_status copy_inputs(ls_net *net, const ls__program *program)
+static ls_status forward(ls_net *net, ls__program *program)
 {
-    ls__device *device = net->owned.ctx->device;
-    for (int i = 0; i < net->graph.inputs.n; i++) {
-        const int v = program->node_values[net->graph.inputs.items[i].node->id];
-        const ls_tensor *tensor = net->feeds[i];
-        net->feeds[i] = NULL;
-        if (v < 0) continue; /* nothing needs this input in this mode */
-        LS_TRY(device->backend->copy(device, ls__program_address(program, v), tensor->data,
-                                     tensor->bytes));
-    }
-    return LS_OK;
-}
-
-/* Runs `backward` parts too when asked; begin and end of the backend are around. */
-static ls_status run(ls_net *net, ls__program *program, bool backward, ls_optimizer *opt,
-                     double rate)
-{
-    net->current = program;
-    net->forward_done = false;
-    net->has_gradients &= !program->gradients;
+    ls__walk_begin(net, program, NULL, 0);
     view_outputs(net, program);
-    net->step.rate = rate;
-    LS_TRY(copy_inputs(net, program));
-    LS_TRY(ls__program_run(program, 0, program->n_forward, &net->step));
-    net->forward_done = program->gradients;
-    if (!backward) return LS_OK;
-    LS_TRY(ls__program_run(program, program->n_forward, program->n_instructions, &net->step));
-    net->forward_done = false;
-    net->has_gradients = true;
-    return opt ? opt->run(opt, rate) : LS_OK;
-}
-
-static ls_status run_between(ls_net *net, ls__program *program, bool backward, ls_optimizer *opt,
-                             double rate)
-{
-    ls__device *device = net->owned.ctx->device;
-    device->backend->begin(device);
-    const ls_status status = run(net, program, backward, opt, rate);
-    device->backend->end(device);
+    const ls_status status = ls__walk_run(net, ls__walk_position(net, LS__WALK_BACKWARD));
+    net->forward_done = status == LS_OK && program->gradients;
     return status;
 }
 
@@ -137,7 +103,7 @@ ls_status ls_net_forward(ls_net *net, ls_mode mode)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_forward: mode %d", (int)mode);
     ls__program *program;
     LS_TRY(find_program(net, mode, &program));
-    return run_between(net, program, false, NULL, 0);
+    return forward(net, program);
 }
 
 ls_status ls_net_backward(ls_net *net)
@@ -150,11 +116,7 @@ ls_status ls_net_backward(ls_net *net)
     if (!net->current || !net->forward_done)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
                         "ls_net_backward: it follows ls_net_forward in mode LS_TRAIN, once");
-    ls__device *device = net->owned.ctx->device;
-    device->backend->begin(device);
-    const ls_status status = ls__program_run(net->current, net->current->n_forward,
-                                             net->current->n_instructions, &net->step);
-    device->backend->end(device);
+    const ls_status status = ls__walk_run(net, ls__walk_position(net, LS__WALK_END));
     net->forward_done = false;
     net->has_gradients = status == LS_OK;
     return status;
@@ -171,6 +133,11 @@ static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch
     return ls_net_set_step(net, batch->epoch, batch->step);
 }
 
+static void forget_feeds(ls_net *net)
+{
+    for (int i = 0; i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
+}
+
 /* The program that will run this batch. On failure nothing of the batch, which is not the net's to
  * keep, stays fed. */
 static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
@@ -178,27 +145,48 @@ static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const l
 {
     ls_status status = feed_batch(net, call, batch);
     if (status == LS_OK) status = find_program(net, mode, out);
-    for (int i = 0; status != LS_OK && i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
+    if (status != LS_OK) forget_feeds(net);
     return status;
+}
+
+ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, const ls_batch *batch,
+                            double rate)
+{
+    if (!net) return LS_ERR_EARLIER;
+    ls_context *ctx = net->owned.ctx;
+    LS__ENTER(ctx);
+    if (net->config.inference)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net was built for inference", call);
+    if (opt && opt->net != net)
+        return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
+    if (opt && !(rate >= 0 && rate <= 1e30))
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: rate %g, wanted >= 0 and finite", call, rate);
+    ls__program *program;
+    LS_TRY(take_batch(net, call, LS_TRAIN, batch, &program));
+    if (opt) LS_TRY(opt->prepare(opt));
+    ls__walk_begin(net, program, opt, rate);
+    view_outputs(net, program);
+    const ls_status status = ls__fault_place(net);
+    if (status != LS_OK) {
+        forget_feeds(net);
+        net->current = NULL;
+    }
+    return status;
+}
+
+ls_status ls__net_run_step(ls_net *net, int end)
+{
+    LS_TRY(ls__walk_run(net, end));
+    /* An update has used them; without one they wait for theirs. */
+    if (!net->walk.optimizer && end == ls__walk_position(net, LS__WALK_END))
+        net->has_gradients = true;
+    return LS_OK;
 }
 
 ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
-    if (net->config.inference)
-        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
-                        "ls_net_step: the net was built for inference");
-    if (opt && opt->net != net)
-        return ls__fail(net->owned.ctx, LS_ERR_MISMATCH,
-                        "ls_net_step: the optimizer belongs to another net");
-    if (opt && !(rate >= 0 && rate <= 1e30))
-        return ls__fail(net->owned.ctx, LS_ERR_INVALID,
-                        "ls_net_step: rate %g, wanted >= 0 and finite", rate);
-    ls__program *program;
-    LS_TRY(take_batch(net, "ls_net_step", LS_TRAIN, batch, &program));
-    if (opt) LS_TRY(opt->prepare(opt));
-    return run_between(net, program, true, opt, rate);
+    LS_TRY(ls__net_take_step(net, "ls_net_step", opt, batch, rate));
+    return ls__net_run_step(net, ls__walk_position(net, LS__WALK_END));
 }
 
 ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
@@ -207,7 +195,7 @@ ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
     LS__ENTER(net->owned.ctx);
     ls__program *program;
     LS_TRY(take_batch(net, "ls_net_evaluate", LS_EVAL, batch, &program));
-    return run_between(net, program, false, NULL, 0);
+    return forward(net, program);
 }
 
 /* ---- Results ---- */

@@ -3,6 +3,16 @@
 #define LS_NN_NET_STATE_H
 
 #include "nn/program.h"
+#include "nn/trace.h"
+
+/* A way through the ops of a step, in order: the copies of the inputs, the program's instructions,
+ * the optimizer's ops. */
+typedef struct ls__walk {
+    ls__program *program;
+    ls_optimizer *optimizer; /* may be NULL */
+    int next;                /* position that runs next */
+    int fault_at;            /* position after which the fault comes; -1 = none in this step */
+} ls__walk;
 
 struct ls_net {
     ls__owned owned;
@@ -31,6 +41,8 @@ struct ls_net {
     bool forward_done;             /* current is a train program whose backward may run */
     bool has_gradients;
     ls__step step;
+    ls__walk walk;
+    ls__fault fault; /* op -1: none */
 };
 
 /* Allocates the blocks, sets offsets, draws initial values, makes the views. */
@@ -42,5 +54,40 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
                           ls__program **out);
 /* Forgets programs whose gradients were planned for other frozen parameters or wanted inputs. */
 void ls__net_drop_training_programs(ls_net *net);
+
+/* ---- Walks, in net_walk.c ---- */
+
+typedef enum ls__walk_part {
+    LS__WALK_COPIES,
+    LS__WALK_FORWARD,
+    LS__WALK_BACKWARD,
+    LS__WALK_UPDATE,
+    LS__WALK_END
+} ls__walk_part;
+
+/* Starts the net's walk; its inputs have been fed, and the optimizer is prepared. */
+void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double rate);
+/* The position at which a part begins. */
+int ls__walk_position(const ls_net *net, ls__walk_part part);
+/* Whether anything happens at a position: not for inputs that the program has no need of, nor for
+ * skipped instructions. */
+bool ls__walk_has_op(const ls_net *net, int position);
+/* Runs all that comes before position `end`. */
+ls_status ls__walk_run(ls_net *net, int end);
+
+/* ---- In net_run.c ---- */
+
+/* All of ls_net_step but the running. */
+ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, const ls_batch *batch,
+                            double rate);
+/* Goes on with that step, up to position `end`. */
+ls_status ls__net_run_step(ls_net *net, int end);
+
+/* ---- Faults, in trace.c ---- */
+
+/* Finds out whether the net's fault belongs to the walk that has just begun, and where. */
+ls_status ls__fault_place(ls_net *net);
+/* Does it. */
+ls_status ls__fault_inject(ls_net *net);
 
 #endif

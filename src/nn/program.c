@@ -136,7 +136,7 @@ static ls_status run_custom(const ls__program *p, const ls__instruction *in)
                     node->name, in->backward ? "backward" : "forward", ls_status_text(status));
 }
 
-static ls_status run_one(const ls__program *p, ls__instruction *in, const ls__step *step)
+static ls_status run_kernel(const ls__program *p, ls__instruction *in, const ls__step *step)
 {
     if (in->kernel) return in->kernel->run(in->kernel, in->buffers, in->workspace_memory, step);
     if (in->custom) return run_custom(p, in);
@@ -152,14 +152,12 @@ static double now_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-ls_status ls__program_run(ls__program *p, int first, int end, const ls__step *step)
+ls_status ls__program_run(ls__program *p, int instruction, const ls__step *step)
 {
-    for (int i = first; i < end; i++) {
-        ls__instruction *in = &p->instructions[i];
-        if (in->skipped) continue;
-        const double start = p->seconds ? now_seconds() : 0;
-        LS_TRY(run_one(p, in, step));
-        if (p->seconds) p->seconds[i] += now_seconds() - start;
-    }
+    ls__instruction *in = &p->instructions[instruction];
+    if (in->skipped) return LS_OK;
+    const double start = p->seconds ? now_seconds() : 0;
+    LS_TRY(run_kernel(p, in, step));
+    if (p->seconds) p->seconds[instruction] += now_seconds() - start;
     return LS_OK;
 }

@@ -117,8 +117,8 @@ void ls__program_close(ls__program **program);
 
 /* Points the instructions' buffers into the arena. */
 void ls__program_bind(ls__program *program, unsigned char *arena, uint64_t generation);
-/* Runs instructions first..end-1; begin and end of the backend are the caller's. */
-ls_status ls__program_run(ls__program *program, int first, int end, const ls__step *step);
+/* Runs one instruction, which may be skipped; begin and end of the backend are the caller's. */
+ls_status ls__program_run(ls__program *program, int instruction, const ls__step *step);
 /* Where a value lies, after binding. */
 void *ls__program_address(const ls__program *program, int value);
 

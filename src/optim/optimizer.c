@@ -42,22 +42,35 @@ static ls_status prepare(ls_optimizer *base)
     return LS_OK;
 }
 
-static ls_status run(ls_optimizer *base, double rate)
+/* The gradients' norm first, where it is wanted; the update last. */
+static void describe(const ls_optimizer *base, int op, ls__update_op *out)
+{
+    const ls__optimizer *opt = (const ls__optimizer *)base;
+    const ls__net_blocks blocks = ls__net_get_blocks(base->net);
+    if (op < base->n_ops - 1) {
+        *out = (ls__update_op){
+            &opt->norm_op, opt->norm_kernel, opt->norm_workspace, { blocks.gradients, opt->norm }
+        };
+        return;
+    }
+    *out = (ls__update_op){
+        &opt->op, opt->kernel, opt->workspace, { blocks.values, blocks.gradients }
+    };
+    for (int i = 0; i < opt->n_states; i++) out->buffers[2 + i] = opt->states[i];
+    out->buffers[2 + opt->kind->n_states] = opt->norm;
+}
+
+static ls_status run(ls_optimizer *base, int op, double rate)
 {
     ls__optimizer *opt = (ls__optimizer *)base;
-    const ls__net_blocks blocks = ls__net_get_blocks(base->net);
     ls__step step = *ls__net_get_step(base->net);
     step.rate = rate;
     step.optimizer_step = opt->n_steps;
-    if (opt->norm_kernel) {
-        void *const buffers[] = { blocks.gradients, opt->norm };
-        LS_TRY(opt->norm_kernel->run(opt->norm_kernel, buffers, opt->norm_workspace, &step));
-        opt->has_norm = true;
-    }
-    void *buffers[LS__MAX_OPERANDS] = { blocks.values, blocks.gradients };
-    for (int i = 0; i < opt->n_states; i++) buffers[2 + i] = opt->states[i];
-    buffers[2 + opt->kind->n_states] = opt->norm;
-    LS_TRY(opt->kernel->run(opt->kernel, buffers, opt->workspace, &step));
+    ls__update_op u;
+    describe(base, op, &u);
+    LS_TRY(u.kernel->run(u.kernel, u.buffers, u.workspace, &step));
+    opt->has_norm = opt->norm != NULL;
+    if (op < base->n_ops - 1) return LS_OK;
     opt->n_steps++;
     ls__net_use_gradients(base->net);
     return LS_OK;
@@ -76,7 +89,8 @@ ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
                         "ls_net_backward makes them");
     LS_TRY(prepare(opt));
     ctx->device->backend->begin(ctx->device);
-    const ls_status status = run(opt, rate);
+    ls_status status = LS_OK;
+    for (int i = 0; i < opt->n_ops && status == LS_OK; i++) status = run(opt, i, rate);
     ctx->device->backend->end(ctx->device);
     return status;
 }
@@ -154,6 +168,7 @@ static ls_status open_kernel(const ls__optimizer *opt, const ls__op *op, ls__ker
 
 static ls_status open_kernels(ls__optimizer *opt)
 {
+    opt->base.n_ops = opt->norm ? 2 : 1;
     const int64_t n = ls__net_get_blocks(opt->base.net).parameter_elements;
     const int n_states = opt->kind->n_states;
     ls__op *op = &opt->op;
@@ -172,12 +187,12 @@ static ls_status open_kernels(ls__optimizer *opt)
     }
     LS_TRY(open_kernel(opt, op, &opt->kernel, &opt->workspace));
     if (!opt->norm) return LS_OK;
-    ls__op norm = { .kind = LS__OP_L2_NORM, .n_operands = 2 };
-    norm.operands[0] = operand(n);
-    norm.operands[1] = operand(1);
-    norm.u.l2_norm.segments = opt->segments;
-    norm.u.l2_norm.n_segments = &opt->n_segments;
-    return open_kernel(opt, &norm, &opt->norm_kernel, &opt->norm_workspace);
+    opt->norm_op = (ls__op){ .kind = LS__OP_L2_NORM, .n_operands = 2 };
+    opt->norm_op.operands[0] = operand(n);
+    opt->norm_op.operands[1] = operand(1);
+    opt->norm_op.u.l2_norm.segments = opt->segments;
+    opt->norm_op.u.l2_norm.n_segments = &opt->n_segments;
+    return open_kernel(opt, &opt->norm_op, &opt->norm_kernel, &opt->norm_workspace);
 }
 
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
@@ -195,7 +210,9 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
         ls__fail_memory(ctx, kind->call, sizeof *opt);
         return NULL;
     }
-    opt->base = (ls_optimizer){ .owned.ctx = ctx, .net = net, .prepare = prepare, .run = run };
+    opt->base = (ls_optimizer){
+        .owned.ctx = ctx, .net = net, .prepare = prepare, .describe = describe, .run = run
+    };
     opt->kind = kind;
     opt->weight_decay = options->weight_decay;
     opt->clip_norm = options->clip_norm;

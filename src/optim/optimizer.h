@@ -24,7 +24,7 @@ typedef struct ls__optimizer {
     float weight_decay, clip_norm;
     ls_decay decay;
     int n_states; /* that are used: all of the kind's, or none */
-    ls__op op;
+    ls__op op, norm_op;
     ls__kernel *kernel, *norm_kernel;
     void *workspace, *norm_workspace; /* device memory */
     float *states[LS__MAX_STATES];    /* device memory, as long as the parameters' block */

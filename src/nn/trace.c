@@ -1,0 +1,320 @@
+/* trace.c: what the ops of a step read and write, and faults; see trace.h. */
+#include "nn/trace.h"
+
+#include "base/error.h"
+#include "nn/net_state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Operands ---- */
+
+/* Operands that ops change in place, as bits; the op list has them among the inputs. */
+static const unsigned changed_in_place[LS__N_OPS] = {
+    [LS__OP_BATCH_NORM] = 1u << 3 | 1u << 4, /* running_mean, running_var */
+    [LS__OP_SGD] = 1u << 0 | 1u << 2,        /* parameter, momentum */
+    [LS__OP_ADAM] = 1u << 0 | 1u << 2 | 1u << 3,
+};
+
+/* Name and direction of operand j, out of the op list's "x w b? -> y". */
+static void describe_operand(ls__op_kind kind, int j, ls__trace_value *out)
+{
+    const char *text = ls__op_operands(kind);
+    bool is_output = false;
+    for (int i = 0;; text += strcspn(text, " ")) {
+        text += strspn(text, " ");
+        if (strncmp(text, "->", 2) == 0)
+            is_output = true;
+        else if (i++ == j)
+            break;
+    }
+    const bool in_place = changed_in_place[kind] & 1u << j;
+    snprintf(out->role, sizeof(out->role), "%.*s", (int)strcspn(text, " ?"), text);
+    out->input = !is_output;
+    out->output = is_output || in_place;
+}
+
+static void set_contents(ls__trace_value *out, const ls__operand *operand, void *memory)
+{
+    out->dtype = operand->dtype;
+    out->shape = operand->shape;
+    out->block = operand->block;
+    out->count = ls_shape_count(&operand->shape);
+    out->memory = memory;
+}
+
+static const char *entry_of(const ls_net *net, const ls__program *program, int v)
+{
+    while (program->values[v].storage != v) v = program->values[v].storage;
+    const ls__value *value = &program->values[v];
+    if (value->place != LS__PLACE_VALUES && value->place != LS__PLACE_GRADIENTS) return NULL;
+    for (int64_t i = 0; i < net->blocks.n_entries; i++)
+        if ((size_t)net->blocks.entries[i].offset * sizeof(float) == value->offset)
+            return net->blocks.entries[i].name;
+    return NULL;
+}
+
+static bool copy_value(const ls_net *net, int input, int i, ls__trace_value *out)
+{
+    const ls__program *program = net->walk.program;
+    const ls_spec *spec = &program->input_specs[input];
+    const ls__operand operand = { spec->dtype, spec->shape, 0 };
+    const int v = program->node_values[net->graph.inputs.items[input].node->id];
+    if (i > 1) return false;
+    *out = (ls__trace_value){ .input = i == 0, .output = i == 1 };
+    snprintf(out->role, sizeof(out->role), "%s", i == 0 ? "batch" : "copy");
+    /* The step only reads the caller's tensor, and so does who traces it. */
+    void *const batch = net->feeds[input] ? net->feeds[input]->data : NULL;
+    set_contents(out, &operand, i == 0 ? batch : ls__program_address(program, v));
+    return true;
+}
+
+static bool instruction_value(const ls_net *net, int index, int i, ls__trace_value *out)
+{
+    const ls__program *program = net->walk.program;
+    const ls__instruction *in = &program->instructions[index];
+    int j = 0;
+    for (; j < in->op.n_operands; j++)
+        if (in->operands[j] >= 0 && i-- == 0) break;
+    if (j == in->op.n_operands) return false;
+    *out = (ls__trace_value){ .entry = entry_of(net, program, in->operands[j]) };
+    if (in->custom) {
+        out->input = j < in->n_inputs;
+        out->output = !out->input;
+        snprintf(out->role, sizeof(out->role), "%s %d", out->input ? "input" : "output",
+                 out->input ? j : j - in->n_inputs);
+    } else {
+        describe_operand(in->op.kind, j, out);
+    }
+    set_contents(out, &in->op.operands[j], in->buffers[j]);
+    return true;
+}
+
+/* Operands as long as the block of parameters fall into its entries, so that the gaps between them
+ * are nobody's. */
+static bool update_value(const ls_net *net, int op, int i, ls__trace_value *out)
+{
+    const ls__net_blocks *blocks = &net->blocks;
+    ls__update_op u;
+    net->walk.optimizer->describe(net->walk.optimizer, op, &u);
+    for (int j = 0; j < u.op->n_operands; j++) {
+        const ls__operand *operand = &u.op->operands[j];
+        if (operand->shape.n_dims < 0) continue;
+        *out = (ls__trace_value){ .entry = NULL };
+        describe_operand(u.op->kind, j, out);
+        set_contents(out, operand, u.buffers[j]);
+        if (out->count != blocks->parameter_elements) {
+            if (i-- == 0) return true;
+            continue;
+        }
+        for (int64_t e = 0; e < blocks->n_entries; e++) {
+            const ls__entry *entry = &blocks->entries[e];
+            if (entry->kind == LS_ENTRY_BUFFER || i-- > 0) continue;
+            const ls__operand part = { LS_F32, entry->shape, 0 };
+            set_contents(out, &part, (float *)u.buffers[j] + entry->offset);
+            out->entry = entry->name;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The i-th operand of what stands at a position; false when there are no more. */
+static bool find_value(const ls_net *net, int position, int i, ls__trace_value *out)
+{
+    const int first = ls__walk_position(net, LS__WALK_FORWARD);
+    const int update = ls__walk_position(net, LS__WALK_UPDATE);
+    if (position < first) return copy_value(net, position, i, out);
+    if (position < update) return instruction_value(net, position - first, i, out);
+    return update_value(net, position - update, i, out);
+}
+
+/* ---- Ops ---- */
+
+/* A stage goes by its first node: "bn1" rather than the ReLU after it. */
+static const char *layer_of(const ls__program *program, const ls_node *node)
+{
+    for (int i = 0; i < program->n_stages; i++)
+        if (program->stages[i].tail == node) return program->stages[i].head->name;
+    return node->name;
+}
+
+static void describe_instruction(const ls__program *program, const ls__instruction *in,
+                                 ls__trace_op *out)
+{
+    out->kind = in->custom ? in->custom->u.custom.kind : ls__op_name(in->op.kind);
+    out->name = layer_of(program, in->node);
+    out->kernel = in->kernel ? in->kernel->name : "";
+    out->backward = in->backward;
+    out->moves = !in->custom && in->op.kind == LS__OP_REORDER;
+}
+
+static void describe_op(const ls_net *net, int position, ls__trace_op *out)
+{
+    const ls__walk *walk = &net->walk;
+    const int first = ls__walk_position(net, LS__WALK_FORWARD);
+    const int update = ls__walk_position(net, LS__WALK_UPDATE);
+    *out = (ls__trace_op){ .position = position, .kernel = "" };
+    for (int i = 0; i < position; i++) out->number += ls__walk_has_op(net, i);
+    if (position < first) {
+        out->kind = "copy";
+        out->name = net->graph.inputs.items[position].name;
+    } else if (position < update) {
+        describe_instruction(walk->program, &walk->program->instructions[position - first], out);
+    } else {
+        ls__update_op u;
+        walk->optimizer->describe(walk->optimizer, position - update, &u);
+        out->kind = ls__op_name(u.op->kind);
+        out->name = "optimizer";
+        out->kernel = u.kernel->name;
+    }
+    ls__trace_value value;
+    while (find_value(net, position, out->n_values, &value)) out->n_values++;
+}
+
+/* ---- Walking ---- */
+
+ls_status ls__net_step_begin(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
+{
+    return ls__net_take_step(net, "ls__net_step_begin", opt, batch, rate);
+}
+
+bool ls__net_step_op(const ls_net *net, ls__trace_op *out)
+{
+    const int end = ls__walk_position(net, LS__WALK_END);
+    for (int position = net->walk.next; position < end; position++) {
+        if (!ls__walk_has_op(net, position)) continue;
+        describe_op(net, position, out);
+        return true;
+    }
+    return false;
+}
+
+void ls__net_step_value(const ls_net *net, const ls__trace_op *op, int i, ls__trace_value *out)
+{
+    find_value(net, op->position, i, out);
+}
+
+ls_status ls__net_step_next(ls_net *net)
+{
+    LS__ENTER(net->owned.ctx);
+    const int end = ls__walk_position(net, LS__WALK_END);
+    int stop = net->walk.next;
+    while (stop < end && !ls__walk_has_op(net, stop)) stop++;
+    if (stop < end) stop++;
+    while (stop < end && !ls__walk_has_op(net, stop)) stop++;
+    LS_TRY(ls__net_run_step(net, stop));
+    return net->owned.ctx->device->backend->wait(net->owned.ctx->device);
+}
+
+/* ---- Elements ---- */
+
+static bool is_blocked(const ls__trace_value *value)
+{
+    return value->shape.n_dims == 4 && value->block > 0 && value->block != value->shape.dims[3];
+}
+
+/* Where a logical element of [N,H,W,C] stands in memory of [N][C/block][H][W][block]. */
+static int64_t blocked_place(const ls__trace_value *value, int64_t element)
+{
+    const int64_t *dims = value->shape.dims, b = value->block;
+    const int64_t pixels = dims[1] * dims[2], c = element % dims[3];
+    const int64_t pixel = element / dims[3] % pixels, n = element / dims[3] / pixels;
+    return ((n * (dims[3] / b) + c / b) * pixels + pixel) * b + c % b;
+}
+
+ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *scratch, void *out)
+{
+    const size_t size = ls_dtype_bytes(value->dtype), bytes = (size_t)value->count * size;
+    const ls__backend *backend = ctx->device->backend;
+    if (!is_blocked(value)) return backend->read(ctx->device, out, value->memory, bytes);
+    LS_TRY(backend->read(ctx->device, scratch, value->memory, bytes));
+    for (int64_t i = 0; i < value->count; i++)
+        memcpy((char *)out + (size_t)i * size,
+               (const char *)scratch + (size_t)blocked_place(value, i) * size, size);
+    return LS_OK;
+}
+
+/* ---- Faults ---- */
+
+void ls__net_set_fault(ls_net *net, const ls__fault *fault)
+{
+    net->fault = *fault;
+}
+
+/* Integers say where something is (labels, places in a window): another one may point out of it. */
+static bool may_be_hit(const ls_net *net, const ls__trace_op *op, const ls__trace_value *value)
+{
+    const bool is_picture =
+        value->dtype == LS_U8 && op->position < ls__walk_position(net, LS__WALK_FORWARD);
+    return value->output && (value->dtype == LS_F32 || is_picture);
+}
+
+int64_t ls__net_fault_elements(const ls_net *net, const ls__trace_op *op)
+{
+    int64_t n = 0;
+    for (int i = 0; i < op->n_values; i++) {
+        ls__trace_value value;
+        find_value(net, op->position, i, &value);
+        if (may_be_hit(net, op, &value)) n += value.count;
+    }
+    return n;
+}
+
+ls_status ls__fault_place(ls_net *net)
+{
+    const ls__fault *fault = &net->fault;
+    ls_context *ctx = net->owned.ctx;
+    if (fault->op < 0 || fault->epoch != net->step.epoch || fault->step != net->step.step)
+        return LS_OK;
+    const int end = ls__walk_position(net, LS__WALK_END);
+    int64_t n_ops = 0;
+    for (int i = 0; i < end; i++) {
+        if (!ls__walk_has_op(net, i) || n_ops++ != fault->op) continue;
+        ls__trace_op op;
+        describe_op(net, i, &op);
+        const int64_t n = ls__net_fault_elements(net, &op);
+        net->walk.fault_at = i;
+        if (fault->element >= 0 && fault->element < n) return LS_OK;
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "fault: element %" PRId64 " of op %" PRId64
+                        ", %s '%s', which writes %" PRId64 " that a fault may hit",
+                        fault->element, fault->op, op.kind, op.name, n);
+    }
+    return ls__fail(ctx, LS_ERR_INVALID, "fault: op %" PRId64 "; the step has %" PRId64 " ops",
+                    fault->op, n_ops);
+}
+
+static ls_status hit(ls__device *device, const ls__trace_value *value, int64_t element)
+{
+    const size_t size = ls_dtype_bytes(value->dtype);
+    const int64_t place = is_blocked(value) ? blocked_place(value, element) : element;
+    void *memory = (char *)value->memory + (size_t)place * size;
+    union {
+        float f32;
+        uint8_t u8;
+    } v;
+    LS_TRY(device->backend->read(device, &v, memory, size));
+    if (value->dtype == LS_F32)
+        v.f32 = nextafterf(v.f32, INFINITY);
+    else
+        v.u8 ^= 1;
+    return device->backend->write(device, memory, &v, size);
+}
+
+ls_status ls__fault_inject(ls_net *net)
+{
+    ls__trace_op op;
+    describe_op(net, net->walk.fault_at, &op);
+    int64_t element = net->fault.element;
+    for (int i = 0; i < op.n_values; i++) {
+        ls__trace_value value;
+        find_value(net, op.position, i, &value);
+        if (!may_be_hit(net, &op, &value)) continue;
+        if (element < value.count) return hit(net->owned.ctx->device, &value, element);
+        element -= value.count;
+    }
+    return LS_OK;
+}

@@ -1,0 +1,47 @@
+/* blocked_layout.h: bends a device's costs so that nets have blocked activations for their
+ * convolutions, with reorders around them, whatever this processor likes. */
+#ifndef LS_TESTS_NN_BLOCKED_LAYOUT_H
+#define LS_TESTS_NN_BLOCKED_LAYOUT_H
+
+#include "base/context.h"
+#include "tensor/backend.h"
+
+static ls__backend blocked_backend;
+static const ls__backend *unbent_backend;
+
+static inline int blocked_candidates(ls__device *device, const ls__op *op, ls__candidate *out,
+                                     int max)
+{
+    const int n = unbent_backend->candidates(device, op, out, max);
+    bool blocked = false;
+    for (int i = 0; i < op->n_operands; i++) {
+        const ls__operand *o = &op->operands[i];
+        blocked |= o->shape.n_dims == 4 && o->block > 0 && o->block < o->shape.dims[3];
+    }
+    const bool wants = op->kind == LS__OP_CONV2D;
+    for (int i = 0; i < n; i++)
+        out[i].cost_ms = op->kind == LS__OP_REORDER ? 1 : (blocked == wants ? 10 : 1000);
+    return n;
+}
+
+static inline int blocked_blocks(const ls__device *device, const ls_shape *shape, int64_t *out,
+                                 int max)
+{
+    (void)device;
+    int n = 0;
+    out[n++] = shape->dims[3];
+    if (n < max && shape->dims[3] % 4 == 0 && shape->dims[3] > 4) out[n++] = 4;
+    return n;
+}
+
+/* For nets that are built in this context afterwards. */
+static inline void bend_layouts(ls_context *ctx)
+{
+    if (!unbent_backend) unbent_backend = ctx->device->backend;
+    blocked_backend = *unbent_backend;
+    blocked_backend.candidates = blocked_candidates;
+    blocked_backend.blocks = blocked_blocks;
+    ctx->device->backend = &blocked_backend;
+}
+
+#endif
