@@ -12,25 +12,30 @@ typedef struct ls_state {
     ls_optimizer *optimizer;
     ls_schedule *schedule;
     ls_loader *loader;
-    int64_t epoch, step;         /* the next step to run */
-    double best;                 /* best metric so far */
+    ls_loader *validation; /* whose data decide what is best; only its identity is looked at */
+    int64_t epoch, step;   /* the next step to run */
+    double best;           /* best metric so far */
+    bool force;            /* load: go on as another run; what differs is warned of */
     const char *const *metadata; /* further key, value, ..., NULL; may be NULL itself */
 } ls_state;
 
 /* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", the
- * rest into metadata: "classes", a JSON array of names, from the loader; "mean" and "std", JSON
- * arrays of numbers, and "crop", the side of the pictures, from the loader or else the net;
- * "epoch", "step", "best", "seed"; "choices", the kernels of the net; the settings of "loader",
- * "optimizer" and "schedule"; and what `state->metadata` adds, whose keys must be others.
+ * rest into metadata: "identity", what the run's bits depend on: the
+ * seed, device, libraries and processor, the data with a digest (ls_dataset_digest), the settings
+ * of loaders, optimizer and schedule, a digest of the model, the kernels used; "classes", a JSON
+ * array of names, from the loader; "mean" and "std", JSON arrays of numbers, and "crop", the side
+ * of the pictures, from the loader or else the net; "epoch", "step", "best"; "choices", the kernels
+ * with where they come from; and what `state->metadata` adds, whose keys must be others.
  * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name
  * the path; what was there before stays. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
 /* Goes on with a run: restores what state's members point to, and sets epoch, step and best.
- * Everything is checked before anything is changed: names, shapes, classes, the settings of what
- * state points to, the seed (with a loader or an optimizer). Errors name the file and what differs,
- * there and here: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE; LS_ERR_FORMAT when the file is no
- * checkpoint of a run. What is NULL is neither compared nor restored: to go on with another
- * schedule, leave it out. */
+ * Everything is checked before anything is changed: names, shapes, and the identity of what state
+ * points to; with an optimizer also seed, device, libraries, processor, model and kernels. Errors
+ * name the file and what differs, there and here: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE;
+ * LS_ERR_FORMAT when the file is no checkpoint of a run. With `force` another identity is no error.
+ * What is NULL is neither compared nor restored: to go on with another schedule, leave it out. A
+ * run with kernels chosen by timing needs ls_checkpoint_load_plan first. */
 LS_API ls_status ls_checkpoint_load(const char *path, ls_state *state);
 /* Puts the kernel choices of the checkpoint's run into the context, before the net is built: the
  * run goes on with the same kernels, and so with the same bits, also when they were chosen by

@@ -54,6 +54,9 @@ ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_ex
 /* The same for decoder->file, whose bytes may be changed. */
 ls_status ls__decode_bytes(ls__decoder *decoder, bool honour_exif);
 
+/* "libjpeg-turbo 2.1.5": the decoders on which pixels may depend. */
+const char *ls__decoders(void);
+
 /* ---- For the decoders, one per format: from decoder->file to decoder->picture. ---- */
 
 ls_status ls__decode_jpeg(ls__decoder *decoder);

@@ -129,3 +129,17 @@ ls_status ls__decode_jpeg(ls__decoder *decoder)
     jpeg_destroy_decompress(&self.info);
     return status;
 }
+
+#define TEXT(x)       #x
+#define MACRO_TEXT(x) TEXT(x)
+
+/* As compiled with: the library does not tell its version. PNG has one right answer, so that
+ * stb_image, BMP and PNM are left out. */
+const char *ls__decoders(void)
+{
+#ifdef LIBJPEG_TURBO_VERSION
+    return "libjpeg-turbo " MACRO_TEXT(LIBJPEG_TURBO_VERSION);
+#else
+    return "libjpeg " MACRO_TEXT(JPEG_LIB_VERSION);
+#endif
+}

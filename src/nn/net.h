@@ -47,6 +47,10 @@ void ls__net_use_gradients(ls_net *net);
  * identity, reasons are not. */
 const ls__choices *ls__net_choices(const ls_net *net);
 
+/* Which network it is, whatever its weights: nodes, settings, shapes, initialisation, names. Custom
+ * ops count by their kind's name, the callbacks can't be looked into. */
+ls_digest ls__net_model_digest(const ls_net *net);
+
 /* Seconds spent in each instruction of the program that ran last, since profiling was switched on.
  */
 typedef struct ls__profile_line {

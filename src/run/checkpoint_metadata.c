@@ -2,15 +2,13 @@
  *
  *   lockstep         version that wrote it
  *   epoch, step      the next step to run;  best: the best metric so far
- *   seed             of the context
+ *   identity         {"seed": "5", ...}, as identity.h says
  *   classes          ["cat", "dog"]
  *   mean, std, crop  how pictures are prepared: [0.485, ...], [0.229, ...], side or [height, width]
  *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
- *   loader           {"samples": 50000, "batch": 128, "shuffle": 1, ...}: settings that are not 0
- *   optimizer        {"name": "sgd", "momentum": 0.9, ...};  optimizer_steps: updates done
- *   schedule         {"name": "cosine", "rate": 0.1, ...};  schedule_state: four numbers
+ *   optimizer_steps  updates done;  schedule_state: four numbers
  *
- * When a run goes on, what it says now must be what the file says. */
+ * When a run goes on, what it is now must be what the file says. */
 #include "run/checkpoint.h"
 
 #include "base/error.h"
@@ -18,6 +16,8 @@
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "run/identity.h"
+#include "run/json.h"
 #include "run/plan.h"
 
 #include <errno.h>
@@ -106,110 +106,6 @@ static bool parse_count(const char *text, int64_t *out)
 
 /* ---- Making: each answers NULL without memory ---- */
 
-/* An object of settings in the making. */
-typedef struct settings {
-    json_t *json;
-    bool failed;
-} settings;
-
-static void put_setting(void *user, const char *name, double value)
-{
-    settings *s = user;
-    const bool whole = value == floor(value) && fabs(value) < 1e15;
-    json_t *number = whole ? json_integer((json_int_t)value) : json_real(value);
-    s->failed |= json_object_set_new(s->json, name, number) != 0;
-}
-
-static json_t *finish(settings *s)
-{
-    if (s->failed) json_decref(s->json);
-    return s->failed ? NULL : s->json;
-}
-
-static json_t *optimizer_json(const ls_optimizer *opt)
-{
-    settings s = { json_pack("{s:s}", "name", ls_optimizer_name(opt)), false };
-    ls__optimizer_settings(opt, put_setting, &s);
-    return finish(&s);
-}
-
-static json_t *schedule_json(const ls_schedule *schedule)
-{
-    settings s = { json_pack("{s:s}", "name", ls__schedule_name(schedule)), false };
-    ls__schedule_settings(schedule, put_setting, &s);
-    return finish(&s);
-}
-
-/* What decides over batches. Bad images are left out: they may have to be skipped for a run to get
- * on. */
-static json_t *loader_json(const ls_loader *loader)
-{
-    const ls__transform *t = &loader->transform;
-    const bool random_size = t->random_resized_crop;
-    const bool by_worker = loader->config.seeding == LS_SEED_BY_WORKER;
-    const struct {
-        const char *name;
-        double value;
-    } all[] = { { "samples", (double)loader->dataset->n_samples },
-                { "batch", (double)loader->config.batch },
-                { "shuffle", loader->config.shuffle },
-                { "drop_last", loader->config.drop_last },
-                { "honour_exif", loader->config.honour_exif },
-                { "seeding_by_worker", by_worker },
-                { "workers", by_worker ? loader->config.workers : 0 },
-                { "resize", (double)t->resize },
-                { "height", (double)t->height },
-                { "width", (double)t->width },
-                { "crop_padding", (double)t->padding },
-                { "random_resized_crop", random_size },
-                { "scale_min", random_size ? ls__shortest((float)t->scale_min) : 0 },
-                { "scale_max", random_size ? ls__shortest((float)t->scale_max) : 0 },
-                { "ratio_min", random_size ? ls__shortest((float)t->ratio_min) : 0 },
-                { "ratio_max", random_size ? ls__shortest((float)t->ratio_max) : 0 },
-                { "flip", ls__shortest(t->flip) } };
-    settings s = { json_object(), false };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        ls__put_setting(put_setting, &s, all[i].name, all[i].value);
-    return finish(&s);
-}
-
-/* JSON is UTF-8, names of folders can be anything: in those that are not UTF-8 bytes beyond ASCII
- * become \xE9 and the like. */
-static json_t *name_json(ls__bump *bump, const char *name)
-{
-    json_t *out = json_string(name);
-    if (out) return out;
-    char *escaped = ls__bump_alloc(bump, 4 * strlen(name) + 1);
-    if (!escaped) return NULL;
-    for (char *at = escaped; *name; name++)
-        at += sprintf(at, (unsigned char)*name < 0x80 ? "%c" : "\\x%02X", (unsigned char)*name);
-    return json_string(escaped);
-}
-
-static json_t *classes_json(ls__bump *bump, const ls_dataset *dataset)
-{
-    json_t *out = json_array();
-    for (int i = 0; out && i < ls_dataset_classes(dataset); i++) {
-        if (json_array_append_new(out, name_json(bump, ls_dataset_class_name(dataset, i))) == 0)
-            continue;
-        json_decref(out);
-        out = NULL;
-    }
-    return out;
-}
-
-static json_t *floats_json(const float *values, int64_t n, float fallback)
-{
-    json_t *out = json_array();
-    for (int64_t i = 0; out && i < n; i++) {
-        const double value = ls__shortest(values[i] != 0 ? values[i] : fallback);
-        if (json_array_append_new(out, json_real(value)) == 0) continue;
-        json_decref(out);
-        out = NULL;
-    }
-    return out;
-}
-
 /* A list of pairs that grows; `failed` when there was no memory for one. */
 typedef struct pairs {
     ls__bump *bump;
@@ -241,8 +137,8 @@ static void add_input(pairs *p, const ls_state *state)
         state->loader ? ls_loader_spec(state->loader) : *ls__net_input_spec(state->net);
     const int64_t *d = spec.image.shape.dims;
     if (spec.image.dtype != LS_U8 || spec.image.shape.n_dims != 4 || d[3] > 4) return;
-    add(p, "mean", dump_new(p->bump, floats_json(spec.mean, d[3], 0), SETTING_DIGITS));
-    add(p, "std", dump_new(p->bump, floats_json(spec.deviation, d[3], 1), SETTING_DIGITS));
+    add(p, "mean", dump_new(p->bump, ls__json_floats(spec.mean, d[3], 0), SETTING_DIGITS));
+    add(p, "std", dump_new(p->bump, ls__json_floats(spec.deviation, d[3], 1), SETTING_DIGITS));
     add(p, "crop",
         d[1] == d[2] ? copy(p->bump, "%" PRId64, d[1])
                      : copy(p->bump, "[%" PRId64 ", %" PRId64 "]", d[1], d[2]));
@@ -250,15 +146,12 @@ static void add_input(pairs *p, const ls_state *state)
 
 static void add_state(pairs *p, const ls_state *state)
 {
-    if (state->loader) {
+    if (state->loader)
         add(p, "classes",
-            dump_new(p->bump, classes_json(p->bump, state->loader->dataset), SETTING_DIGITS));
-        add(p, "loader", dump_new(p->bump, loader_json(state->loader), SETTING_DIGITS));
-    }
-    if (state->optimizer) {
-        add(p, "optimizer", dump_new(p->bump, optimizer_json(state->optimizer), SETTING_DIGITS));
+            dump_new(p->bump, ls__json_classes(state->loader->owned.ctx, state->loader->dataset),
+                     SETTING_DIGITS));
+    if (state->optimizer)
         add(p, "optimizer_steps", copy(p->bump, "%" PRId64, ls_optimizer_steps(state->optimizer)));
-    }
     if (state->schedule) {
         double s[LS_SCHEDULE_STATE];
         ls_schedule_get_state(state->schedule, s);
@@ -267,7 +160,6 @@ static void add_state(pairs *p, const ls_state *state)
             texts[i] = number_text(p->bump, s[i]);
             p->failed |= !texts[i];
         }
-        add(p, "schedule", dump_new(p->bump, schedule_json(state->schedule), SETTING_DIGITS));
         if (!p->failed)
             add(p, "schedule_state",
                 copy(p->bump, "%s %s %s %s", texts[0], texts[1], texts[2], texts[3]));
@@ -282,7 +174,7 @@ ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *sta
     add(&p, "epoch", copy(bump, "%" PRId64, state->epoch));
     add(&p, "step", copy(bump, "%" PRId64, state->step));
     add(&p, "best", number_text(bump, state->best));
-    add(&p, "seed", copy(bump, "%" PRIu64, ctx->config.seed));
+    add(&p, "identity", dump_new(bump, ls__identity_make(ctx, state), SETTING_DIGITS));
     add_input(&p, state);
     add_state(&p, state);
     if (state->net) {
@@ -322,28 +214,6 @@ static ls_status read_count(const checking *c, const char *key, int64_t *out)
     return parse_count(text, out) ? LS_OK : fail_metadata(c, key, text);
 }
 
-static ls_status fail_setting(const checking *c, const char *what, const char *key,
-                              const json_t *stored, const json_t *now)
-{
-    const char *a = stored ? dump(c->bump, stored, SETTING_DIGITS) : "0";
-    const char *b = now ? dump(c->bump, now, SETTING_DIGITS) : "0";
-    if (!a || !b) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    return ls__fail(c->ctx, LS_ERR_MISMATCH,
-                    "'%s' was saved by another run: %s: %s is %.100s "
-                    "there, %.100s here",
-                    c->path, what, key, a, b);
-}
-
-/* The same value, to the digits that files hold. */
-static bool same(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b)) {
-        const double x = json_number_value(a), y = json_number_value(b);
-        return fabs(x - y) <= 1e-14 * fabs(y);
-    }
-    return json_equal(a, b);
-}
-
 /* The JSON under a key; NULL and an error kept. */
 static json_t *parse(const checking *c, const char *key)
 {
@@ -358,82 +228,66 @@ static json_t *parse(const checking *c, const char *key)
     return out;
 }
 
-/* Compares an object of settings in the file with what it would be now. */
-static ls_status check_settings(const checking *c, const char *what, json_t *now)
+/* What the run that goes on can be compared by: what state points to, and with an optimizer all
+ * else. NULL without memory. */
+static json_t *make_comparable(const checking *c, const ls_state *state)
 {
-    if (!now) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    json_t *stored = parse(c, what);
-    ls_status status = stored ? LS_OK : c->ctx->error;
+    static const char *const with_optimizer[] = { "device",    "libraries", "processor",
+                                                  "precision", "model",     "kernels" };
+    json_t *out = ls__identity_make(c->ctx, state);
+    for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)
+        if (!state->optimizer) json_object_del(out, with_optimizer[i]);
+    if (!state->optimizer && !state->loader) json_object_del(out, "seed");
+    return out;
+}
+
+/* Each section that is compared must be there. */
+static ls_status check_sections(const checking *c, const json_t *there, const json_t *here)
+{
     const char *key;
     json_t *value;
-    json_object_foreach(now, key, value)
+    json_object_foreach((json_t *)here, key, value)
     {
-        if (status != LS_OK) break;
-        json_t *there = json_object_get(stored, key);
-        if (!same(there, value)) status = fail_setting(c, what, key, there, value);
+        if (!json_object_get(there, key))
+            return ls__fail(c->ctx, LS_ERR_FORMAT,
+                            "'%s' is no checkpoint of such a run: its identity has no '%s'",
+                            c->path, key);
     }
-    json_object_foreach(stored, key, value)
-    {
-        if (status != LS_OK) break;
-        if (!json_object_get(now, key)) status = fail_setting(c, what, key, value, NULL);
-    }
-    json_decref(stored);
-    return status;
-}
-
-static ls_status check_new_settings(const checking *c, const char *what, json_t *now)
-{
-    const ls_status status = check_settings(c, what, now);
-    json_decref(now);
-    return status;
-}
-
-/* The first class that differs. */
-static ls_status check_classes(const checking *c, const json_t *now)
-{
-    if (!now) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    json_t *stored = parse(c, "classes");
-    const size_t n = json_array_size(now), n_stored = json_array_size(stored);
-    ls_status status = stored ? LS_OK : c->ctx->error;
-    if (status == LS_OK && n != n_stored)
-        status = ls__fail(c->ctx, LS_ERR_MISMATCH,
-                          "'%s' was saved by another run: %zu classes there, %zu here", c->path,
-                          n_stored, n);
-    for (size_t i = 0; i < n && status == LS_OK; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "number %zu", i);
-        if (!json_equal(json_array_get(stored, i), json_array_get(now, i)))
-            status =
-                fail_setting(c, "classes", key, json_array_get(stored, i), json_array_get(now, i));
-    }
-    json_decref(stored);
-    return status;
-}
-
-/* One text for another. */
-static ls_status check_text(const checking *c, const char *key, const char *now)
-{
-    const char *text = ls_tensor_file_metadata(c->file, key);
-    if (!now) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    if (!text) return fail_metadata(c, key, NULL);
-    if (strcmp(text, now) == 0) return LS_OK;
-    return ls__fail(c->ctx, LS_ERR_MISMATCH,
-                    "'%s' was saved by another run: %s is %.100s there, %.100s here", c->path, key,
-                    text, now);
-}
-
-static ls_status check_loader(const checking *c, const ls_loader *loader)
-{
-    json_t *classes = classes_json(c->bump, loader->dataset);
-    const ls_status status = check_classes(c, classes);
-    json_decref(classes);
-    LS_TRY(status);
-    LS_TRY(check_new_settings(c, "loader", loader_json(loader)));
-    pairs now = { .bump = c->bump };
-    add_input(&now, &(ls_state){ .loader = (ls_loader *)loader });
-    if (now.failed) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    for (size_t i = 0; i < now.n; i += 2) LS_TRY(check_text(c, now.items[i], now.items[i + 1]));
     return LS_OK;
+}
+
+static ls_status check_differences(const checking *c, const json_t *differences, bool force)
+{
+    if (!differences) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
+    if (json_array_size(differences) == 0) return LS_OK;
+    if (!force) return ls__identity_fail(c->ctx, c->path, differences);
+    size_t i;
+    json_t *difference;
+    json_array_foreach(differences, i, difference)
+    {
+        char text[LS__MESSAGE_SIZE];
+        ls__warn(c->ctx, "'%s': going on as another run: %.800s", c->path,
+                 ls__identity_text(difference, text, sizeof(text)));
+    }
+    return LS_OK;
+}
+
+static ls_status check_identity(const checking *c, const ls_state *state)
+{
+    json_t *here = make_comparable(c, state), *there = NULL, *differences = NULL;
+    ls_status status = here ? LS_OK : ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
+    if (status == LS_OK && json_object_size(here) > 0) {
+        there = parse(c, "identity");
+        status = there ? check_sections(c, there, here) : c->ctx->error;
+        if (status == LS_OK) {
+            differences = ls__identity_differences(there, here);
+            status = check_differences(c, differences, state->force);
+        }
+    }
+    json_decref(differences);
+    json_decref(there);
+    json_decref(here);
+    return status;
 }
 
 static ls_status read_schedule_state(const checking *c, double out[LS_SCHEDULE_STATE])
@@ -461,16 +315,8 @@ ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
     LS_TRY(read_count(&c, "step", &out->step));
     const char *best = ls_tensor_file_metadata(file, "best");
     if (!parse_number(best, &out->best)) return fail_metadata(&c, "best", best);
-    if (state->loader) LS_TRY(check_loader(&c, state->loader));
-    if (state->loader || state->optimizer)
-        LS_TRY(check_text(&c, "seed", copy(bump, "%" PRIu64, ctx->config.seed)));
-    if (state->optimizer) {
-        LS_TRY(check_new_settings(&c, "optimizer", optimizer_json(state->optimizer)));
-        LS_TRY(read_count(&c, "optimizer_steps", &out->n_steps));
-    }
-    if (state->schedule) {
-        LS_TRY(check_new_settings(&c, "schedule", schedule_json(state->schedule)));
-        LS_TRY(read_schedule_state(&c, out->schedule));
-    }
+    LS_TRY(check_identity(&c, state));
+    if (state->optimizer) LS_TRY(read_count(&c, "optimizer_steps", &out->n_steps));
+    if (state->schedule) LS_TRY(read_schedule_state(&c, out->schedule));
     return LS_OK;
 }

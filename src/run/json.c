@@ -1,8 +1,13 @@
 /* json.c: JSON files; see json.h. */
 #include "run/json.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "optim/config.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* Decimal digits that always survive text -> double -> text. */
 enum { REAL_DIGITS = 15 };
@@ -33,4 +38,41 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
     if (out.status == LS_OK) return ls__atomic_file_commit(&out.file);
     ls__atomic_file_abandon(&out.file);
     return out.status;
+}
+
+json_t *ls__json_floats(const float *values, int64_t n, float fallback)
+{
+    json_t *out = json_array();
+    for (int64_t i = 0; out && i < n; i++) {
+        const double value = ls__shortest(values[i] != 0 ? values[i] : fallback);
+        if (json_array_append_new(out, json_real(value)) == 0) continue;
+        json_decref(out);
+        out = NULL;
+    }
+    return out;
+}
+
+static json_t *escaped_name(ls_context *ctx, const char *name)
+{
+    json_t *out = json_string(name);
+    if (out) return out;
+    char *escaped = ls__alloc(ctx, 4 * strlen(name) + 1);
+    if (!escaped) return NULL;
+    for (char *at = escaped; *name; name++)
+        at += sprintf(at, (unsigned char)*name < 0x80 ? "%c" : "\\x%02X", (unsigned char)*name);
+    out = json_string(escaped);
+    ls__free(ctx, escaped);
+    return out;
+}
+
+json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset)
+{
+    json_t *out = json_array();
+    for (int i = 0; out && i < ls_dataset_classes(dataset); i++) {
+        if (json_array_append_new(out, escaped_name(ctx, ls_dataset_class_name(dataset, i))) == 0)
+            continue;
+        json_decref(out);
+        out = NULL;
+    }
+    return out;
 }

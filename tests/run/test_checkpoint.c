@@ -251,21 +251,30 @@ START_TEST(files_hold_what_torch_expects)
         { "epoch", "1" },
         { "step", "1" },
         { "best", "0.10000000000000001" },
-        { "seed", "5" },
         { "classes", "[\"0\", \"1\", \"2\", \"3\"]" },
         { "mean", "[0.485, 0.456, 0.406]" },
         { "std", "[0.229, 0.224, 0.225]" },
         { "crop", "8" },
-        { "optimizer", "{\"name\": \"sgd\", \"momentum\": 0.9, \"weight_decay\": 0.0005, "
-                       "\"decay_of_weights_only\": 1, \"clip_norm\": 1}" },
         { "optimizer_steps", "7" },
-        { "schedule", "{\"name\": \"reduce_on_plateau\", \"rate\": 0.05, \"gamma\": 0.3, "
-                      "\"threshold\": 0.0001}" },
         { "schedule_state", "1.0 0.10000000000000001 0.0 0.0" },
         { "model", "small" },
     };
     for (size_t i = 0; i < sizeof metadata / sizeof metadata[0]; i++)
         ck_assert_str_eq(ls_tensor_file_metadata(file, metadata[i][0]), metadata[i][1]);
+    static const char *const identity[] = {
+        "\"seed\": \"5\"",
+        "\"device\": \"cpu\"",
+        "\"precision\": \"f32\"",
+        "\"samples\": ",
+        "\"digest_of\": \"contents\"", /* samples in memory */
+        "\"optimizer\": {\"name\": \"sgd\", \"momentum\": 0.9, \"weight_decay\": 0.0005, "
+        "\"decay_of_weights_only\": 1, \"clip_norm\": 1}",
+        "\"schedule\": {\"name\": \"reduce_on_plateau\", \"rate\": 0.05, \"gamma\": 0.3, "
+        "\"threshold\": 0.0001}",
+    };
+    const char *text = ls_tensor_file_metadata(file, "identity");
+    for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++)
+        ck_assert_msg(strstr(text, identity[i]) != NULL, "%s lacks %s", text, identity[i]);
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -299,18 +308,49 @@ START_TEST(another_run_is_refused)
     static const struct {
         ls_status status;
         const char *part;
-    } errors[] = { { LS_ERR_MISMATCH, "optimizer: name is \"sgd\" there, \"adam\" here" },
-                   { LS_ERR_MISMATCH, "momentum is 0.9 there, 0.8 here" },
+    } errors[] = { { LS_ERR_MISMATCH, "optimizer.name is \"sgd\" there, \"adam\" here" },
+                   { LS_ERR_MISMATCH, "optimizer.momentum is 0.9 there, 0.8 here" },
                    { LS_ERR_SHAPE, "'fc.weight' is F32 [4,6] there, F32 [6,6] here, and 1 more" },
-                   { LS_ERR_MISMATCH, "seed is 5 there, 6 here" },
-                   { LS_ERR_MISMATCH, "loader: batch is 8 there, 7 here" },
-                   { LS_ERR_MISMATCH, "momentum is 0.9 there, 0 here" } };
+                   { LS_ERR_MISMATCH, "seed is \"5\" there, \"6\" here" },
+                   { LS_ERR_MISMATCH, "loader.batch is 8 there, 7 here" },
+                   { LS_ERR_MISMATCH, "optimizer.momentum is 0.9 there, missing here" } };
     for (int i = 0; i < 6; i++) {
         r = open_good_run(&other[i]);
         train(&r, 2);
         expect_refused(&r, "run", errors[i].status, errors[i].part);
         ls_context_close(&r.ctx);
     }
+}
+END_TEST
+
+START_TEST(force_goes_on_as_another_run)
+{
+    static char one[PORTRAIT], two[PORTRAIT];
+    run r = open_good_run(&usual);
+    train(&r, 5);
+    portray(&r, one);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
+    ls_context_close(&r.ctx);
+
+    options other = usual;
+    other.momentum = 0.8f;
+    other.seed = 6;
+    r = open_good_run(&other);
+    expect_refused(&r, "run", LS_ERR_MISMATCH, "and 1 more differ");
+    r.state.force = true;
+    ck_assert_int_eq(ls_checkpoint_load(path_of("run"), &r.state), LS_OK);
+    portray(&r, two);
+    ck_assert_str_eq(one, two);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
+    r.state.force = false;
+    ck_assert_int_eq(ls_checkpoint_load(path_of("run"), &r.state), LS_OK);
+    ls_context_close(&r.ctx);
+
+    other.n_classes = 6; /* other shapes can't be forced */
+    r = open_good_run(&other);
+    r.state.force = true;
+    expect_refused(&r, "run", LS_ERR_SHAPE, "'fc.weight' is F32 [4,6] there, F32 [6,6] here");
+    ls_context_close(&r.ctx);
 }
 END_TEST
 
@@ -334,10 +374,10 @@ START_TEST(parts_can_be_left_out)
     ck_assert_str_eq(one, two);
 
     /* no optimizer in the file */
-    expect_refused(&r, "weights", LS_ERR_FORMAT, "its metadata has no 'classes'");
+    expect_refused(&r, "weights", LS_ERR_FORMAT, "its identity has no 'data'");
     ls_loader *loader = r.state.loader;
     r.state.loader = NULL;
-    expect_refused(&r, "weights", LS_ERR_FORMAT, "its metadata has no 'optimizer'");
+    expect_refused(&r, "weights", LS_ERR_FORMAT, "its identity has no 'optimizer'");
     r.state.loader = loader;
 
     /* all of the optimizer, in a net for inference */
@@ -580,10 +620,10 @@ END_TEST
 int main(void)
 {
     if (!make_folder()) return EXIT_FAILURE;
-    const int answer = RUN_SUITE("checkpoints", a_resumed_run_ends_with_the_same_bits,
-                                 files_hold_what_torch_expects, another_run_is_refused,
-                                 parts_can_be_left_out, weights_from_elsewhere,
-                                 broken_files_change_nothing, saving_is_whole_or_not_at_all, misuse,
-                                 class_names_that_are_not_utf8, every_allocation_failing);
+    const int answer = RUN_SUITE(
+        "checkpoints", a_resumed_run_ends_with_the_same_bits, files_hold_what_torch_expects,
+        another_run_is_refused, force_goes_on_as_another_run, parts_can_be_left_out,
+        weights_from_elsewhere, broken_files_change_nothing, saving_is_whole_or_not_at_all, misuse,
+        class_names_that_are_not_utf8, every_allocation_failing);
     return remove_folder() ? answer : EXIT_FAILURE;
 }

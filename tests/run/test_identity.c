@@ -1,0 +1,150 @@
+/* test_identity.c: what belongs to a run's identity, and how differences are told. */
+#include "run/identity.h"
+
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a run may vary. */
+typedef struct variant {
+    uint64_t seed;
+    int threads, workers;
+    float dropout, epsilon, flip, smoothing, rate;
+    int label; /* of the first sample */
+    bool other_output_name;
+    ls_init init;
+} variant;
+
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    const variant *v = options;
+    x = ls_conv2d(g, "conv", x, 8,
+                  &(ls_conv2d_config){ .kernel = 3, .padding = 1, .init = v->init });
+    x = ls_relu(g, ls_batch_norm(g, "bn", x, &(ls_batch_norm_config){ .epsilon = v->epsilon }));
+    x = ls_dropout(g, ls_global_avg_pool(g, x), v->dropout);
+    ls_node *y = ls_linear(g, "fc", x, 2, NULL);
+    ls_node *sum = ls_linear(g, "aux", x, 1, NULL);
+    ls_output(g, v->other_output_name ? "b" : "a", sum);
+    return y;
+}
+
+static json_t *identity_of(const variant *v)
+{
+    enum { N = 6, SIDE = 4 };
+    static const uint8_t pixels[N * SIDE * SIDE * 3];
+    const int32_t labels[N] = { v->label, 1, 0, 1, 0, 1 };
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .device = "cpu", .seed = v->seed, .threads = v->threads });
+    ls_dataset *data = ls_dataset_from_memory(ctx, pixels, LS_SHAPE(N, SIDE, SIDE, 3), labels, 2);
+    ls_loader_config config = { .batch = 2, .workers = v->workers, .flip = v->flip };
+    ls_loader *loader = ls_loader_open(data, &config);
+    ls_net *net = ls_net_build(
+        ctx, model, v,
+        &(ls_net_config){ .input = ls_loader_spec(loader),
+                          .loss = { LS_CROSS_ENTROPY, .label_smoothing = v->smoothing } });
+    ls_state state = { .net = net,
+                       .loader = loader,
+                       .validation = loader,
+                       .optimizer = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f }),
+                       .schedule = ls_constant(
+                           ctx, &(ls_constant_config){ .rate = v->rate, .steps_per_epoch = 3 }) };
+    json_t *out = ls__identity_make(ctx, &state);
+    ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    ls_context_close(&ctx);
+    return out;
+}
+
+static const variant usual = {
+    .seed = UINT64_MAX, .threads = 1, .dropout = 0.5f, .epsilon = 1e-5f, .flip = 0.5f, .rate = 0.1f
+};
+
+/* The first difference's text, "" when there is none. */
+static const char *compare_with_usual(const variant *v)
+{
+    static char text[512];
+    json_t *a = identity_of(&usual), *b = identity_of(v);
+    json_t *differences = ls__identity_differences(a, b);
+    *text = '\0';
+    if (json_array_size(differences) > 0)
+        ls__identity_text(json_array_get(differences, 0), text, sizeof(text));
+    json_decref(differences);
+    json_decref(a);
+    json_decref(b);
+    return text;
+}
+
+START_TEST(executors_do_not_count)
+{
+    variant v = usual;
+    v.threads = 3;
+    v.workers = 2;
+    ck_assert_str_eq(compare_with_usual(&v), "");
+}
+END_TEST
+
+START_TEST(all_that_decides_counts)
+{
+    variant all[9];
+    for (int i = 0; i < 9; i++) all[i] = usual;
+    all[0].seed = 1;
+    all[1].label = 1;
+    all[2].flip = 0.25f;
+    all[3].dropout = 0.25f;
+    all[4].epsilon = 1e-3f;
+    all[5].smoothing = 0.1f;
+    all[6].other_output_name = true;
+    all[7].init = LS_INIT_ZERO;
+    all[8].rate = 0.2f;
+    static const char *const starts[] = { "seed is \"18446744073709551615\" there, \"1\" here",
+                                          "data.digest is \"",
+                                          "loader.flip is 0.5 there, 0.25 here",
+                                          "model.digest is \"",
+                                          "model.digest is \"",
+                                          "model.digest is \"",
+                                          "model.digest is \"",
+                                          "model.digest is \"",
+                                          "schedule.rate is 0.1" };
+    for (int i = 0; i < 9; i++) {
+        const char *text = compare_with_usual(&all[i]);
+        ck_assert_msg(strncmp(text, starts[i], strlen(starts[i])) == 0, "%d: '%s'", i, text);
+    }
+}
+END_TEST
+
+static void expect_differences(const char *there, const char *here, const char *wanted)
+{
+    json_t *a = json_loads(there, 0, NULL), *b = json_loads(here, 0, NULL);
+    json_t *found = ls__identity_differences(a, b), *good = json_loads(wanted, 0, NULL);
+    ck_assert(a && b && good);
+    char *text = json_dumps(found, 0);
+    ck_assert_msg(json_equal(found, good), "%s", text);
+    free(text);
+    json_decref(found);
+    json_decref(good);
+    json_decref(a);
+    json_decref(b);
+}
+
+START_TEST(differences_are_listed)
+{
+    expect_differences("{\"a\": 1, \"b\": {\"c\": [1, 2]}}", "{\"b\": {\"c\": [1, 2]}}", "[]");
+    expect_differences("{\"b\": {\"c\": 1, \"e\": 0.1}}", "{\"b\": {\"d\": 2, \"e\": 0.1}}",
+                       "[{\"field\": \"b.d\", \"there\": null, \"here\": 2},"
+                       " {\"field\": \"b.c\", \"there\": 1, \"here\": null}]");
+    expect_differences("{\"b\": 1}", "{\"b\": {\"d\": 2}}",
+                       "[{\"field\": \"b\", \"there\": 1, \"here\": {\"d\": 2}}]");
+    /* only the kernels of ops that both have */
+    expect_differences("{\"kernels\": {\"x\": \"1\", \"y\": \"2\"}}",
+                       "{\"kernels\": {\"y\": \"3\", \"z\": \"4\"}}",
+                       "[{\"field\": \"kernels.y\", \"there\": \"2\", \"here\": \"3\"}]");
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("identity", executors_do_not_count, all_that_decides_counts,
+                     differences_are_listed);
+}
