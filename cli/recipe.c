@@ -34,6 +34,9 @@ const cli_option recipe_options[] = {
       "smallest share of the area in random resized crops; pictures from 64 pixels on", "X", 0.01,
       1, .note = "0.35" },
 
+    { OPTION_SWITCH, 0, "digest-contents", AT(digest_contents),
+      "identify the data by all bytes of its files, not by names and sizes", .value = NULL },
+
     { OPTION_HEADING, .help = "Model:" },
     { OPTION_TEXT, 0, "model", AT(model), "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152",
       "NAME", .fallback = "resnet20" },
@@ -106,6 +109,9 @@ const cli_option recipe_options[] = {
     { OPTION_TEXT, 0, "out", AT(out), "folder of the run, made anew", "RUN",
       .note = "run, or run-2, run-3, ...", .executor = true },
     { OPTION_TEXT, 0, "resume", AT(resume), "continue the run in this folder", "RUN",
+      .executor = true },
+    { OPTION_SWITCH, 0, "force", AT(force),
+      "continue also where data, kernels, libraries or processor are others", .value = NULL,
       .executor = true },
     { .kind = OPTION_END },
 };

@@ -23,7 +23,7 @@ typedef struct recipe {
     int64_t image_size, workers;
     int on_bad_image; /* ls_bad_image */
     int seeding;      /* ls_seeding */
-    bool exif;
+    bool exif, digest_contents;
     int64_t crop_padding;
     double scale_min, flip;
     /* model */
@@ -43,7 +43,7 @@ typedef struct recipe {
     int64_t seed, threads;
     int64_t steps, stop_at;   /* 0 = no limit */
     int64_t checkpoint_every; /* 0 = not in mid-epoch */
-    bool keep_checkpoints;
+    bool keep_checkpoints, force;
     const char *device, *out, *resume;
     int deterministic; /* ls_deterministic */
     bool benchmark;

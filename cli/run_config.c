@@ -44,16 +44,3 @@ json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PAT
     json_decref(config);
     return NULL;
 }
-
-bool run_config_same_data(const trainer *t, const json_t *config)
-{
-    json_t *now = describe_data(t);
-    const bool same = json_equal(now, json_object_get(config, "data"));
-    json_decref(now);
-    if (!same)
-        fprintf(stderr,
-                "lockstep %s: %s: not the pictures that the run was begun with: their number or "
-                "their classes differ (%s/config.json, 'data')\n",
-                t->verb->name, t->recipe->data_dir, t->dir);
-    return same;
-}

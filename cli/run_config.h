@@ -11,8 +11,4 @@ ls_status run_config_write(const trainer *t);
  * member "options" is for options_resume. */
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);
 
-/* Whether the trainer's data are as many pictures, in the same classes, as the config says; prints
- * that they are not. */
-bool run_config_same_data(const trainer *t, const json_t *config);
-
 #endif

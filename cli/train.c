@@ -1,6 +1,7 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
 #include "run/run_folder.h"
 #include "run_config.h"
+#include "run_manifest.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,11 +40,16 @@ static int open_run(trainer *t, const json_t *stored)
     ls_status status = stored ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
     if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir);
     if (status != LS_OK) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    if (stored && !run_config_same_data(t, stored)) return EXIT_DATA;
+    const int answer = stored ? run_manifest_check(t) : EXIT_DONE;
+    if (answer != EXIT_DONE) return answer;
     if (stored && file_exists(last) && !trainer_resume(t)) return EXIT_RUNTIME;
-    if (!stored) status = run_config_write(t);
+    status = run_manifest_begin(t);
+    if (status == LS_OK && !stored) status = run_config_write(t);
     if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
+    /* from now on it is another run, also for those who resume it before it saves by itself */
+    const bool forced = json_array_size(t->forced) > 0 && file_exists(last);
+    if (status == LS_OK && forced) status = trainer_save(t);
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
@@ -94,7 +100,9 @@ static int train(trainer *t, const json_t *stored)
     if (answer == EXIT_DONE) {
         tell_begin(t);
         handle_signals(catch_signal);
-        const outcome end = trainer_run(t);
+        outcome end = trainer_run(t);
+        if (end != OUTCOME_ERROR && end != OUTCOME_DATA && run_manifest_save(t) != LS_OK)
+            end = OUTCOME_ERROR;
         tell_end(t, end);
         answer = outcome_answer(t->verb, t->ctx, end, caught_signal);
     }
@@ -141,7 +149,9 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         if (!*stored) return EXIT_RUNTIME;
         if (!options_resume(verb, json_object_get(*stored, "options"), path, r, &parsed))
             return EXIT_USAGE;
-        if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0; /* meant that one time */
+        /* meant that one time */
+        if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
+        if (!options_given(verb, &parsed, "force")) r->force = false;
         return find_model(verb, r->model) ? EXIT_DONE : EXIT_USAGE;
     }
     if (!r->data_dir) {
@@ -177,8 +187,9 @@ const cli_verb verb_train = {
     .summary = "train a network on a folder of images",
     .arguments = "",
     .details =
-        "RUN holds config.json, metrics.jsonl, metrics.csv, record.txt (digests of each step),\n"
-        "last.safetensors (everything, for --resume) and best.safetensors (the weights with the\n"
+        "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
+        "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for "
+        "--resume) and best.safetensors (the weights with the\n"
         "best validation top-1).\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable pictures, 4 the loss is "
         "not\n"

@@ -25,6 +25,7 @@ typedef struct trainer {
     const char **classes; /* card.classes */
     model_card card;
 
+    json_t *manifest, *forced; /* of run_manifest.h; forced: the differences that --force allowed */
     ls__metrics *metrics;
     ls_record *record;
     progress progress;

@@ -44,6 +44,7 @@ static ls_status save(trainer *t, const char *name, bool whole_state)
                                                  .optimizer = whole_state ? t->optimizer : NULL,
                                                  .schedule = whole_state ? t->schedule : NULL,
                                                  .loader = t->train,
+                                                 .validation = t->val,
                                                  .epoch = t->epoch,
                                                  .step = t->step,
                                                  .best = t->best,
@@ -73,9 +74,12 @@ bool trainer_resume(trainer *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
-    ls_state state = {
-        .net = t->net, .optimizer = t->optimizer, .schedule = t->schedule, .loader = t->train
-    };
+    ls_state state = { .net = t->net,
+                       .optimizer = t->optimizer,
+                       .schedule = t->schedule,
+                       .loader = t->train,
+                       .validation = t->val,
+                       .force = t->recipe->force };
     if (ls_checkpoint_load(path, &state) != LS_OK) {
         print_error(t->verb, t->ctx, EXIT_RUNTIME);
         return false;

@@ -29,10 +29,24 @@ static int open_data(trainer *t)
         return EXIT_DATA;
     }
     const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->card);
+    ls_digest digest;
+    for (int i = 0; i < (r->digest_contents ? 2 : 0); i++) {
+        ls_dataset *data = i ? t->val_data : t->train_data;
+        if (data && ls_dataset_digest(data, true, &digest) != LS_OK)
+            return print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    }
     t->train = ls_loader_open(t->train_data, &train);
     if (t->val_data) t->val = ls_loader_open(t->val_data, &val);
     const bool good = t->train && (t->val || !t->val_data);
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_DATA);
+}
+
+/* With --force a run may go on where its kernels cannot: others are chosen then. */
+static ls_status warn_of_plan(trainer *t)
+{
+    ls_context_status(t->ctx); /* read: the context works on */
+    fprintf(stderr, "lockstep %s: warning: %s\n", t->verb->name, ls_context_message(t->ctx));
+    return LS_OK;
 }
 
 /* Kernels that were chosen before: by the plan file, and by the run that goes on, which has the
@@ -45,6 +59,7 @@ static int load_choices(trainer *t, bool resumed)
     ls_status status = plan && file_exists(plan) ? ls_plan_load(t->ctx, plan) : LS_OK;
     if (status == LS_OK && resumed && file_exists(last))
         status = ls_checkpoint_load_plan(last, t->ctx);
+    if (status == LS_ERR_MISMATCH && t->recipe->force) status = warn_of_plan(t);
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
@@ -94,6 +109,8 @@ int trainer_open(trainer *t, bool resumed)
 
 void trainer_close(trainer *t)
 {
+    json_decref(t->manifest);
+    json_decref(t->forced);
     ls__metrics_close(&t->metrics);
     ls_context_close(&t->ctx);
     free(t->classes);

@@ -349,8 +349,20 @@ START_TEST(changed_data)
     expect(3, "train --resume run");
     expect(0, "train --resume run --data-dir moved");
     ck_assert_int_eq(system("rm moved/train/star/000000.*"), 0);
-    expect(3, "train --resume run --data-dir moved");
-    expect_err("not the pictures that the run was begun with");
+    expect(1, "train --resume run --data-dir moved");
+    expect_err("data.samples is 160 there, 159 here");
+    expect_err("would go on as another run");
+    expect(0, "train --resume run --data-dir moved --force");
+    expect_err("warning: goes on as another run: data.samples is 160 there, 159 here");
+    json_t *manifest = json_load_file("run/manifest.json", 0, NULL);
+    const json_t *sessions = json_object_get(manifest, "sessions");
+    ck_assert_int_eq(json_array_size(sessions), 3);
+    for (int i = 0; i < 3; i++) {
+        const json_t *forced = json_object_get(json_array_get(sessions, i), "forced");
+        ck_assert_int_eq(json_array_size(forced) > 0, i == 2);
+    }
+    json_decref(manifest);
+    expect(0, "train --resume run --data-dir moved"); /* it is that run now */
     end_folder();
 }
 END_TEST

@@ -1,0 +1,116 @@
+/* run_manifest.c: see run_manifest.h. */
+#include "run_manifest.h"
+#include "run/identity.h"
+#include "run/json.h"
+#include "run/provenance.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_SIZE = 512 };
+
+static json_t *make_identity(trainer *t)
+{
+    return ls__identity_make(t->ctx, &(ls_state){ .net = t->net,
+                                                  .optimizer = t->optimizer,
+                                                  .schedule = t->schedule,
+                                                  .loader = t->train,
+                                                  .validation = t->val });
+}
+
+json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
+{
+    snprintf(path, RUN_PATH_SIZE, "%s/manifest.json", dir);
+    json_error_t error;
+    json_t *manifest = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (json_is_object(json_object_get(manifest, "identity")) &&
+        json_array_size(json_object_get(manifest, "sessions")) > 0)
+        return manifest;
+    if (manifest)
+        fprintf(stderr, "lockstep %s: %s: no identity or no sessions in it\n", verb->name, path);
+    else
+        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
+    json_decref(manifest);
+    return NULL;
+}
+
+static void tell_differences(const trainer *t, const char *how, const json_t *differences)
+{
+    size_t i;
+    json_t *difference;
+    char text[TEXT_SIZE];
+    json_array_foreach((json_t *)differences, i, difference)
+        fprintf(stderr, "lockstep %s: %s: %s%s\n", t->verb->name, t->dir, how,
+                ls__identity_text(difference, text, sizeof(text)));
+}
+
+/* Builds and machines do not decide over bits, but who looks for a cause wants to know of them. */
+static void tell_provenance(const trainer *t, const json_t *manifest, const json_t *now)
+{
+    const json_t *sessions = json_object_get(manifest, "sessions");
+    const json_t *last = json_array_get(sessions, json_array_size(sessions) - 1);
+    const json_t *there = json_object_get(last, "provenance");
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)now, key, value)
+    {
+        const char *a = json_string_value(json_object_get(there, key));
+        const char *b = json_string_value(value);
+        if (a && b && strcmp(key, "begun") != 0 && strcmp(a, b) != 0)
+            fprintf(stderr,
+                    "lockstep %s: warning: %s was last continued with another %s: %s; now %s\n",
+                    t->verb->name, t->dir, key, a, b);
+    }
+}
+
+int run_manifest_check(trainer *t)
+{
+    char path[RUN_PATH_SIZE];
+    t->manifest = run_manifest_read(t->verb, t->dir, path);
+    if (!t->manifest) return EXIT_RUNTIME;
+    json_t *identity = make_identity(t), *provenance = ls__provenance_make();
+    if (identity)
+        t->forced = ls__identity_differences(json_object_get(t->manifest, "identity"), identity);
+    int answer = EXIT_DONE;
+    if (!t->forced) {
+        answer = print_error(t->verb, identity ? NULL : t->ctx, EXIT_RUNTIME);
+    } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
+        tell_differences(t, "", t->forced);
+        fprintf(stderr,
+                "lockstep %s: %s: would go on as another run than it was begun (%s); --force does "
+                "it all the same\n",
+                t->verb->name, t->dir, path);
+        answer = EXIT_RUNTIME;
+    } else {
+        tell_differences(t, "warning: goes on as another run: ", t->forced);
+        tell_provenance(t, t->manifest, provenance);
+    }
+    json_decref(provenance);
+    json_decref(identity);
+    return answer;
+}
+
+ls_status run_manifest_begin(trainer *t)
+{
+    if (!t->manifest) t->manifest = json_pack("{s:n, s:[]}", "identity", "sessions");
+    if (!t->forced) t->forced = json_array();
+    json_t *session =
+        json_pack("{s:I, s:{s:I, s:I}, s:o, s:O}", "from_step", (json_int_t)trainer_steps_done(t),
+                  "executors", "workers", (json_int_t)t->recipe->workers, "threads",
+                  (json_int_t)ls_context_threads(t->ctx), "provenance", ls__provenance_make(),
+                  "forced", t->forced);
+    if (json_array_append_new(json_object_get(t->manifest, "sessions"), session) != 0) {
+        json_decref(t->manifest);
+        t->manifest = NULL; /* ls__json_save tells that there was no memory */
+    }
+    return run_manifest_save(t);
+}
+
+ls_status run_manifest_save(trainer *t)
+{
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/manifest.json", t->dir);
+    json_t *identity = make_identity(t);
+    LS_TRY(ls_context_status(t->ctx));
+    if (t->manifest) json_object_set_new(t->manifest, "identity", identity);
+    return ls__json_save(t->ctx, path, t->manifest);
+}

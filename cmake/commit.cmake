@@ -1,0 +1,16 @@
+# LOCKSTEP_COMMIT: the commit that is built, for the manifests of runs; CMake runs anew when it changes.
+set(LOCKSTEP_COMMIT unknown)
+find_package(Git QUIET)
+if(GIT_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
+  execute_process(COMMAND ${GIT_EXECUTABLE} rev-parse --git-path logs/HEAD --verify HEAD
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE lines RESULT_VARIABLE failed ERROR_QUIET)
+  if(NOT failed)
+    string(REGEX MATCHALL "[^\n]+" lines "${lines}")
+    list(GET lines 0 log)
+    list(GET lines -1 LOCKSTEP_COMMIT)
+    get_filename_component(log ${log} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+    if(EXISTS ${log})
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${log})
+    endif()
+  endif()
+endif()

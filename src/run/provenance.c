@@ -1,0 +1,26 @@
+/* provenance.c: see provenance.h. The build's facts are this file's compile definitions. */
+#include "run/provenance.h"
+
+#include <lockstep/context.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+json_t *ls__provenance_make(void)
+{
+    struct utsname system = { 0 };
+    struct tm utc;
+    char begun[32] = "";
+    const time_t now = time(NULL);
+    uname(&system);
+    if (gmtime_r(&now, &utc)) strftime(begun, sizeof(begun), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s++, s:s}", "lockstep", ls_version(), "commit",
+                     LOCKSTEP_COMMIT, "compiler", COMPILER, "flags", LOCKSTEP_FLAGS, "host",
+                     system.nodename, "system", system.sysname, " ", system.release, "begun",
+                     begun);
+}
