@@ -126,9 +126,15 @@ static bool find_value(const ls_net *net, int position, int i, ls__trace_value *
 {
     const int first = ls__walk_position(net, LS__WALK_FORWARD);
     const int update = ls__walk_position(net, LS__WALK_UPDATE);
-    if (position < first) return copy_value(net, position, i, out);
-    if (position < update) return instruction_value(net, position - first, i, out);
-    return update_value(net, position - update, i, out);
+    *out = (ls__trace_value){ .entry = NULL };
+    const bool found = position < first    ? copy_value(net, position, i, out)
+                       : position < update ? instruction_value(net, position - first, i, out)
+                                           : update_value(net, position - update, i, out);
+    /* Integers say where something is, labels and places in a window: another one may point out of
+     * it. Pictures are safe. */
+    out->is_target =
+        out->output && (out->dtype == LS_F32 || (out->dtype == LS_U8 && position < first));
+    return found;
 }
 
 /* ---- Ops ---- */
@@ -209,6 +215,12 @@ ls_status ls__net_step_next(ls_net *net)
     return net->owned.ctx->device->backend->wait(net->owned.ctx->device);
 }
 
+ls_status ls__net_step_end(ls_net *net)
+{
+    LS__ENTER(net->owned.ctx);
+    return ls__net_run_step(net, ls__walk_position(net, LS__WALK_END));
+}
+
 /* ---- Elements ---- */
 
 static bool is_blocked(const ls__trace_value *value)
@@ -244,21 +256,13 @@ void ls__net_set_fault(ls_net *net, const ls__fault *fault)
     net->fault = *fault;
 }
 
-/* Integers say where something is (labels, places in a window): another one may point out of it. */
-static bool may_be_hit(const ls_net *net, const ls__trace_op *op, const ls__trace_value *value)
-{
-    const bool is_picture =
-        value->dtype == LS_U8 && op->position < ls__walk_position(net, LS__WALK_FORWARD);
-    return value->output && (value->dtype == LS_F32 || is_picture);
-}
-
 int64_t ls__net_fault_elements(const ls_net *net, const ls__trace_op *op)
 {
     int64_t n = 0;
     for (int i = 0; i < op->n_values; i++) {
         ls__trace_value value;
         find_value(net, op->position, i, &value);
-        if (may_be_hit(net, op, &value)) n += value.count;
+        if (value.is_target) n += value.count;
     }
     return n;
 }
@@ -312,7 +316,7 @@ ls_status ls__fault_inject(ls_net *net)
     for (int i = 0; i < op.n_values; i++) {
         ls__trace_value value;
         find_value(net, op.position, i, &value);
-        if (!may_be_hit(net, &op, &value)) continue;
+        if (!value.is_target) continue;
         if (element < value.count) return hit(net->owned.ctx->device, &value, element);
         element -= value.count;
     }

@@ -32,6 +32,7 @@ typedef struct ls__trace_value {
     char role[LS__ROLE_SIZE]; /* as in the op list: "x", "dw", "running_mean" */
     const char *entry;  /* the parameter or buffer whose value, gradient or state it is, or NULL */
     bool input, output; /* both: changed in place */
+    bool is_target;     /* a fault may hit it, see below */
     ls_dtype dtype;
     ls_shape shape; /* logical, [N,H,W,C] whatever the block */
     int64_t block;  /* see ls__operand; 0 = dense */
@@ -49,6 +50,8 @@ bool ls__net_step_op(const ls_net *net, ls__trace_op *out);
 void ls__net_step_value(const ls_net *net, const ls__trace_op *op, int i, ls__trace_value *out);
 /* Runs the next op and waits for it. */
 ls_status ls__net_step_next(ls_net *net);
+/* Runs all that are left. */
+ls_status ls__net_step_end(ls_net *net);
 
 /* The elements in logical order; scratch and out have room for all of them. */
 ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *scratch, void *out);

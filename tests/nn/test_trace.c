@@ -33,7 +33,7 @@ typedef struct side {
 static side open(int threads, bool blocked)
 {
     side s = { .ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = threads }) };
-    if (blocked) bend_layouts(s.ctx);
+    if (blocked) bend_layouts(s.ctx, LS__OP_CONV2D);
     const ls_net_config config = {
         .input = { .image = { LS_U8, LS_SHAPE(N, SIZE, SIZE, 3) }, .n_classes = CLASSES },
         .loss = { LS_CROSS_ENTROPY },

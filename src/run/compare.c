@@ -1,0 +1,424 @@
+/* compare.c: replays two runs and looks at one step of both, op by op; see compare.h. */
+#include "run/compare.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "optim/optimizer.h"
+#include "tensor/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Host memory for one value of either side. */
+typedef struct buffers {
+    ls_context *ctx;
+    void *scratch, *elements[2];
+    size_t bytes;
+} buffers;
+
+typedef struct comparison {
+    ls__compare_side *sides;
+    ls__finding *out;
+    buffers buffers;
+    ls_batch batches[2];
+} comparison;
+
+static ls_context *context_of(const ls__compare_side *side)
+{
+    return ls_net_context(side->net);
+}
+
+/* ---- Values ---- */
+
+static void close_buffers(buffers *b)
+{
+    ls__free(b->ctx, b->scratch);
+    for (int i = 0; i < 2; i++) ls__free(b->ctx, b->elements[i]);
+    *b = (buffers){ .ctx = b->ctx };
+}
+
+static ls_status make_room(buffers *b, size_t bytes)
+{
+    if (bytes <= b->bytes) return LS_OK;
+    close_buffers(b);
+    b->scratch = ls__alloc(b->ctx, bytes);
+    for (int i = 0; i < 2; i++) b->elements[i] = ls__alloc(b->ctx, bytes);
+    if (!b->scratch || !b->elements[0] || !b->elements[1])
+        return ls__fail_memory(b->ctx, "compare", 3 * bytes);
+    b->bytes = bytes;
+    return LS_OK;
+}
+
+/* Position of a float on the line of all floats. */
+static int64_t rank_of(const void *element)
+{
+    uint32_t bits;
+    memcpy(&bits, element, sizeof(bits));
+    const int64_t magnitude = bits & 0x7fffffff;
+    return bits >> 31 ? -1 - magnitude : magnitude;
+}
+
+uint64_t ls__ulps(ls_dtype dtype, const void *a, const void *b)
+{
+    if (dtype == LS_F32) {
+        const int64_t d = rank_of(a) - rank_of(b);
+        return (uint64_t)(d < 0 ? -d : d);
+    }
+    const double d = ls__element_value(dtype, a) - ls__element_value(dtype, b);
+    return (uint64_t)(d < 0 ? -d : d);
+}
+
+/* The first difference between the buffers, as elements first, first + 1, ... of what is found. */
+static void compare_buffers(comparison *c, ls_dtype dtype, int64_t first, int64_t count)
+{
+    ls__finding *out = c->out;
+    const size_t size = ls_dtype_bytes(dtype);
+    const char *a = (const char *)c->buffers.elements[0] + (size_t)first * size;
+    const char *b = (const char *)c->buffers.elements[1] + (size_t)first * size;
+    out->element = -1;
+    out->n_different = 0;
+    if (memcmp(a, b, (size_t)count * size) == 0) return;
+    for (int64_t i = 0; i < count; i++, a += size, b += size) {
+        if (memcmp(a, b, size) == 0 || out->n_different++ > 0) continue;
+        out->element = i;
+        out->values[0] = ls__element_value(dtype, a);
+        out->values[1] = ls__element_value(dtype, b);
+        out->ulps = ls__ulps(dtype, a, b);
+    }
+}
+
+/* Compares two values, one for each buffer; they have one type and shape. */
+static ls_status compare_values(comparison *c, ls_context *const contexts[2],
+                                const ls__trace_value values[2])
+{
+    const size_t bytes = (size_t)values[0].count * ls_dtype_bytes(values[0].dtype);
+    LS_TRY(make_room(&c->buffers, bytes));
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls__trace_read(contexts[i], &values[i], c->buffers.scratch, c->buffers.elements[i]));
+    compare_buffers(c, values[0].dtype, 0, values[0].count);
+    return LS_OK;
+}
+
+/* ---- Batches ---- */
+
+static ls_status read_batches(comparison *c, bool labels)
+{
+    for (int i = 0; i < 2; i++) {
+        const ls_tensor *tensor = labels ? c->batches[i].labels : c->batches[i].images;
+        LS_TRY(make_room(&c->buffers, ls_tensor_bytes(tensor)));
+        LS_TRY(ls_tensor_read(tensor, c->buffers.elements[i], ls_tensor_bytes(tensor)));
+    }
+    return LS_OK;
+}
+
+/* Sample, then label, then pixels of each place. */
+static ls_status compare_batches(comparison *c)
+{
+    ls__finding *out = c->out;
+    const ls_batch *a = &c->batches[0], *b = &c->batches[1];
+    const ls_shape *shape = ls_tensor_shape(a->images);
+    out->place = -1;
+    if (!ls_shape_equal(shape, ls_tensor_shape(b->images))) {
+        out->found = LS__FOUND_BATCH;
+        return LS_OK;
+    }
+    LS_TRY(read_batches(c, true));
+    int64_t first = a->n; /* place at which samples or labels differ */
+    const int32_t *labels[2] = { c->buffers.elements[0], c->buffers.elements[1] };
+    for (int64_t i = a->n - 1; i >= 0; i--)
+        if (a->samples[i] != b->samples[i] || labels[0][i] != labels[1][i]) first = i;
+    for (int i = 0; i < 2 && first < a->n; i++) out->labels[i] = labels[i][first];
+    LS_TRY(read_batches(c, false));
+    const int64_t pixels = ls_tensor_count(a->images) / a->n;
+    out->element = -1;
+    int64_t place = 0;
+    for (; place < a->n && place <= first; place++) {
+        compare_buffers(c, ls_tensor_dtype(a->images), place * pixels, pixels);
+        if (out->element >= 0 || place == first) break;
+    }
+    if (place == a->n) return LS_OK;
+    out->found = LS__FOUND_BATCH;
+    out->place = place;
+    for (int i = 0; i < 2; i++) out->samples[i] = c->batches[i].samples[place];
+    out->value.dtype = ls_tensor_dtype(a->images);
+    out->value.shape = *shape;
+    out->value.shape.n_dims--;
+    memmove(out->value.shape.dims, out->value.shape.dims + 1,
+            (LS_MAX_DIMS - 1) * sizeof(*shape->dims));
+    return LS_OK;
+}
+
+/* ---- The step, op by op ---- */
+
+/* A side's op that is next; false at the end. */
+static bool next_op(comparison *c, int side)
+{
+    ls__finding *out = c->out;
+    out->ops[side] = (ls__trace_op){ .kind = "", .name = "", .kernel = "" };
+    return ls__net_step_op(c->sides[side].net, &out->ops[side]);
+}
+
+static void set_found(comparison *c, ls__found found, const ls__trace_value *value,
+                      int64_t written_before)
+{
+    c->out->found = found;
+    c->out->value = *value;
+    c->out->fault_element = written_before + c->out->element;
+}
+
+/* Runs the reorders that are next on one side: whatever the other does, each must write what it
+ * reads. */
+static ls_status run_reorders(comparison *c, int side)
+{
+    ls_net *net = c->sides[side].net;
+    ls_context *const contexts[2] = { context_of(&c->sides[side]), context_of(&c->sides[side]) };
+    const ls__trace_op *op = &c->out->ops[side];
+    while (next_op(c, side) && op->moves) {
+        ls__trace_value values[2];
+        for (int i = 0; i < 2; i++) ls__net_step_value(net, op, i, &values[i]);
+        const size_t bytes = (size_t)values[0].count * ls_dtype_bytes(values[0].dtype);
+        LS_TRY(make_room(&c->buffers, bytes));
+        /* What it reads may be gone afterwards. This side's buffer gets what it wrote. */
+        LS_TRY(ls__trace_read(contexts[0], &values[0], c->buffers.scratch,
+                              c->buffers.elements[1 - side]));
+        LS_TRY(ls__net_step_next(net));
+        LS_TRY(
+            ls__trace_read(contexts[0], &values[1], c->buffers.scratch, c->buffers.elements[side]));
+        compare_buffers(c, values[0].dtype, 0, values[0].count);
+        if (c->out->element < 0) continue;
+        set_found(c, LS__FOUND_OP, &values[1], 0);
+        c->out->side = side;
+        next_op(c, 1 - side);
+        return LS_OK;
+    }
+    return LS_OK;
+}
+
+static bool same_op(const ls__trace_op *a, const ls__trace_op *b)
+{
+    return strcmp(a->kind, b->kind) == 0 && strcmp(a->name, b->name) == 0 &&
+           a->backward == b->backward && a->n_values == b->n_values;
+}
+
+/* Compares what the ops read, or what they have written. */
+static ls_status compare_operands(comparison *c, bool outputs)
+{
+    ls__finding *out = c->out;
+    ls_context *const contexts[2] = { context_of(&c->sides[0]), context_of(&c->sides[1]) };
+    int64_t n_written = 0;
+    for (int i = 0; i < out->ops[0].n_values; i++) {
+        ls__trace_value values[2];
+        for (int s = 0; s < 2; s++)
+            ls__net_step_value(c->sides[s].net, &out->ops[s], i, &values[s]);
+        if (!(outputs ? values[0].output : values[0].input)) continue;
+        if (values[0].dtype != values[1].dtype ||
+            !ls_shape_equal(&values[0].shape, &values[1].shape)) {
+            out->found = LS__FOUND_PROGRAM;
+            return LS_OK;
+        }
+        LS_TRY(compare_values(c, contexts, values));
+        if (out->element >= 0) {
+            set_found(c, outputs ? LS__FOUND_OP : LS__FOUND_STATE, &values[0], n_written);
+            return LS_OK;
+        }
+        if (values[0].is_target) n_written += values[0].count;
+    }
+    return LS_OK;
+}
+
+static ls_status compare_ops(comparison *c)
+{
+    ls__finding *out = c->out;
+    while (out->found == LS__FOUND_NOTHING) {
+        for (int i = 0; i < 2 && out->found == LS__FOUND_NOTHING; i++) LS_TRY(run_reorders(c, i));
+        if (out->found != LS__FOUND_NOTHING || out->ops[0].n_values + out->ops[1].n_values == 0)
+            break;
+        if (!same_op(&out->ops[0], &out->ops[1])) {
+            out->found = LS__FOUND_PROGRAM;
+            break;
+        }
+        LS_TRY(compare_operands(c, false));
+        if (out->found != LS__FOUND_NOTHING) break;
+        for (int i = 0; i < 2; i++) LS_TRY(ls__net_step_next(c->sides[i].net));
+        LS_TRY(compare_operands(c, true));
+    }
+    return LS_OK;
+}
+
+/* ---- Replaying ---- */
+
+static int64_t steps_done(const ls__compare_side *side)
+{
+    return side->epoch * ls_loader_steps(side->loader) + side->step;
+}
+
+/* Moves on by the step that has just been done. */
+static ls_status advance(ls__compare_side *side)
+{
+    if (++side->step < ls_loader_steps(side->loader)) return LS_OK;
+    if (side->end_epoch) LS_TRY(side->end_epoch(side->user, side->epoch));
+    side->epoch++;
+    side->step = 0;
+    return LS_OK;
+}
+
+static bool same_digests(const ls_step_digest *a, const ls_step_digest *b)
+{
+    return ls_digest_equal(a->batch, b->batch) && ls_digest_equal(a->gradients, b->gradients) &&
+           ls_digest_equal(a->weights, b->weights) &&
+           memcmp(&a->loss, &b->loss, sizeof(a->loss)) == 0;
+}
+
+/* Whether a step's digests are what the run wrote then, if it wrote any. */
+static ls_status check_record(ls__compare_side *side, int64_t step, const ls_step_digest *digest)
+{
+    if (!side->record || side->departed >= 0) return LS_OK;
+    ls_context *ctx = context_of(side);
+    int64_t n_steps;
+    LS_TRY(ls_record_count(ctx, side->record, &n_steps));
+    if (step >= n_steps) return LS_OK;
+    ls_step_digest wrote;
+    LS_TRY(ls_record_read(ctx, side->record, step, &wrote));
+    if (!same_digests(&wrote, digest)) side->departed = step;
+    return LS_OK;
+}
+
+static ls_status next_batch(ls__compare_side *side, ls_batch *out)
+{
+    if (side->step == 0) LS_TRY(ls_loader_start(side->loader, side->epoch));
+    if (ls_loader_next(side->loader, out)) return LS_OK;
+    /* The loader's own error, where there is one, stays. */
+    return ls__fail(context_of(side), LS_ERR_DATA,
+                    "compare: no batch for step %" PRId64 " of epoch %" PRId64, side->step,
+                    side->epoch);
+}
+
+static ls_status replay_step(ls__compare_side *side)
+{
+    ls_batch batch;
+    ls_step_digest digest;
+    LS_TRY(next_batch(side, &batch));
+    const double rate = ls_schedule_rate(side->schedule, side->epoch, side->step);
+    LS_TRY(ls_net_step(side->net, side->optimizer, &batch, rate));
+    LS_TRY(ls_net_digest(side->net, &batch, &digest));
+    LS_TRY(check_record(side, steps_done(side), &digest));
+    return advance(side);
+}
+
+static ls_status read_state(comparison *c, int side, const char *role, const ls__entry *entry,
+                            float *block)
+{
+    const ls__trace_value value = { .entry = entry->name,
+                                    .dtype = LS_F32,
+                                    .shape = entry->shape,
+                                    .count = entry->count,
+                                    .memory = block + entry->offset };
+    LS_TRY(make_room(&c->buffers, (size_t)entry->count * sizeof(float)));
+    c->out->value = value;
+    snprintf(c->out->value.role, sizeof(c->out->value.role), "%s", role);
+    return ls__trace_read(context_of(&c->sides[side]), &value, c->buffers.scratch,
+                          c->buffers.elements[side]);
+}
+
+static bool same_entries(const ls__net_blocks *a, const ls__net_blocks *b)
+{
+    for (int64_t i = 0; i < a->n_entries && i < b->n_entries; i++)
+        if (!ls_shape_equal(&a->entries[i].shape, &b->entries[i].shape)) return false;
+    return a->n_entries == b->n_entries;
+}
+
+/* The optimizers' states, which digests of weights do not show. Other models than each other's are
+ * the next step's to find. */
+static ls_status compare_states(comparison *c)
+{
+    ls_optimizer *const opts[2] = { c->sides[0].optimizer, c->sides[1].optimizer };
+    const ls__net_blocks blocks = ls__net_get_blocks(c->sides[0].net);
+    const ls__net_blocks others = ls__net_get_blocks(c->sides[1].net);
+    const int n_states = ls_optimizer_states(opts[0]);
+    if (!same_entries(&blocks, &others) || n_states != ls_optimizer_states(opts[1])) return LS_OK;
+    for (int s = 0; s < n_states; s++) {
+        for (int64_t e = 0; e < blocks.n_entries; e++) {
+            const ls__entry *entry = &blocks.entries[e];
+            if (entry->kind == LS_ENTRY_BUFFER) continue;
+            for (int i = 0; i < 2; i++)
+                LS_TRY(read_state(c, i, ls_optimizer_state_name(opts[i], s), entry,
+                                  ls__optimizer_state_block(opts[i], s)));
+            compare_buffers(c, LS_F32, 0, entry->count);
+            if (c->out->element < 0) continue;
+            c->out->found = LS__FOUND_EARLIER;
+            return LS_OK;
+        }
+    }
+    return LS_OK;
+}
+
+/* ---- Both ---- */
+
+static ls_status compare_step(comparison *c)
+{
+    ls__finding *out = c->out;
+    for (int i = 0; i < 2; i++) {
+        ls__compare_side *side = &c->sides[i];
+        LS_TRY(next_batch(side, &c->batches[i]));
+        out->rates[i] = ls_schedule_rate(side->schedule, side->epoch, side->step);
+    }
+    LS_TRY(compare_batches(c));
+    if (out->found == LS__FOUND_NOTHING &&
+        memcmp(&out->rates[0], &out->rates[1], sizeof(out->rates[0])) != 0)
+        out->found = LS__FOUND_RATE;
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls__net_step_begin(c->sides[i].net, c->sides[i].optimizer, &c->batches[i],
+                                  out->rates[i]));
+    LS_TRY(compare_ops(c));
+    for (int i = 0; i < 2; i++) {
+        LS_TRY(ls__net_step_end(c->sides[i].net));
+        LS_TRY(ls_net_digest(c->sides[i].net, &c->batches[i], &out->digests[i]));
+        LS_TRY(check_record(&c->sides[i], out->step, &out->digests[i]));
+    }
+    return LS_OK;
+}
+
+/* From wherever it stands. */
+static ls_status start(ls__compare_side *side, int64_t step)
+{
+    side->departed = -1;
+    if (steps_done(side) > step)
+        return ls__fail(context_of(side), LS_ERR_INVALID,
+                        "compare: to step %" PRId64 " from step %" PRId64, step, steps_done(side));
+    if (side->step == ls_loader_steps(side->loader)) { /* saved before the epoch's end */
+        side->step--;
+        LS_TRY(advance(side));
+    }
+    return ls_loader_start_at(side->loader, side->epoch, side->step);
+}
+
+/* Up to the step, or to one before which the optimizers' states differ. */
+static ls_status replay(comparison *c)
+{
+    ls__compare_side *sides = c->sides;
+    for (;;) {
+        const int64_t done[2] = { steps_done(&sides[0]), steps_done(&sides[1]) };
+        if (done[0] == done[1]) {
+            LS_TRY(compare_states(c));
+            if (c->out->found == LS__FOUND_EARLIER) c->out->step = done[0];
+            if (c->out->found == LS__FOUND_EARLIER || done[0] == c->out->step) return LS_OK;
+        }
+        for (int i = 0; i < 2; i++)
+            if (done[i] <= done[1 - i]) LS_TRY(replay_step(&sides[i]));
+    }
+}
+
+ls_status ls__compare_runs(ls__compare_side sides[2], int64_t step, ls__finding *out)
+{
+    comparison c = { .sides = sides, .out = out, .buffers.ctx = context_of(&sides[0]) };
+    *out = (ls__finding){ .step = step, .place = -1, .side = -1, .element = -1 };
+    ls_status status = LS_OK;
+    for (int i = 0; i < 2 && status == LS_OK; i++) status = start(&sides[i], step);
+    if (status == LS_OK) status = replay(&c);
+    out->epoch = sides[0].epoch;
+    out->step_in_epoch = sides[0].step;
+    if (status == LS_OK && out->found == LS__FOUND_NOTHING) status = compare_step(&c);
+    close_buffers(&c.buffers);
+    return status;
+}
