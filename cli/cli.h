@@ -35,7 +35,7 @@ bool file_exists(const char *path);
 /* That this process may use. */
 int processors(void);
 
-extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_repro,
+extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_compare, verb_repro,
     verb_demo_data;
 
 #endif

@@ -48,6 +48,7 @@ typedef struct recipe {
     int deterministic; /* ls_deterministic */
     bool benchmark;
     const char *plan;
+    const char *fault; /* STEP:OP:ELEMENT, or NULL */
 } recipe;
 
 extern const cli_option recipe_options[];

@@ -31,6 +31,15 @@ ls_status run_config_write(const trainer *t)
     return status;
 }
 
+void print_json_error(const cli_verb *verb, const char *path, const json_error_t *error)
+{
+    if (error->line > 0)
+        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error->line,
+                error->text);
+    else
+        fprintf(stderr, "lockstep %s: %s\n", verb->name, error->text);
+}
+
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
 {
     snprintf(path, RUN_PATH_SIZE, "%s/config.json", dir);
@@ -40,7 +49,7 @@ json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PAT
     if (config)
         fprintf(stderr, "lockstep %s: %s: no options in it\n", verb->name, path);
     else
-        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
+        print_json_error(verb, path, &error);
     json_decref(config);
     return NULL;
 }

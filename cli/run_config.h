@@ -11,4 +11,7 @@ ls_status run_config_write(const trainer *t);
  * member "options" is for options_resume. */
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);
 
+/* Prints why jansson could not read a file. */
+void print_json_error(const cli_verb *verb, const char *path, const json_error_t *error);
+
 #endif

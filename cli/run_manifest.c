@@ -3,12 +3,13 @@
 #include "run/identity.h"
 #include "run/json.h"
 #include "run/provenance.h"
+#include "run_config.h"
 #include <stdio.h>
 #include <string.h>
 
 enum { TEXT_SIZE = 512 };
 
-static json_t *make_identity(trainer *t)
+json_t *run_manifest_identity(const trainer *t)
 {
     return ls__identity_make(t->ctx, &(ls_state){ .net = t->net,
                                                   .optimizer = t->optimizer,
@@ -28,7 +29,7 @@ json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_P
     if (manifest)
         fprintf(stderr, "lockstep %s: %s: no identity or no sessions in it\n", verb->name, path);
     else
-        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
+        print_json_error(verb, path, &error);
     json_decref(manifest);
     return NULL;
 }
@@ -40,7 +41,7 @@ static void tell_differences(const trainer *t, const char *how, const json_t *di
     char text[TEXT_SIZE];
     json_array_foreach((json_t *)differences, i, difference)
         fprintf(stderr, "lockstep %s: %s: %s%s\n", t->verb->name, t->dir, how,
-                ls__identity_text(difference, text, sizeof(text)));
+                ls__identity_text(difference, "there", "here", text, sizeof(text)));
 }
 
 /* Builds and machines do not decide over bits, but who looks for a cause wants to know of them. */
@@ -67,7 +68,7 @@ int run_manifest_check(trainer *t)
     char path[RUN_PATH_SIZE];
     t->manifest = run_manifest_read(t->verb, t->dir, path);
     if (!t->manifest) return EXIT_RUNTIME;
-    json_t *identity = make_identity(t), *provenance = ls__provenance_make();
+    json_t *identity = run_manifest_identity(t), *provenance = ls__provenance_make();
     if (identity)
         t->forced = ls__identity_differences(json_object_get(t->manifest, "identity"), identity);
     int answer = EXIT_DONE;
@@ -93,11 +94,11 @@ ls_status run_manifest_begin(trainer *t)
 {
     if (!t->manifest) t->manifest = json_pack("{s:n, s:[]}", "identity", "sessions");
     if (!t->forced) t->forced = json_array();
-    json_t *session =
-        json_pack("{s:I, s:{s:I, s:I}, s:o, s:O}", "from_step", (json_int_t)trainer_steps_done(t),
-                  "executors", "workers", (json_int_t)t->recipe->workers, "threads",
-                  (json_int_t)ls_context_threads(t->ctx), "provenance", ls__provenance_make(),
-                  "forced", t->forced);
+    json_t *session = json_pack("{s:I, s:{s:I, s:I, s:s?}, s:o, s:O}", "from_step",
+                                (json_int_t)trainer_steps_done(t), "executors", "workers",
+                                (json_int_t)t->recipe->workers, "threads",
+                                (json_int_t)ls_context_threads(t->ctx), "fault", t->recipe->fault,
+                                "provenance", ls__provenance_make(), "forced", t->forced);
     if (json_array_append_new(json_object_get(t->manifest, "sessions"), session) != 0) {
         json_decref(t->manifest);
         t->manifest = NULL; /* ls__json_save tells that there was no memory */
@@ -109,7 +110,7 @@ ls_status run_manifest_save(trainer *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/manifest.json", t->dir);
-    json_t *identity = make_identity(t);
+    json_t *identity = run_manifest_identity(t);
     LS_TRY(ls_context_status(t->ctx));
     if (t->manifest) json_object_set_new(t->manifest, "identity", identity);
     return ls__json_save(t->ctx, path, t->manifest);

@@ -2,7 +2,8 @@
  * start or resume, with the step from which it went on, what they do not depend on (executors), and
  * by which build and where it was done (provenance):
  *
- *   { "identity": {...}, "sessions": [ { "from_step": 0, "executors": { "workers": 4, "threads": 2
+ *   { "identity": {...}, "sessions": [ { "from_step": 0, "executors": { "workers": 4, "threads": 2,
+ * "fault": null
  * }, "provenance": {...}, "forced": [ { "field": "seed", "there": "0", "here": "1" } ] } ] } */
 #ifndef LS_CLI_RUN_MANIFEST_H
 #define LS_CLI_RUN_MANIFEST_H
@@ -21,6 +22,9 @@ ls_status run_manifest_begin(trainer *t);
 
 /* Writes it again, with the kernels that the run has used by now. */
 ls_status run_manifest_save(trainer *t);
+
+/* The identity of an opened trainer; NULL with the context's error. */
+json_t *run_manifest_identity(const trainer *t);
 
 /* The manifest in `dir`, its path in `path`; NULL after printing why it cannot be had. */
 json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);

@@ -42,7 +42,7 @@ static int open_run(trainer *t, const json_t *stored)
     if (status != LS_OK) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
     const int answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
-    if (stored && file_exists(last) && !trainer_resume(t)) return EXIT_RUNTIME;
+    if (stored && file_exists(last) && !trainer_resume(t, last)) return EXIT_RUNTIME;
     status = run_manifest_begin(t);
     if (status == LS_OK && !stored) status = run_config_write(t);
     if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
@@ -152,6 +152,7 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         /* meant that one time */
         if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
         if (!options_given(verb, &parsed, "force")) r->force = false;
+        if (!options_given(verb, &parsed, "inject-fault")) r->fault = NULL;
         return find_model(verb, r->model) ? EXIT_DONE : EXIT_USAGE;
     }
     if (!r->data_dir) {

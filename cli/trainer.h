@@ -48,9 +48,9 @@ void trainer_close(trainer *t);
 /* Over all epochs. */
 int64_t trainer_steps_done(const trainer *t);
 
-/* Restores net, optimizer, schedule and position from DIR/last.safetensors; before metrics are
+/* Restores net, optimizer, schedule and position from a checkpoint; before metrics are
  * opened. On failure prints why and returns false. */
-bool trainer_resume(trainer *t);
+bool trainer_resume(trainer *t, const char *path);
 
 /* Writes DIR/last.safetensors, for trainer_resume, and where --keep-checkpoints asks for it the
  * same as DIR/checkpoint-<steps done, 12 digits>.safetensors. */

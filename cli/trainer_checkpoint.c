@@ -70,10 +70,8 @@ ls_status trainer_save(trainer *t)
     return linked ? LS_OK : save(t, name, true);
 }
 
-bool trainer_resume(trainer *t)
+bool trainer_resume(trainer *t, const char *path)
 {
-    char path[RUN_PATH_SIZE];
-    snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
     ls_state state = { .net = t->net,
                        .optimizer = t->optimizer,
                        .schedule = t->schedule,

@@ -1,5 +1,6 @@
 /* trainer_open.c: everything that a run is made of, from its recipe. */
 #include "folders.h"
+#include "run/compare.h"
 #include "trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,23 @@ static int save_choices(trainer *t)
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
+/* Steps count over the whole run, from 0, as in the record. */
+static bool set_fault(trainer *t)
+{
+    long long step, op, element;
+    int length = 0;
+    const char *text = t->recipe->fault;
+    if (sscanf(text, "%lld:%lld:%lld%n", &step, &op, &element, &length) != 3 || text[length] ||
+        step < 0 || op < 0 || element < 0) {
+        fprintf(stderr, "lockstep %s: --inject-fault '%s': wanted STEP:OP:ELEMENT, as in 40:7:0\n",
+                t->verb->name, text);
+        return false;
+    }
+    const int64_t steps = ls_loader_steps(t->train);
+    ls__net_set_fault(t->net, &(ls__fault){ step / steps, step % steps, op, element });
+    return true;
+}
+
 static int open_net(trainer *t)
 {
     const recipe *r = t->recipe;
@@ -83,6 +101,7 @@ static int open_net(trainer *t)
     t->optimizer = recipe_open_optimizer(r, t->net);
     t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_steps(t->train));
     const bool good = t->net && t->optimizer && t->schedule;
+    if (good && r->fault && !set_fault(t)) return EXIT_USAGE;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 

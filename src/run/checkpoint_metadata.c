@@ -267,7 +267,7 @@ static ls_status check_differences(const checking *c, const json_t *differences,
     {
         char text[LS__MESSAGE_SIZE];
         ls__warn(c->ctx, "'%s': going on as another run: %.800s", c->path,
-                 ls__identity_text(difference, text, sizeof(text)));
+                 ls__identity_text(difference, "there", "here", text, sizeof(text)));
     }
     return LS_OK;
 }

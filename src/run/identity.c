@@ -233,14 +233,15 @@ static void put_value(ls__text *text, const json_t *value)
                      n > VALUE_SIZE ? "..." : "");
 }
 
-const char *ls__identity_text(const json_t *difference, char *buffer, size_t size)
+const char *ls__identity_text(const json_t *difference, const char *there, const char *here,
+                              char *buffer, size_t size)
 {
     ls__text text = { buffer, size, 0 };
     ls__text_put(&text, "%s is ", json_string_value(json_object_get(difference, "field")));
     put_value(&text, json_object_get(difference, "there"));
-    ls__text_put(&text, " there, ");
+    ls__text_put(&text, " %s, ", there);
     put_value(&text, json_object_get(difference, "here"));
-    ls__text_put(&text, " here");
+    ls__text_put(&text, " %s", here);
     return buffer;
 }
 
@@ -249,6 +250,8 @@ ls_status ls__identity_fail(ls_context *ctx, const char *what, const json_t *dif
     char first[LS__MESSAGE_SIZE], more[64] = "";
     const size_t n = json_array_size(differences);
     if (n > 1) snprintf(more, sizeof(more), ", and %zu more differ", n - 1);
-    return ls__fail(ctx, LS_ERR_MISMATCH, "'%s' was saved by another run: %.800s%s", what,
-                    ls__identity_text(json_array_get(differences, 0), first, sizeof(first)), more);
+    return ls__fail(
+        ctx, LS_ERR_MISMATCH, "'%s' was saved by another run: %.800s%s", what,
+        ls__identity_text(json_array_get(differences, 0), "there", "here", first, sizeof(first)),
+        more);
 }

@@ -29,7 +29,9 @@ json_t *ls__identity_differences(const json_t *there, const json_t *here);
  * `what` is 'run/last.safetensors'. The differences must not be empty. */
 ls_status ls__identity_fail(ls_context *ctx, const char *what, const json_t *differences);
 
-/* One difference as "seed is 5 there, 6 here", cut to the buffer; returns it. */
-const char *ls__identity_text(const json_t *difference, char *buffer, size_t size);
+/* One difference as "seed is 5 there, 6 here", with such words for the sides, cut to the buffer;
+ * returns it. */
+const char *ls__identity_text(const json_t *difference, const char *there, const char *here,
+                              char *buffer, size_t size);
 
 #endif

@@ -69,7 +69,7 @@ static const char *compare_with_usual(const variant *v)
     json_t *differences = ls__identity_differences(a, b);
     *text = '\0';
     if (json_array_size(differences) > 0)
-        ls__identity_text(json_array_get(differences, 0), text, sizeof(text));
+        ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text));
     json_decref(differences);
     json_decref(a);
     json_decref(b);

@@ -1,0 +1,194 @@
+/* compare.c: 'lockstep compare': whether two runs are the same, and if not, where they part. */
+#include "compare_report.h"
+#include "run/identity.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { ANSWER_IDENTICAL = 0, ANSWER_DIFFERENT = 1, ANSWER_NOT_COMPARABLE = 2, TEXT_SIZE = 512 };
+
+typedef struct compare_values {
+    const char *data_dir;
+    bool json;
+} compare_values;
+
+#define AT(member) offsetof(compare_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "where the data are now", "DIR",
+      .note = "where each run had them" },
+    { OPTION_SWITCH, 0, "json", AT(json), "tell it as JSON", .value = NULL },
+    { .kind = OPTION_END },
+};
+
+/* Everything that is found out, as JSON; the text is made from it. */
+typedef struct comparison {
+    const cli_verb *verb;
+    const compare_values *values;
+    compare_side sides[2];
+    json_t *report;
+} comparison;
+
+static void put(comparison *c, const char *key, json_t *value)
+{
+    json_object_set_new(c->report, key, value);
+}
+
+/* ---- Records ---- */
+
+static json_t *changed_fields(const ls_record_difference *d)
+{
+    const struct {
+        const char *name;
+        bool differs;
+    } all[] = { { "batch", d->batch },
+                { "loss", d->loss },
+                { "gradients", d->gradients },
+                { "weights", d->weights } };
+    json_t *out = json_array();
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].differs) json_array_append_new(out, json_string(all[i].name));
+    return out;
+}
+
+static bool compare_records(comparison *c, ls_record_difference *out)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cpu", .threads = 1 });
+    const bool good = ls_record_compare(ctx, c->sides[0].record, c->sides[1].record, out) == LS_OK;
+    if (!good) print_error(c->verb, ctx, EXIT_RUNTIME);
+    ls_context_close(&ctx);
+    if (!good) return false;
+    put(c, "steps", json_pack("{s:I, s:I}", "a", (json_int_t)out->n_a, "b", (json_int_t)out->n_b));
+    if (out->step >= 0) put(c, "first_different_step", json_integer(out->step));
+    if (out->step >= 0) put(c, "different_in_it", changed_fields(out));
+    return true;
+}
+
+/* ---- The replay ---- */
+
+/* False after printing why the runs can't be replayed. */
+static bool replay_to(comparison *c, int64_t step, ls__finding *out)
+{
+    ls__compare_side sides[2];
+    for (int i = 0; i < 2; i++)
+        if (!compare_side_open(&c->sides[i], step, c->values->data_dir, &sides[i])) return false;
+    if (ls__compare_runs(sides, step, out) != LS_OK) {
+        for (int i = 0; i < 2; i++)
+            if (ls_context_status(c->sides[i].trainer.ctx) != LS_OK)
+                print_error(c->verb, c->sides[i].trainer.ctx, EXIT_RUNTIME);
+        return false;
+    }
+    put(c, "replay", compare_report(c->sides, sides, out));
+    return true;
+}
+
+/* Where the optimizers' states, of which records tell nothing, differ before the step, the step
+ * that made them differ is looked for in their stead. */
+static bool replay(comparison *c, int64_t step)
+{
+    ls__finding finding;
+    bool good = replay_to(c, step, &finding);
+    while (good && finding.found == LS__FOUND_EARLIER && finding.step > 0) {
+        for (int i = 0; i < 2; i++) compare_side_leave(&c->sides[i]);
+        good = replay_to(c, finding.step - 1, &finding);
+    }
+    return good;
+}
+
+/* ---- The command ---- */
+
+static void tell_identities(const json_t *differences)
+{
+    size_t i;
+    json_t *difference;
+    char text[TEXT_SIZE];
+    printf("identity: %s\n", json_array_size(differences) > 0 ? "other runs" : "the same");
+    json_array_foreach((json_t *)differences, i, difference)
+        printf("  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
+}
+
+static void tell_records(const comparison *c, const ls_record_difference *d)
+{
+    printf("record: A has %lld steps, B %lld; ", (long long)d->n_a, (long long)d->n_b);
+    if (d->step < 0) {
+        printf("all that both have are the same\n");
+        return;
+    }
+    printf("the first that differs is step %lld, in:", (long long)d->step);
+    size_t i;
+    json_t *field;
+    json_array_foreach(json_object_get(c->report, "different_in_it"), i, field)
+        printf(" %s", json_string_value(field));
+    printf("\n");
+}
+
+static void tell(const comparison *c, const ls_record_difference *d, const json_t *differences)
+{
+    static const char *const answers[] = { "identical", "different", "not comparable" };
+    if (c->values->json) {
+        json_dumpf(c->report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        printf("\n");
+        return;
+    }
+    printf("A: %s\nB: %s\n", c->sides[0].dir, c->sides[1].dir);
+    tell_identities(differences);
+    tell_records(c, d);
+    if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
+    printf("answer: %s\n", answers[json_integer_value(json_object_get(c->report, "answer"))]);
+}
+
+static int compare_runs(comparison *c)
+{
+    ls_record_difference d;
+    json_t *differences =
+        ls__identity_differences(json_object_get(c->sides[0].manifest, "identity"),
+                                 json_object_get(c->sides[1].manifest, "identity"));
+    int answer = ANSWER_NOT_COMPARABLE;
+    put(c, "a", json_string(c->sides[0].dir));
+    put(c, "b", json_string(c->sides[1].dir));
+    put(c, "identity_differences", json_incref(differences));
+    if (!compare_records(c, &d)) goto end;
+    if (json_array_size(differences) == 0 && d.n_a > 0 && d.n_b > 0) {
+        answer = d.step < 0 ? ANSWER_IDENTICAL : ANSWER_DIFFERENT;
+        if (d.step >= 0 && !replay(c, d.step)) answer = ANSWER_NOT_COMPARABLE;
+    }
+    put(c, "answer", json_integer(answer));
+    tell(c, &d, differences);
+end:
+    json_decref(differences);
+    return answer;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv)
+{
+    compare_values values = { 0 };
+    cli_parsed parsed;
+    const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
+    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    if (parsed.n_arguments != 2) {
+        fprintf(stderr, "lockstep compare: %d folders given; wanted two, of runs\n",
+                parsed.n_arguments);
+        return EXIT_USAGE;
+    }
+    comparison c = { .verb = verb, .values = &values, .report = json_object() };
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++)
+        good = compare_side_read(&c.sides[i], verb, parsed.arguments[i]);
+    const int answer = good ? compare_runs(&c) : ANSWER_NOT_COMPARABLE;
+    for (int i = 0; i < 2; i++) compare_side_close(&c.sides[i]);
+    json_decref(c.report);
+    return answer;
+}
+
+const cli_verb verb_compare = {
+    .name = "compare",
+    .summary = "tell whether two runs are the same, and where they part",
+    .arguments = "RUN RUN",
+    .details =
+        "Compares what decides over bits (manifest.json), then the digests of each step\n"
+        "(record.txt). The first step that differs is done again in both settings, from the\n"
+        "nearest checkpoint (--keep-checkpoints), op by op, to name the first op whose output\n"
+        "differs while its inputs agree, the tensor, the element and both values.\n"
+        "Exit status: 0 identical as far as both go, 1 different, 2 not comparable.\n",
+    .options = options,
+    .run = run,
+};

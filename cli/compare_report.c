@@ -1,0 +1,180 @@
+/* compare_report.c: see compare_report.h. */
+#include "compare_report.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- As JSON ---- */
+
+static const char *const found_names[] = {
+    [LS__FOUND_NOTHING] = "nothing", [LS__FOUND_EARLIER] = "optimizer state",
+    [LS__FOUND_RATE] = "rate",       [LS__FOUND_BATCH] = "batch",
+    [LS__FOUND_STATE] = "state",     [LS__FOUND_OP] = "op",
+    [LS__FOUND_PROGRAM] = "program"
+};
+
+static json_t *op_json(const ls__trace_op *op)
+{
+    if (op->n_values == 0) return json_null();
+    return json_pack("{s:i, s:s, s:s, s:s, s:b}", "number", op->number, "kind", op->kind, "name",
+                     op->name, "kernel", op->kernel, "backward", op->backward);
+}
+
+/* The place of an element: [n, h, w, c]. */
+static json_t *index_json(const ls_shape *shape, int64_t element)
+{
+    json_t *out = json_array();
+    for (int d = shape->n_dims - 1; d >= 0; d--) {
+        json_array_insert_new(out, 0, json_integer(element % shape->dims[d]));
+        element /= shape->dims[d];
+    }
+    return out;
+}
+
+static json_t *element_json(const ls__finding *f)
+{
+    char shape[LS_SHAPE_TEXT_SIZE], values[2][32];
+    for (int i = 0; i < 2; i++) snprintf(values[i], sizeof(values[i]), "%.9g", f->values[i]);
+    return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:[s, s], s:I, s:I, s:I}", "role", f->value.role,
+                     "parameter", f->value.entry, "type", ls_dtype_name(f->value.dtype), "shape",
+                     ls_shape_text(&f->value.shape, shape, sizeof(shape)), "index",
+                     index_json(&f->value.shape, f->element), "values", values[0], values[1],
+                     "ulps", (json_int_t)f->ulps, "different_elements", (json_int_t)f->n_different,
+                     "elements", (json_int_t)f->value.count);
+}
+
+static json_t *place_json(const compare_side runs[2], const ls__finding *f)
+{
+    json_t *out = json_pack("{s:I, s:[]}", "place", (json_int_t)f->place, "pictures");
+    for (int i = 0; i < 2 && f->place >= 0; i++) {
+        const char *path = ls_dataset_sample_path(runs[i].trainer.train_data, f->samples[i]);
+        json_array_append_new(json_object_get(out, "pictures"),
+                              json_pack("{s:I, s:I, s:s?}", "sample", (json_int_t)f->samples[i],
+                                        "label", (json_int_t)f->labels[i], "file", path));
+    }
+    return out;
+}
+
+/* Whose records the replays have met. */
+static json_t *reproduced_json(const ls__compare_side sides[2])
+{
+    return json_pack("{s:b, s:b}", "a", sides[0].departed < 0, "b", sides[1].departed < 0);
+}
+
+json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[2],
+                       const ls__finding *f)
+{
+    json_t *out = json_pack("{s:s, s:I, s:I, s:I, s:o}", "found", found_names[f->found], "step",
+                            (json_int_t)f->step, "epoch", (json_int_t)f->epoch + 1, "step_in_epoch",
+                            (json_int_t)f->step_in_epoch, "reproduced", reproduced_json(sides));
+    json_object_set_new(out, "from", json_pack("[s, s]", runs[0].begun_from, runs[1].begun_from));
+    if (f->found == LS__FOUND_RATE)
+        json_object_set_new(out, "rates", json_pack("[f, f]", f->rates[0], f->rates[1]));
+    if (f->found == LS__FOUND_BATCH) json_object_set_new(out, "batch", place_json(runs, f));
+    if (f->found == LS__FOUND_OP || f->found == LS__FOUND_STATE || f->found == LS__FOUND_PROGRAM)
+        json_object_set_new(out, "ops",
+                            json_pack("[o, o]", op_json(&f->ops[0]), op_json(&f->ops[1])));
+    if (f->element >= 0) json_object_set_new(out, "element", element_json(f));
+    return out;
+}
+
+/* ---- As text ---- */
+
+static void tell_op(const char *which, const json_t *op)
+{
+    if (json_is_null(op)) {
+        printf("  %s: no further op\n", which);
+        return;
+    }
+    const char *kernel = json_string_value(json_object_get(op, "kernel"));
+    printf("  %s: op %lld, %s%s of '%s'%s%s\n", which,
+           (long long)json_integer_value(json_object_get(op, "number")),
+           json_string_value(json_object_get(op, "kind")),
+           json_is_true(json_object_get(op, "backward")) ? ", backward" : "",
+           json_string_value(json_object_get(op, "name")), *kernel ? ", kernel " : "", kernel);
+}
+
+static void tell_element(const json_t *element)
+{
+    const char *parameter = json_string_value(json_object_get(element, "parameter"));
+    const long long ulps = json_integer_value(json_object_get(element, "ulps"));
+    char *index = json_dumps(json_object_get(element, "index"), 0);
+    printf(
+        "  %s%s%s%s %s %s, element %s: %s in A, %s in B, %lld ulp%s apart; %lld of %lld elements "
+        "differ\n",
+        json_string_value(json_object_get(element, "role")), parameter ? " ('" : "",
+        parameter ? parameter : "", parameter ? "')" : "",
+        json_string_value(json_object_get(element, "type")),
+        json_string_value(json_object_get(element, "shape")), index ? index : "",
+        json_string_value(json_array_get(json_object_get(element, "values"), 0)),
+        json_string_value(json_array_get(json_object_get(element, "values"), 1)), ulps,
+        ulps == 1 ? "" : "s",
+        (long long)json_integer_value(json_object_get(element, "different_elements")),
+        (long long)json_integer_value(json_object_get(element, "elements")));
+    free(index);
+}
+
+static void tell_batch(const json_t *batch)
+{
+    const json_t *pictures = json_object_get(batch, "pictures");
+    if (json_array_size(pictures) == 0) {
+        printf("  their batches have different sizes\n");
+        return;
+    }
+    printf("  the first picture that differs is number %lld of the batch\n",
+           (long long)json_integer_value(json_object_get(batch, "place")));
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *picture = json_array_get(pictures, i);
+        const char *file = json_string_value(json_object_get(picture, "file"));
+        printf("  %c: sample %lld, label %lld, %s\n", "AB"[i],
+               (long long)json_integer_value(json_object_get(picture, "sample")),
+               (long long)json_integer_value(json_object_get(picture, "label")), file ? file : "");
+    }
+}
+
+/* Two replays that agree meet one record at most. */
+static void tell_agreement(const json_t *replay)
+{
+    const json_t *reproduced = json_object_get(replay, "reproduced");
+    const bool a = json_is_true(json_object_get(reproduced, "a"));
+    const bool b = json_is_true(json_object_get(reproduced, "b"));
+    printf("replayed, both runs agree at this step, and do what %s's record says: ",
+           a   ? "A"
+           : b ? "B"
+               : "neither");
+    printf("%s was made by a fault of the machine, or by something outside of the identity\n",
+           a   ? "B's"
+           : b ? "A's"
+               : "what they recorded");
+}
+
+void compare_tell(const json_t *replay)
+{
+    static const char *const lines[] = {
+        [LS__FOUND_EARLIER] = "the optimizers' states differ before this step",
+        [LS__FOUND_RATE] = "the learning rates differ",
+        [LS__FOUND_BATCH] = "the batches differ",
+        [LS__FOUND_STATE] = "an op reads what differs, and no op of this step has written it",
+        [LS__FOUND_OP] = "the first op whose output differs, while all that it reads agrees",
+        [LS__FOUND_PROGRAM] = "the runs do not consist of the same ops"
+    };
+    const char *found = json_string_value(json_object_get(replay, "found"));
+    int kind = 0;
+    while (strcmp(found_names[kind], found) != 0) kind++;
+    if (kind == LS__FOUND_NOTHING) {
+        tell_agreement(replay);
+        return;
+    }
+    printf("replayed, step %lld (epoch %lld, step %lld): %s\n",
+           (long long)json_integer_value(json_object_get(replay, "step")),
+           (long long)json_integer_value(json_object_get(replay, "epoch")),
+           (long long)json_integer_value(json_object_get(replay, "step_in_epoch")), lines[kind]);
+    const json_t *ops = json_object_get(replay, "ops"), *rates = json_object_get(replay, "rates");
+    if (ops) tell_op("A", json_array_get(ops, 0));
+    if (ops) tell_op("B", json_array_get(ops, 1));
+    if (rates)
+        printf("  %.17g in A, %.17g in B\n", json_number_value(json_array_get(rates, 0)),
+               json_number_value(json_array_get(rates, 1)));
+    if (json_object_get(replay, "batch")) tell_batch(json_object_get(replay, "batch"));
+    if (json_object_get(replay, "element")) tell_element(json_object_get(replay, "element"));
+}

@@ -1,0 +1,165 @@
+/* compare_side.c: see compare_side.h. */
+#include "compare_side.h"
+#include "run/identity.h"
+#include "run_config.h"
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const volatile sig_atomic_t no_signal;
+
+bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir)
+{
+    char path[RUN_PATH_SIZE];
+    *side = (compare_side){ .verb = verb, .dir = dir };
+    if (strlen(dir) >= RUN_DIR_SIZE) {
+        fprintf(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
+        return false;
+    }
+    snprintf(side->record, sizeof(side->record), "%s/record.txt", dir);
+    side->config = run_config_read(verb, dir, path);
+    side->manifest = side->config ? run_manifest_read(verb, dir, path) : NULL;
+    return side->manifest != NULL;
+}
+
+/* The last session that began at or before the step: what a resumed run did again is in its record
+ * as the last one did it. */
+static const json_t *executors_at(const compare_side *side, int64_t step)
+{
+    const json_t *sessions = json_object_get(side->manifest, "sessions"), *out = NULL;
+    size_t i;
+    json_t *session;
+    json_array_foreach(
+        (json_t *)sessions, i,
+        session) if (!out || json_integer_value(json_object_get(session, "from_step")) <= step)
+        out = json_object_get(session, "executors");
+    return out;
+}
+
+static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
+{
+    const cli_parsed none = { 0 };
+    const json_t *options = json_object_get(side->config, "options");
+    recipe *r = &side->recipe;
+    if (!options_resume(&verb_train, options, side->dir, r, &none)) return false;
+    if (!find_model(side->verb, r->model)) return false;
+    const json_t *executors = executors_at(side, step);
+    r->workers = json_integer_value(json_object_get(executors, "workers"));
+    r->threads = json_integer_value(json_object_get(executors, "threads"));
+    r->fault = json_string_value(json_object_get(executors, "fault"));
+    r->plan = NULL; /* the checkpoint names the kernels */
+    r->force = false;
+    if (data_dir) r->data_dir = data_dir;
+    return true;
+}
+
+/* How many steps the run had done when it wrote a checkpoint; -1 = it is none of this run. */
+static int64_t steps_of(trainer *t, const char *path)
+{
+    ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
+    const char *epoch = ls_tensor_file_metadata(file, "epoch");
+    const char *step = ls_tensor_file_metadata(file, "step");
+    const int64_t steps = ls_loader_steps(t->train);
+    const int64_t done = epoch && step ? atoll(epoch) * steps + atoll(step) : -1;
+    ls_tensor_file_close(&file);
+    ls_context_status(t->ctx); /* read: a damaged file is no reason to give up */
+    return done;
+}
+
+/* The checkpoint of the most steps that are not beyond `step`. */
+static bool find_checkpoint(compare_side *side, int64_t step)
+{
+    int64_t best = 0;
+    DIR *folder = opendir(side->dir);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        const char *name = entry->d_name;
+        const char *dot = strrchr(name, '.');
+        if ((strncmp(name, "checkpoint-", 11) != 0 && strncmp(name, "last.", 5) != 0) || !dot ||
+            strcmp(dot, ".safetensors") != 0)
+            continue;
+        char path[RUN_PATH_SIZE];
+        if ((size_t)snprintf(path, sizeof(path), "%s/%s", side->dir, name) >= sizeof(path))
+            continue;
+        const int64_t done = steps_of(&side->trainer, path);
+        if (done <= best || done > step) continue;
+        best = done;
+        memcpy(side->begun_from, path, sizeof(path));
+    }
+    if (folder) closedir(folder);
+    return best > 0;
+}
+
+/* What a schedule that follows the metric was told then. */
+static ls_status end_epoch(void *user, int64_t epoch)
+{
+    const compare_side *side = user;
+    const trainer *t = &side->trainer;
+    if (t->recipe->schedule != SCHEDULE_PLATEAU) return LS_OK;
+    double metric = 0;
+    char path[RUN_PATH_SIZE], line[1024];
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", side->dir);
+    FILE *file = fopen(path, "r");
+    for (int64_t row = 0; file && row <= epoch && fgets(line, sizeof(line), file); row++) {
+        json_t *json = json_loads(line, 0, NULL);
+        metric = json_number_value(json_object_get(json, t->val ? "val_top1" : "train_top1"));
+        json_decref(json);
+    }
+    if (file) fclose(file);
+    return ls_schedule_report(t->schedule, metric);
+}
+
+/* Whether what was opened is what the manifest tells of. */
+static bool is_same_run(compare_side *side)
+{
+    trainer *t = &side->trainer;
+    char text[512];
+    json_t *now = run_manifest_identity(t);
+    json_t *differences =
+        now ? ls__identity_differences(json_object_get(side->manifest, "identity"), now) : NULL;
+    const bool same = differences && json_array_size(differences) == 0;
+    if (!now) print_error(side->verb, t->ctx, EXIT_RUNTIME);
+    if (differences && !same)
+        fprintf(
+            stderr, "lockstep %s: %s can't be run again as it was: %s\n", side->verb->name,
+            side->dir,
+            ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text)));
+    json_decref(differences);
+    json_decref(now);
+    return same;
+}
+
+bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
+                       ls__compare_side *out)
+{
+    trainer *t = &side->trainer;
+    *t = (trainer){
+        .verb = side->verb, .recipe = &side->recipe, .dir = side->dir, .signal = &no_signal
+    };
+    if (!read_recipe(side, step, data_dir)) return false;
+    if (trainer_open(t, true) != EXIT_DONE || !is_same_run(side)) return false;
+    if (find_checkpoint(side, step) && !trainer_resume(t, side->begun_from)) return false;
+    *out = (ls__compare_side){ .net = t->net,
+                               .optimizer = t->optimizer,
+                               .loader = t->train,
+                               .schedule = t->schedule,
+                               .epoch = t->epoch,
+                               .step = t->step,
+                               .end_epoch = end_epoch,
+                               .user = side,
+                               .record = side->record };
+    return true;
+}
+
+void compare_side_leave(compare_side *side)
+{
+    trainer_close(&side->trainer);
+    side->begun_from[0] = '\0';
+}
+
+void compare_side_close(compare_side *side)
+{
+    compare_side_leave(side);
+    json_decref(side->config);
+    json_decref(side->manifest);
+}

@@ -1,0 +1,34 @@
+/* compare_side.h: a run's folder as one side of a comparison. */
+#ifndef LS_CLI_COMPARE_SIDE_H
+#define LS_CLI_COMPARE_SIDE_H
+
+#include "run/compare.h"
+#include "run_manifest.h"
+
+typedef struct compare_side {
+    const cli_verb *verb;
+    const char *dir;
+    char record[RUN_PATH_SIZE];
+    json_t *config, *manifest;
+
+    /* What compare_side_open opens, as the run was at the step in question. */
+    recipe recipe;
+    trainer trainer;
+    char begun_from[RUN_PATH_SIZE]; /* the checkpoint, "" = the run's start */
+} compare_side;
+
+/* Reads config and manifest of the run in `dir`, which must have a record. False after printing why
+ * that can't be had. */
+bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir);
+
+/* Opens the run with the executors that it had at the step, restored from the nearest checkpoint at
+ * or before the step; data_dir NULL: where it had its data. Fills `out` for ls__compare_runs. False
+ * after printing why that can't be had. */
+bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
+                       ls__compare_side *out);
+
+/* Closes what compare_side_open has opened. */
+void compare_side_leave(compare_side *side);
+void compare_side_close(compare_side *side);
+
+#endif

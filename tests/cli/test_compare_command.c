@@ -1,0 +1,154 @@
+/* test_compare_command.c: 'lockstep compare': runs that are the same, runs with a fault that was
+ * put in, and folders that can't be compared. */
+#include "command.h"
+
+#include "../suite.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 20 steps an epoch, with everything that draws random numbers. */
+#define TRAIN "train --data-dir data --image-size 8 --epochs 2 -b 8 --crop-padding 2 "
+
+static void draw_data(void)
+{
+    expect(0, "demo-data data --train 16 --val 4");
+}
+
+START_TEST(the_same)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a -j 0 --threads 1");
+    expect(0, TRAIN "--out b -j 2 --threads 2 --stop-at 13");
+    expect(0, "compare a b"); /* as far as both go */
+    expect_out("A has 40 steps, B 13; all that both have are the same");
+    expect(0, "train --resume b -j 1 --threads 3");
+    expect(0, "compare a b");
+    expect_out("identity: the same");
+    expect_out("answer: identical");
+    expect(0, "compare a a --json");
+    end_folder();
+}
+END_TEST
+
+START_TEST(other_runs)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 3");
+    expect(0, TRAIN "--out b --steps 3 --seed 1 --momentum 0.8");
+    expect(2, "compare a b");
+    expect_out("seed is \"0\" in A, \"1\" in B");
+    expect_out("optimizer.momentum is 0.9 in A, 0.8 in B");
+    expect_out("the first that differs is step 0, in: batch loss gradients weights");
+    expect_out("answer: not comparable");
+    expect(0, TRAIN "--out c --steps 3 --seeding worker -j 1");
+    expect(0, TRAIN "--out d --steps 3 --seeding worker -j 2");
+    expect(2, "compare c d");
+    expect_out("loader.workers is 1 in A, 2 in B");
+    end_folder();
+}
+END_TEST
+
+/* From the start, from a checkpoint of one run, and from one of each; over the end of an epoch,
+ * with a schedule that follows the metric. */
+START_TEST(a_fault_is_found)
+{
+    static const char *const keep[] = { "", "--keep-checkpoints",
+                                        "--keep-checkpoints --checkpoint-every 6" };
+    begin_folder();
+    draw_data();
+    for (int i = 0; i < 3; i++) {
+        expect(0, TRAIN "--lr-scheduler plateau --out a%d -j 0 %s", i, keep[i]);
+        expect(0, TRAIN "--lr-scheduler plateau --out b%d --threads 1 --inject-fault 33:50:3 %s", i,
+               keep[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        expect(1, "compare a%d b%d", i, 2 - i);
+        expect_out("the first that differs is step 33, in:");
+        expect_out("step 33 (epoch 2, step 13): the first op whose output differs");
+        expect_out("A: op 50, ");
+        expect_out("1 ulp apart; 1 of ");
+    }
+    expect(1, "compare a0 b0 --json");
+    json_t *report = json_loads(said_out, 0, NULL);
+    ck_assert_str_eq(json_string_value(json_object_get(json_object_get(report, "replay"), "found")),
+                     "op");
+    json_decref(report);
+
+    /* a fault that nobody noted: the replay meets the other run's record */
+    json_t *manifest = json_load_file("b1/manifest.json", 0, NULL);
+    json_t *session = json_array_get(json_object_get(manifest, "sessions"), 0);
+    json_object_set_new(json_object_get(session, "executors"), "fault", json_null());
+    ck_assert_int_eq(json_dump_file(manifest, "b1/manifest.json", 0), 0);
+    json_decref(manifest);
+    expect(1, "compare a0 b1");
+    expect_out("do what A's record says: B's was made by a fault of the machine");
+
+    /* the data are gone, are elsewhere, are others */
+    ck_assert_int_eq(system("mv data moved"), 0);
+    expect(2, "compare a0 b0");
+    expect_err("data");
+    expect(1, "compare a0 b0 --data-dir moved");
+    ck_assert_int_eq(system("printf x >>$(ls moved/train/star/* | head -1)"), 0);
+    expect(2, "compare a0 b0 --data-dir moved");
+    expect_err("can't be run again as it was: data.digest is");
+    end_folder();
+}
+END_TEST
+
+/* The data's bytes change unnoticed by names and sizes: the batch tells. */
+START_TEST(another_picture_is_found)
+{
+    begin_folder();
+    draw_data();
+    ck_assert_int_eq(system("cp -r data other && cd other/train && f=$(ls star/* | head -1) && "
+                            "g=$(ls star/* | tail -1) && s=$(wc -c <$f) && t=$(wc -c <$g) && "
+                            "if [ $s -lt $t ]; then u=$t; else u=$s; fi && "
+                            "for d in ../../data/train ../../other/train; do "
+                            "truncate -s $u $d/$f; truncate -s $u $d/$g; done && cp $g $f"),
+                     0);
+    expect(0, TRAIN "--out a --on-bad-image skip");
+    expect(0, TRAIN "--data-dir other --out b --on-bad-image skip");
+    expect(1, "compare a b");
+    expect_out("the batches differ");
+    expect_out("star/");
+    end_folder();
+}
+END_TEST
+
+START_TEST(mistakes)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 2");
+    expect(2, "compare");
+    expect_err("0 folders given");
+    expect(2, "compare a");
+    expect(2, "compare a nosuch");
+    expect_err("nosuch/config.json");
+    expect(2, "compare a data");
+    expect(2, "compare a a/config.json");
+    expect(2, TRAIN "--out b --inject-fault 3:x");
+    expect_err("wanted STEP:OP:ELEMENT");
+    expect(1, TRAIN "--out c --inject-fault 0:100000:0");
+    ck_assert_int_eq(system("cp -r a d && printf 'no record' >d/record.txt"), 0);
+    expect(2, "compare a d");
+    expect_out("A has 2 steps, B 0");
+    ck_assert_int_eq(system("yes no | head -c 300 >d/record.txt"), 0);
+    expect(2, "compare a d");
+    expect_err("d/record.txt");
+    ck_assert_int_eq(system("echo '{}' >d/manifest.json"), 0);
+    expect(2, "compare a d");
+    expect_err("d/manifest.json: no identity or no sessions in it");
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("compare_command", the_same, other_runs, a_fault_is_found,
+                     another_picture_is_found, mistakes);
+}
