@@ -3,12 +3,16 @@
 #include <math.h>
 #include <stdio.h>
 
+enum { MAX_TOLD = 8 };
+
 static void tell_nonfinite(const ls_dataset *dataset, const ls_batch *batch, double loss)
 {
     fprintf(stderr, "lockstep: the loss is %g at epoch %lld, step %lld; the batch's pictures:\n",
             loss, (long long)batch->epoch + 1, (long long)batch->step);
-    for (int64_t i = 0; i < batch->n; i++)
+    for (int64_t i = 0; i < batch->n && i < MAX_TOLD; i++)
         fprintf(stderr, "  %s\n", ls_dataset_sample_path(dataset, batch->samples[i]));
+    if (batch->n > MAX_TOLD) fprintf(stderr, "  and %lld more\n", (long long)batch->n - MAX_TOLD);
+    fprintf(stderr, "a smaller --lr or --clip-grad-norm may help\n");
 }
 
 outcome sums_add(sums *s, ls_net *net, const ls_dataset *dataset, const ls_batch *batch)

@@ -95,7 +95,7 @@ static void print_option(const cli_option *option)
         printf("\n%s\n", option->help);
         return;
     }
-    char left[80];
+    char left[160];
     const char letter[] = { option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
                             option->letter ? ',' : ' ', '\0' };
     snprintf(left, sizeof(left), "  %s --%s %s", letter, option->name,
@@ -359,7 +359,7 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
         }
         if (parsed->given[i] && option->executor) continue;
         if (parsed->given[i] && !same_value(option, json, values)) {
-            char *text = json_dumps(json, JSON_ENCODE_ANY);
+            char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
             fprintf(stderr,
                     "lockstep %s: --%s differs from the run's own %s: a resumed run keeps its "
                     "recipe (%s)\n",

@@ -43,6 +43,9 @@ static int open_run(trainer *t, const json_t *stored)
     const int answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
     if (stored && file_exists(last) && !trainer_resume(t, last)) return EXIT_RUNTIME;
+    if (stored && !file_exists(last))
+        fprintf(stderr, "lockstep %s: %s: saved nothing yet: begins at its first step\n",
+                t->verb->name, t->dir);
     status = run_manifest_begin(t);
     if (status == LS_OK && !stored) status = run_config_write(t);
     if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
@@ -79,9 +82,15 @@ static void tell_end(const trainer *t, outcome end)
                 "%s' continues\n",
                 t->verb->name, (int)caught_signal, (long long)t->epoch + 1, (long long)t->step,
                 t->dir);
-    if (end == OUTCOME_HALTED)
-        printf("stopped after %lld steps, as asked; 'lockstep train --resume %s' continues\n",
-               (long long)trainer_steps_done(t), t->dir);
+    const long long done = (long long)trainer_steps_done(t);
+    if (end == OUTCOME_HALTED && t->recipe->steps == done)
+        printf(
+            "ended after %lld steps, as asked; 'lockstep train --resume %s --steps N' goes on to "
+            "more\n",
+            done, t->dir);
+    else if (end == OUTCOME_HALTED)
+        printf("stopped after %lld steps, as asked; 'lockstep train --resume %s' continues\n", done,
+               t->dir);
     if (end != OUTCOME_DONE) return;
     if (trainer_is_stale(t))
         printf("ended after epoch %lld: no better top-1 since epoch %lld\n", (long long)t->epoch,
