@@ -76,10 +76,15 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
         snprintf(reason, reason_size, "wants one of %s", option->value);
         return index >= 0;
     }
-    case OPTION_TEXT:
+    case OPTION_TEXT: {
         *(const char **)out = text;
-        snprintf(reason, reason_size, "wants a %s", option->value);
-        return *text != '\0';
+        json_t *json = json_string(text);
+        const bool utf8 = json != NULL;
+        json_decref(json);
+        snprintf(reason, reason_size,
+                 utf8 ? "wants a %s" : "wants a %s in UTF-8, as config.json is", option->value);
+        return utf8 && *text != '\0';
+    }
     case OPTION_SWITCH: *(bool *)out = true; return true;
     case OPTION_HEADING:
     case OPTION_END: break;
@@ -322,8 +327,8 @@ static bool value_from_json(const cli_option *option, const json_t *json, void *
     void *out = field(option, values);
     switch (option->kind) {
     case OPTION_SWITCH: *(bool *)out = json_is_true(json); return json_is_boolean(json);
-    case OPTION_INTEGER: *(int64_t *)out = json_integer_value(json); return json_is_integer(json);
-    case OPTION_NUMBER: *(double *)out = json_number_value(json); return json_is_number(json);
+    case OPTION_INTEGER: *(int64_t *)out = json_integer_value(json); break;
+    case OPTION_NUMBER: *(double *)out = json_number_value(json); break;
     case OPTION_TEXT:
         *(const char **)out = json_string_value(json);
         return json_is_string(json) || json_is_null(json);
@@ -334,7 +339,11 @@ static bool value_from_json(const cli_option *option, const json_t *json, void *
     case OPTION_HEADING:
     case OPTION_END: break;
     }
-    return false;
+    /* 0 is what is not given */
+    const double x = json_number_value(json);
+    const bool right =
+        option->kind == OPTION_INTEGER ? json_is_integer(json) : json_is_number(json);
+    return right && (x == 0 || (x >= option->min && x <= option->max));
 }
 
 static bool same_value(const cli_option *option, const json_t *stored, const void *values)

@@ -31,7 +31,7 @@ typedef struct cli_option {
     bool executor;        /* cannot change a result: may differ when a run is resumed */
 } cli_option;
 
-enum { MAX_OPTIONS = 64 };
+enum { MAX_OPTIONS = 96 };
 
 typedef struct cli_verb {
     const char *name, *summary;

@@ -39,9 +39,8 @@ enum { N_OWN = sizeof(own_options) / sizeof(own_options[0]) - 1 };
 /* What the experiment decides. */
 static bool is_taken(const cli_option *option)
 {
-    static const char *const names[] = {
-        "workers", "threads", "steps", "stop-at", "out", "resume"
-    };
+    static const char *const names[] = { "workers", "threads",  "steps", "stop-at",     "out",
+                                         "resume",  "patience", "force", "inject-fault" };
     for (size_t i = 0; option->name && i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(option->name, names[i]) == 0) return true;
     return false;

@@ -3,19 +3,11 @@
 #include "run/json.h"
 #include <stdio.h>
 
-static json_t *class_list(const ls_dataset *dataset)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < ls_dataset_classes(dataset); i++)
-        json_array_append_new(list, json_string(ls_dataset_class_name(dataset, i)));
-    return list;
-}
-
 static json_t *describe_data(const trainer *t)
 {
     return json_pack("{s:I, s:I, s:o}", "train_images", (json_int_t)ls_dataset_count(t->train_data),
                      "val_images", (json_int_t)(t->val ? ls_dataset_count(t->val_data) : 0),
-                     "classes", class_list(t->train_data));
+                     "classes", ls__json_classes(t->ctx, t->train_data));
 }
 
 ls_status run_config_write(const trainer *t)

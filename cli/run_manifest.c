@@ -67,7 +67,7 @@ int run_manifest_check(trainer *t)
 {
     char path[RUN_PATH_SIZE];
     t->manifest = run_manifest_read(t->verb, t->dir, path);
-    if (!t->manifest) return EXIT_RUNTIME;
+    if (!t->manifest) return t->recipe->force ? EXIT_DONE : EXIT_RUNTIME; /* --force: a new one */
     json_t *identity = run_manifest_identity(t), *provenance = ls__provenance_make();
     if (identity)
         t->forced = ls__identity_differences(json_object_get(t->manifest, "identity"), identity);

@@ -47,9 +47,9 @@ static int open_run(trainer *t, const json_t *stored)
         fprintf(stderr, "lockstep %s: %s: saved nothing yet: begins at its first step\n",
                 t->verb->name, t->dir);
     status = run_manifest_begin(t);
-    if (status == LS_OK && !stored) status = run_config_write(t);
     if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
+    if (status == LS_OK && !stored) status = run_config_write(t); /* from now on it is a run */
     /* from now on it is another run, also for those who resume it before it saves by itself */
     const bool forced = json_array_size(t->forced) > 0 && file_exists(last);
     if (status == LS_OK && forced) status = trainer_save(t);

@@ -2,7 +2,7 @@
  * epoch of the best metric travel in the metadata, so that a resumed run reports and ends as an
  * uninterrupted one would have. */
 #include "trainer.h"
-#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ ls_status trainer_save(trainer *t)
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     snprintf(kept, sizeof(kept), "%s/%s", t->dir, name);
     /* a file's second name costs nothing; where there can't be one it is saved twice */
-    const bool linked = (unlink(kept) == 0 || errno == ENOENT) && link(last, kept) == 0;
+    const bool linked = linkat(AT_FDCWD, last, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) == 0;
     return linked ? LS_OK : save(t, name, true);
 }
 

@@ -42,9 +42,10 @@ static int open_data(trainer *t)
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_DATA);
 }
 
-/* With --force a run may go on where its kernels cannot: others are chosen then. */
-static ls_status warn_of_plan(trainer *t)
+/* With --force a run may go on where kernels of another machine cannot: then others are chosen. */
+static ls_status forgive_plan(trainer *t, ls_status status)
 {
+    if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
     ls_context_status(t->ctx); /* read: the context works on */
     fprintf(stderr, "lockstep %s: warning: %s\n", t->verb->name, ls_context_message(t->ctx));
     return LS_OK;
@@ -57,17 +58,21 @@ static int load_choices(trainer *t, bool resumed)
     const char *plan = t->recipe->plan;
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
-    ls_status status = plan && file_exists(plan) ? ls_plan_load(t->ctx, plan) : LS_OK;
+    ls_status status = LS_OK;
+    if (plan && file_exists(plan)) {
+        status = ls_plan_load(t->ctx, plan);
+        t->foreign_plan = status == LS_ERR_MISMATCH;
+        status = forgive_plan(t, status);
+    }
     if (status == LS_OK && resumed && file_exists(last))
-        status = ls_checkpoint_load_plan(last, t->ctx);
-    if (status == LS_ERR_MISMATCH && t->recipe->force) status = warn_of_plan(t);
+        status = forgive_plan(t, ls_checkpoint_load_plan(last, t->ctx));
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
 static int save_choices(trainer *t)
 {
     const char *plan = t->recipe->plan;
-    const bool news = plan && ls_plan_timed(t->ctx) > 0;
+    const bool news = plan && !t->foreign_plan && ls_plan_timed(t->ctx) > 0;
     const bool good = !news || ls_plan_save(t->ctx, plan) == LS_OK;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }

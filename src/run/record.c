@@ -194,8 +194,9 @@ static ls_status keep_steps(ls_record *record, int64_t n_lines, int64_t n_steps)
         return ls__fail(ctx, LS_ERR_DATA,
                         "record '%s': has %" PRId64 " whole lines, wanted %" PRId64, record->path,
                         n_lines, n_steps);
-    ls_step_digest last;
-    if (n_steps > 0) LS_TRY(read_step(ctx, record->path, record->fd, n_steps - 1, &last));
+    ls_step_digest digest;
+    for (int64_t i = 0; i < n_steps; i++)
+        LS_TRY(read_step(ctx, record->path, record->fd, i, &digest));
     record->n_steps = n_steps;
     return cut(record);
 }
@@ -312,10 +313,13 @@ static ls_status find_difference(ls_context *ctx, const char *const paths[2], co
         for (int i = 0; i < 2; i++)
             LS_TRY(read_lines(ctx, paths[i], fds[i], first, n_now, lines[i]));
         for (int64_t i = 0; i < n_now; i++) {
-            if (memcmp(lines[0] + i * LINE_SIZE, lines[1] + i * LINE_SIZE, LINE_SIZE) == 0)
-                continue;
-            *step = first + i;
-            return LS_OK;
+            const char *line = lines[0] + i * LINE_SIZE;
+            ls_step_digest digest;
+            if (memcmp(line, lines[1] + i * LINE_SIZE, LINE_SIZE) != 0) {
+                *step = first + i;
+                return LS_OK;
+            }
+            if (!parse_line(line, first + i, &digest)) return fail_line(ctx, paths[0], first + i);
         }
     }
     *step = -1;

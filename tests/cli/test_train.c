@@ -233,6 +233,15 @@ START_TEST(checkpoints_in_mid_epoch)
     ck_assert_int_eq(system("test $(ls whole/checkpoint-* | wc -l) = 11"), 0);
     expect(0, "train --resume whole");
 
+    /* where last.safetensors is a link to a file elsewhere, each save is kept all the same */
+    expect(0, TRAIN "--out linked --stop-at 1");
+    ck_assert_int_eq(system("mv linked/last.safetensors elsewhere && "
+                            "ln -s ../elsewhere linked/last.safetensors"),
+                     0);
+    expect(0, "train --resume linked --stop-at 4 --checkpoint-every 1 --keep-checkpoints");
+    ck_assert(!same_files("linked/checkpoint-000000000003.safetensors",
+                          "linked/checkpoint-000000000004.safetensors"));
+
     /* killed after its first save in mid-epoch, it goes on from there */
     const pid_t pid = start_command(0, TRAIN "--out killed --checkpoint-every 3");
     while (!exists("killed/last.safetensors")) sleep_ms(1);
@@ -363,6 +372,12 @@ START_TEST(changed_data)
     }
     json_decref(manifest);
     expect(0, "train --resume run --data-dir moved"); /* it is that run now */
+
+    ck_assert_int_eq(remove("run/manifest.json"), 0);
+    expect(1, "train --resume run --data-dir moved");
+    expect_err("run/manifest.json");
+    expect(0, "train --resume run --data-dir moved --force");
+    ck_assert(exists("run/manifest.json"));
     end_folder();
 }
 END_TEST
@@ -386,10 +401,33 @@ START_TEST(a_run_that_is_going_on_is_left_alone)
 }
 END_TEST
 
+/* A plan of another machine: with --force the run goes on with its own kernels, and the file stays
+ * as it is. */
+START_TEST(foreign_plan)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--benchmark --plan plan.json --out run --stop-at 2");
+    ck_assert_int_eq(
+        system("cp -r run other && sed 's/\"processor\": \"/&another /' plan.json >foreign.json "
+               "&& cp foreign.json before.json"),
+        0);
+    expect(1, "train --resume other --plan foreign.json --stop-at 6");
+    expect_err("processor is 'another ");
+    expect(0, "train --resume other --plan foreign.json --stop-at 6 --force");
+    expect_err("warning: 'foreign.json'");
+    expect(0, "train --resume run --stop-at 6");
+    ck_assert(same_files("run/record.txt", "other/record.txt"));
+    ck_assert(same_files("foreign.json", "before.json"));
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
                      checkpoints_in_mid_epoch, patience, killed_at_any_moment, full_disk,
-                     nonfinite_loss, changed_data, a_run_that_is_going_on_is_left_alone);
+                     nonfinite_loss, changed_data, foreign_plan,
+                     a_run_that_is_going_on_is_left_alone);
 }
