@@ -86,11 +86,17 @@ static bool replay_to(comparison *c, int64_t step, ls__finding *out)
 static bool replay(comparison *c, int64_t step)
 {
     ls__finding finding;
+    json_t *before = NULL; /* the report of differing states that no step has made yet */
     bool good = replay_to(c, step, &finding);
     while (good && finding.found == LS__FOUND_EARLIER && finding.step > 0) {
+        json_decref(before);
+        before = json_incref(json_object_get(c->report, "replay"));
         for (int i = 0; i < 2; i++) compare_side_leave(&c->sides[i]);
         good = replay_to(c, finding.step - 1, &finding);
     }
+    /* no step makes them differ: they came so from a checkpoint */
+    if (good && finding.found == LS__FOUND_NOTHING && before) put(c, "replay", json_incref(before));
+    json_decref(before);
     return good;
 }
 
@@ -104,6 +110,18 @@ static void tell_identities(const json_t *differences)
     printf("identity: %s\n", json_array_size(differences) > 0 ? "other runs" : "the same");
     json_array_foreach((json_t *)differences, i, difference)
         printf("  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
+}
+
+static void tell_forced(const comparison *c)
+{
+    static const char *const keys[] = { "forced_a", "forced_b" };
+    for (int i = 0; i < 2; i++) {
+        size_t s;
+        json_t *step;
+        json_array_foreach(json_object_get(c->report, keys[i]), s, step)
+            printf("%c was forced to go on as another run from step %lld\n", "AB"[i],
+                   (long long)json_integer_value(step));
+    }
 }
 
 static void tell_records(const comparison *c, const ls_record_difference *d)
@@ -131,9 +149,28 @@ static void tell(const comparison *c, const ls_record_difference *d, const json_
     }
     printf("A: %s\nB: %s\n", c->sides[0].dir, c->sides[1].dir);
     tell_identities(differences);
+    tell_forced(c);
     tell_records(c, d);
     if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
     printf("answer: %s\n", answers[json_integer_value(json_object_get(c->report, "answer"))]);
+}
+
+/* Notes at which steps a run was forced to go on as another one, since then it is none that could
+ * be done again. */
+static bool report_forced(comparison *c)
+{
+    static const char *const keys[] = { "forced_a", "forced_b" };
+    bool forced = false;
+    for (int i = 0; i < 2; i++) {
+        json_t *steps = json_array(), *session;
+        size_t s;
+        json_array_foreach(json_object_get(c->sides[i].manifest, "sessions"), s,
+                           session) if (json_array_size(json_object_get(session, "forced")) > 0)
+            json_array_append(steps, json_object_get(session, "from_step"));
+        forced = forced || json_array_size(steps) > 0;
+        put(c, keys[i], steps);
+    }
+    return forced;
 }
 
 static int compare_runs(comparison *c)
@@ -141,15 +178,16 @@ static int compare_runs(comparison *c)
     ls_record_difference d;
     json_t *differences =
         ls__identity_differences(json_object_get(c->sides[0].manifest, "identity"),
-                                 json_object_get(c->sides[1].manifest, "identity"));
+                                 json_object_get(c->sides[1].manifest, "identity"), true);
     int answer = ANSWER_NOT_COMPARABLE;
     put(c, "a", json_string(c->sides[0].dir));
     put(c, "b", json_string(c->sides[1].dir));
     put(c, "identity_differences", json_incref(differences));
     if (!compare_records(c, &d)) goto end;
+    const bool forced = report_forced(c);
     if (json_array_size(differences) == 0 && d.n_a > 0 && d.n_b > 0) {
         answer = d.step < 0 ? ANSWER_IDENTICAL : ANSWER_DIFFERENT;
-        if (d.step >= 0 && !replay(c, d.step)) answer = ANSWER_NOT_COMPARABLE;
+        if (d.step >= 0 && (forced || !replay(c, d.step))) answer = ANSWER_NOT_COMPARABLE;
     }
     put(c, "answer", json_integer(answer));
     tell(c, &d, differences);

@@ -117,7 +117,7 @@ static void tell_element(const json_t *element)
 static void tell_batch(const json_t *batch)
 {
     const json_t *pictures = json_object_get(batch, "pictures");
-    if (json_array_size(pictures) == 0) {
+    if (json_integer_value(json_object_get(batch, "place")) < 0) {
         printf("  their batches have different sizes\n");
         return;
     }
@@ -132,17 +132,18 @@ static void tell_batch(const json_t *batch)
     }
 }
 
-/* Two replays that agree meet one record at most. */
+/* Where two replays agree they meet one of two differing records at most. */
 static void tell_agreement(const json_t *replay)
 {
     const json_t *reproduced = json_object_get(replay, "reproduced");
     const bool a = json_is_true(json_object_get(reproduced, "a"));
     const bool b = json_is_true(json_object_get(reproduced, "b"));
-    printf("replayed, both runs agree at this step, and do what %s's record says: ",
-           a   ? "A"
-           : b ? "B"
-               : "neither");
-    printf("%s was made by a fault of the machine, or by something outside of the identity\n",
+    printf("replayed, both runs agree at this step, and do what %s says: %s was made by a fault of "
+           "the "
+           "machine, or by something outside of the identity\n",
+           a   ? "A's record"
+           : b ? "B's record"
+               : "neither's record",
            a   ? "B's"
            : b ? "A's"
                : "what they recorded");

@@ -54,7 +54,7 @@ static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
     return true;
 }
 
-/* How many steps the run had done when it wrote a checkpoint; -1 = it is none of this run. */
+/* How many steps had been done when a checkpoint was written; -1 = it can't be read. */
 static int64_t steps_of(trainer *t, const char *path)
 {
     ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
@@ -67,8 +67,8 @@ static int64_t steps_of(trainer *t, const char *path)
     return done;
 }
 
-/* The checkpoint of the most steps that are not beyond `step`. */
-static bool find_checkpoint(compare_side *side, int64_t step)
+/* The checkpoint of the most steps that are not beyond `step`; how many, 0 = there is none. */
+static int64_t find_checkpoint(compare_side *side, int64_t step)
 {
     int64_t best = 0;
     DIR *folder = opendir(side->dir);
@@ -87,7 +87,15 @@ static bool find_checkpoint(compare_side *side, int64_t step)
         memcpy(side->begun_from, path, sizeof(path));
     }
     if (folder) closedir(folder);
-    return best > 0;
+    return best;
+}
+
+/* From the latest checkpoint that can be restored: one may be damaged, or of another identity. */
+static void restore(compare_side *side, int64_t step)
+{
+    for (int64_t done; (done = find_checkpoint(side, step)) > 0; step = done - 1)
+        if (trainer_resume(&side->trainer, side->begun_from)) return;
+    side->begun_from[0] = '\0';
 }
 
 /* What a schedule that follows the metric was told then. */
@@ -116,7 +124,8 @@ static bool is_same_run(compare_side *side)
     char text[512];
     json_t *now = run_manifest_identity(t);
     json_t *differences =
-        now ? ls__identity_differences(json_object_get(side->manifest, "identity"), now) : NULL;
+        now ? ls__identity_differences(json_object_get(side->manifest, "identity"), now, true)
+            : NULL;
     const bool same = differences && json_array_size(differences) == 0;
     if (!now) print_error(side->verb, t->ctx, EXIT_RUNTIME);
     if (differences && !same)
@@ -138,7 +147,7 @@ bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
     };
     if (!read_recipe(side, step, data_dir)) return false;
     if (trainer_open(t, true) != EXIT_DONE || !is_same_run(side)) return false;
-    if (find_checkpoint(side, step) && !trainer_resume(t, side->begun_from)) return false;
+    restore(side, step);
     *out = (ls__compare_side){ .net = t->net,
                                .optimizer = t->optimizer,
                                .loader = t->train,

@@ -70,7 +70,8 @@ int run_manifest_check(trainer *t)
     if (!t->manifest) return t->recipe->force ? EXIT_DONE : EXIT_RUNTIME; /* --force: a new one */
     json_t *identity = run_manifest_identity(t), *provenance = ls__provenance_make();
     if (identity)
-        t->forced = ls__identity_differences(json_object_get(t->manifest, "identity"), identity);
+        t->forced =
+            ls__identity_differences(json_object_get(t->manifest, "identity"), identity, true);
     int answer = EXIT_DONE;
     if (!t->forced) {
         answer = print_error(t->verb, identity ? NULL : t->ctx, EXIT_RUNTIME);

@@ -3,10 +3,10 @@
  *
  * A record is a text file of one line per step, all of one length, so that diff and cmp work on it:
  *
- *   step (12 digits) batch (32 hex) loss (16 hex: the bits of the double) gradients (32) weights
- * (32)
+ *   step, batch, loss, gradients, weights
  *
- * with a space between. Steps count over the whole run, from 0: line i is step i. */
+ * with a space between: the step in 12 digits, digests in 32 hex digits, the loss in 16, which are
+ * the bits of the double. Steps count over the whole run, from 0: line i is step i. */
 #ifndef LOCKSTEP_RECORD_H
 #define LOCKSTEP_RECORD_H
 

@@ -42,8 +42,9 @@ static void add_memory(const ls_dataset *dataset, int64_t sample, uint64_t words
 
 ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out)
 {
-    if (!dataset || !out) return LS_ERR_INVALID;
+    if (!dataset) return LS_ERR_EARLIER;
     LS__ENTER(dataset->owned.ctx);
+    if (!out) return ls__fail(dataset->owned.ctx, LS_ERR_INVALID, "ls_dataset_digest: out is NULL");
     contents = contents || dataset->images;
     if (dataset->has_digest && (dataset->digest_of_contents || !contents)) {
         *out = dataset->digest;

@@ -280,7 +280,7 @@ static ls_status check_identity(const checking *c, const ls_state *state)
         there = parse(c, "identity");
         status = there ? check_sections(c, there, here) : c->ctx->error;
         if (status == LS_OK) {
-            differences = ls__identity_differences(there, here);
+            differences = ls__identity_differences(there, here, false);
             status = check_differences(c, differences, state->force);
         }
     }

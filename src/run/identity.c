@@ -183,13 +183,14 @@ static bool add_difference(json_t *out, const char *field, const json_t *there, 
 }
 
 /* False without memory. `prefix` is "optimizer." and the like. */
-static bool compare(json_t *out, const char *prefix, const json_t *there, const json_t *here)
+static bool compare(json_t *out, const char *prefix, const json_t *there, const json_t *here,
+                    bool whole)
 {
     enum { FIELD_SIZE = 2048 }; /* the text of an op is shorter */
     char field[FIELD_SIZE];
     const char *key;
     json_t *value;
-    const bool top = !*prefix, kernels = strcmp(prefix, "kernels.") == 0;
+    const bool kernels = strcmp(prefix, "kernels.") == 0;
     json_object_foreach((json_t *)here, key, value)
     {
         const json_t *other = json_object_get(there, key);
@@ -197,12 +198,12 @@ static bool compare(json_t *out, const char *prefix, const json_t *there, const 
         if (kernels && !other) continue;
         if (json_is_object(value) && json_is_object(other)) {
             snprintf(field, sizeof(field), "%s%s.", prefix, key);
-            if (!compare(out, field, other, value)) return false;
+            if (!compare(out, field, other, value, true)) return false;
         } else if (!same(other, value) && !add_difference(out, field, other, value)) {
             return false;
         }
     }
-    if (top || kernels) return true;
+    if (!whole || kernels) return true;
     json_object_foreach((json_t *)there, key, value)
     {
         snprintf(field, sizeof(field), "%s%s", prefix, key);
@@ -211,10 +212,10 @@ static bool compare(json_t *out, const char *prefix, const json_t *there, const 
     return true;
 }
 
-json_t *ls__identity_differences(const json_t *there, const json_t *here)
+json_t *ls__identity_differences(const json_t *there, const json_t *here, bool whole)
 {
     json_t *out = json_array();
-    if (out && compare(out, "", there, here)) return out;
+    if (out && compare(out, "", there, here, whole)) return out;
     json_decref(out);
     return NULL;
 }

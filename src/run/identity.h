@@ -21,9 +21,10 @@
 json_t *ls__identity_make(ls_context *ctx, const ls_state *state);
 
 /* The list of {"field": "optimizer.momentum", "there": 0.9, "here": 0.8}, in the order of `here`;
- * null stands for what one side lacks. Compared are the sections that `here` has, and the kernels
- * of ops that both have: other shapes may be planned later. NULL without memory. */
-json_t *ls__identity_differences(const json_t *there, const json_t *here);
+ * null stands for what one side lacks. Of kernels, those of ops that both have are compared: other
+ * shapes may be planned later. Unless `whole`, only the sections that `here` has. NULL without
+ * memory. */
+json_t *ls__identity_differences(const json_t *there, const json_t *here, bool whole);
 
 /* "'run/last.safetensors' was saved by another run: seed is 5 there, 6 here, and 2 more differ":
  * `what` is 'run/last.safetensors'. The differences must not be empty. */

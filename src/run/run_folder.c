@@ -82,6 +82,10 @@ static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool 
         return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': another process is training there",
                         dir);
     const bool no_locks = error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;
+    if (lock->fd >= 0 && no_locks)
+        ls__warn(ctx,
+                 "run folder '%s': its file system has no locks: another process could train there",
+                 dir);
     return error == 0 || (lock->fd >= 0 && no_locks) ? LS_OK : fail_errno(ctx, dir, error);
 }
 

@@ -101,12 +101,13 @@ START_TEST(mistakes)
 {
     char *folder = make_data();
     ls_digest out;
-    ck_assert_int_eq(ls_dataset_digest(NULL, false, &out), LS_ERR_INVALID);
+    ck_assert_int_eq(ls_dataset_digest(NULL, false, &out), LS_ERR_EARLIER);
     failing_allocator a;
     failing_allocator_init(&a, 0);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     ck_assert_int_eq(ls_dataset_digest(data, false, NULL), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "ls_dataset_digest", "NULL");
     a.fail_at = atomic_load(&a.n_requests) + 1;
     ck_assert_int_eq(ls_dataset_digest(data, true, &out), LS_ERR_MEMORY);
     expect_error(ctx, LS_ERR_MEMORY, "a/1.png", "");

@@ -65,8 +65,9 @@ static const variant usual = {
 static const char *compare_with_usual(const variant *v)
 {
     static char text[512];
+    const bool whole = true;
     json_t *a = identity_of(&usual), *b = identity_of(v);
-    json_t *differences = ls__identity_differences(a, b);
+    json_t *differences = ls__identity_differences(a, b, whole);
     *text = '\0';
     if (json_array_size(differences) > 0)
         ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text));
@@ -114,10 +115,10 @@ START_TEST(all_that_decides_counts)
 }
 END_TEST
 
-static void expect_differences(const char *there, const char *here, const char *wanted)
+static void expect_differences(bool whole, const char *there, const char *here, const char *wanted)
 {
     json_t *a = json_loads(there, 0, NULL), *b = json_loads(here, 0, NULL);
-    json_t *found = ls__identity_differences(a, b), *good = json_loads(wanted, 0, NULL);
+    json_t *found = ls__identity_differences(a, b, whole), *good = json_loads(wanted, 0, NULL);
     ck_assert(a && b && good);
     char *text = json_dumps(found, 0);
     ck_assert_msg(json_equal(found, good), "%s", text);
@@ -130,14 +131,17 @@ static void expect_differences(const char *there, const char *here, const char *
 
 START_TEST(differences_are_listed)
 {
-    expect_differences("{\"a\": 1, \"b\": {\"c\": [1, 2]}}", "{\"b\": {\"c\": [1, 2]}}", "[]");
-    expect_differences("{\"b\": {\"c\": 1, \"e\": 0.1}}", "{\"b\": {\"d\": 2, \"e\": 0.1}}",
+    expect_differences(false, "{\"a\": 1, \"b\": {\"c\": [1, 2]}}", "{\"b\": {\"c\": [1, 2]}}",
+                       "[]");
+    expect_differences(false, "{\"b\": {\"c\": 1, \"e\": 0.1}}", "{\"b\": {\"d\": 2, \"e\": 0.1}}",
                        "[{\"field\": \"b.d\", \"there\": null, \"here\": 2},"
                        " {\"field\": \"b.c\", \"there\": 1, \"here\": null}]");
-    expect_differences("{\"b\": 1}", "{\"b\": {\"d\": 2}}",
+    expect_differences(false, "{\"b\": 1}", "{\"b\": {\"d\": 2}}",
                        "[{\"field\": \"b\", \"there\": 1, \"here\": {\"d\": 2}}]");
+    expect_differences(true, "{\"a\": 1, \"b\": {\"c\": 1}}", "{\"b\": {\"c\": 1}}",
+                       "[{\"field\": \"a\", \"there\": 1, \"here\": null}]");
     /* only the kernels of ops that both have */
-    expect_differences("{\"kernels\": {\"x\": \"1\", \"y\": \"2\"}}",
+    expect_differences(false, "{\"kernels\": {\"x\": \"1\", \"y\": \"2\"}}",
                        "{\"kernels\": {\"y\": \"3\", \"z\": \"4\"}}",
                        "[{\"field\": \"kernels.y\", \"there\": \"2\", \"here\": \"3\"}]");
 }
