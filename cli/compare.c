@@ -164,9 +164,11 @@ static bool report_forced(comparison *c)
     for (int i = 0; i < 2; i++) {
         json_t *steps = json_array(), *session;
         size_t s;
-        json_array_foreach(json_object_get(c->sides[i].manifest, "sessions"), s,
-                           session) if (json_array_size(json_object_get(session, "forced")) > 0)
-            json_array_append(steps, json_object_get(session, "from_step"));
+        json_array_foreach(json_object_get(c->sides[i].manifest, "sessions"), s, session)
+        {
+            if (json_array_size(json_object_get(session, "forced")) > 0)
+                json_array_append(steps, json_object_get(session, "from_step"));
+        }
         forced = forced || json_array_size(steps) > 0;
         put(c, keys[i], steps);
     }

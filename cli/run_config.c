@@ -23,25 +23,30 @@ ls_status run_config_write(const trainer *t)
     return status;
 }
 
-void print_json_error(const cli_verb *verb, const char *path, const json_error_t *error)
+json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
+                      bool (*usable)(const json_t *json), const char *lacks,
+                      char path[RUN_PATH_SIZE])
 {
-    if (error->line > 0)
-        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error->line,
-                error->text);
+    snprintf(path, RUN_PATH_SIZE, "%s/%s", dir, name);
+    json_error_t error;
+    json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (json && usable(json)) return json;
+    if (json)
+        fprintf(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
+    else if (error.line > 0)
+        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
     else
-        fprintf(stderr, "lockstep %s: %s\n", verb->name, error->text);
+        fprintf(stderr, "lockstep %s: %s\n", verb->name, error.text);
+    json_decref(json);
+    return NULL;
+}
+
+static bool is_config(const json_t *json)
+{
+    return json_is_object(json_object_get(json, "options"));
 }
 
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
 {
-    snprintf(path, RUN_PATH_SIZE, "%s/config.json", dir);
-    json_error_t error;
-    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (config && json_is_object(json_object_get(config, "options"))) return config;
-    if (config)
-        fprintf(stderr, "lockstep %s: %s: no options in it\n", verb->name, path);
-    else
-        print_json_error(verb, path, &error);
-    json_decref(config);
-    return NULL;
+    return run_json_read(verb, dir, "config.json", is_config, "no options", path);
 }

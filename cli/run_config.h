@@ -11,7 +11,10 @@ ls_status run_config_write(const trainer *t);
  * member "options" is for options_resume. */
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);
 
-/* Prints why jansson could not read a file. */
-void print_json_error(const cli_verb *verb, const char *path, const json_error_t *error);
+/* The object in the run's file `name`, its path in `path`; NULL after printing why it cannot be
+ * had, or that it is another thing than it should be: usable says so, else `lacks` what. */
+json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
+                      bool (*usable)(const json_t *json), const char *lacks,
+                      char path[RUN_PATH_SIZE]);
 
 #endif

@@ -18,20 +18,16 @@ json_t *run_manifest_identity(const trainer *t)
                                                   .validation = t->val });
 }
 
+static bool is_manifest(const json_t *json)
+{
+    return json_is_object(json_object_get(json, "identity")) &&
+           json_array_size(json_object_get(json, "sessions")) > 0;
+}
+
 json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
 {
-    snprintf(path, RUN_PATH_SIZE, "%s/manifest.json", dir);
-    json_error_t error;
-    json_t *manifest = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (json_is_object(json_object_get(manifest, "identity")) &&
-        json_array_size(json_object_get(manifest, "sessions")) > 0)
-        return manifest;
-    if (manifest)
-        fprintf(stderr, "lockstep %s: %s: no identity or no sessions in it\n", verb->name, path);
-    else
-        print_json_error(verb, path, &error);
-    json_decref(manifest);
-    return NULL;
+    return run_json_read(verb, dir, "manifest.json", is_manifest, "no identity or no sessions",
+                         path);
 }
 
 static void tell_differences(const trainer *t, const char *how, const json_t *differences)

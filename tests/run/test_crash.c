@@ -1,5 +1,6 @@
 /* test_crash.c: a run that is killed, or loses its power, at any one of the calls by which it
- * changes files, and then goes on, ends with the same files as one that never stopped. */
+ * changes its record, metrics and checkpoint, and then goes on, ends with the same files as one
+ * that never stopped. */
 #include "crash_calls.h"
 
 #include "../suite.h"

@@ -1,6 +1,7 @@
 /* The record of a run: digests of steps, their lines, cutting and comparing. */
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include "own_folder.h"
 #include <lockstep/lockstep.h>
 
 #include <stdio.h>
@@ -10,24 +11,6 @@
 #include <unistd.h>
 
 enum { LINE = 129 };
-
-static char dir[64]; /* of one test: Check runs each in a process of its own */
-static ls_context *ctx;
-
-static void begin(void)
-{
-    snprintf(dir, sizeof(dir), "/tmp/lockstep-record-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    ctx = ls_context_open(NULL);
-}
-
-static void end(void)
-{
-    char command[128];
-    ls_context_close(&ctx);
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    ck_assert_int_eq(system(command), 0);
-}
 
 /* Valid until the fourth call after. */
 static const char *path(const char *name)

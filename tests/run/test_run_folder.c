@@ -8,6 +8,7 @@
 
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include "own_folder.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,24 +16,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char dir[64]; /* of one test: Check runs each in a process of its own */
-static ls_context *ctx;
-
-static void begin(void)
-{
-    snprintf(dir, sizeof(dir), "/tmp/lockstep-record-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    ctx = ls_context_open(NULL);
-}
-
-static void end(void)
-{
-    char command[128];
-    ls_context_close(&ctx);
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    ck_assert_int_eq(system(command), 0);
-}
 
 static const char *path(const char *name)
 {
