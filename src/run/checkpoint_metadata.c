@@ -28,11 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits of settings: any decimal of so many survives text -> double -> text. */
-enum { SETTING_DIGITS = 15 };
-/* Digits that any double survives. */
-enum { EXACT_DIGITS = 17 };
-
 static const long long MAX_COUNT = 1LL << 40; /* of epochs, steps */
 
 /* ---- Text ---- */
@@ -51,20 +46,21 @@ static char *copy(ls__bump *bump, const char *format, ...)
     return out;
 }
 
-/* NULL without memory, or when json is NULL. Not json_dumps, which without memory may answer half
- * a text (jansson 2.14). */
-static const char *dump(ls__bump *bump, const json_t *json, size_t digits)
+/* Numbers come back exactly. NULL without memory, or when json is NULL. Not json_dumps, which
+ * without memory may answer half a text (jansson 2.14). */
+static const char *dump(ls__bump *bump, const json_t *json)
 {
-    const size_t flags = JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(digits);
+    const size_t flags =
+        JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
     const size_t size = json ? json_dumpb(json, NULL, 0, flags) : 0;
     char *out = size > 0 ? ls__bump_alloc(bump, size + 1) : NULL;
     return out && json_dumpb(json, out, size, flags) == size ? out : NULL;
 }
 
 /* The same, for a new value, which is released. */
-static const char *dump_new(ls__bump *bump, json_t *json, size_t digits)
+static const char *dump_new(ls__bump *bump, json_t *json)
 {
-    const char *out = dump(bump, json, digits);
+    const char *out = dump(bump, json);
     json_decref(json);
     return out;
 }
@@ -74,7 +70,7 @@ static const char *number_text(ls__bump *bump, double value)
 {
     if (isnan(value)) return "nan";
     if (isinf(value)) return value > 0 ? "inf" : "-inf";
-    return dump_new(bump, json_real(value), EXACT_DIGITS);
+    return dump_new(bump, json_real(value));
 }
 
 static bool parse_number(const char *text, double *out)
@@ -137,8 +133,8 @@ static void add_input(pairs *p, const ls_state *state)
         state->loader ? ls_loader_spec(state->loader) : *ls__net_input_spec(state->net);
     const int64_t *d = spec.image.shape.dims;
     if (spec.image.dtype != LS_U8 || spec.image.shape.n_dims != 4 || d[3] > 4) return;
-    add(p, "mean", dump_new(p->bump, ls__json_floats(spec.mean, d[3], 0), SETTING_DIGITS));
-    add(p, "std", dump_new(p->bump, ls__json_floats(spec.deviation, d[3], 1), SETTING_DIGITS));
+    add(p, "mean", dump_new(p->bump, ls__json_floats(spec.mean, d[3], 0)));
+    add(p, "std", dump_new(p->bump, ls__json_floats(spec.deviation, d[3], 1)));
     add(p, "crop",
         d[1] == d[2] ? copy(p->bump, "%" PRId64, d[1])
                      : copy(p->bump, "[%" PRId64 ", %" PRId64 "]", d[1], d[2]));
@@ -148,8 +144,7 @@ static void add_state(pairs *p, const ls_state *state)
 {
     if (state->loader)
         add(p, "classes",
-            dump_new(p->bump, ls__json_classes(state->loader->owned.ctx, state->loader->dataset),
-                     SETTING_DIGITS));
+            dump_new(p->bump, ls__json_classes(state->loader->owned.ctx, state->loader->dataset)));
     if (state->optimizer)
         add(p, "optimizer_steps", copy(p->bump, "%" PRId64, ls_optimizer_steps(state->optimizer)));
     if (state->schedule) {
@@ -174,12 +169,12 @@ ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *sta
     add(&p, "epoch", copy(bump, "%" PRId64, state->epoch));
     add(&p, "step", copy(bump, "%" PRId64, state->step));
     add(&p, "best", number_text(bump, state->best));
-    add(&p, "identity", dump_new(bump, ls__identity_make(ctx, state), SETTING_DIGITS));
+    add(&p, "identity", dump_new(bump, ls__identity_make(ctx, state)));
     add_input(&p, state);
     add_state(&p, state);
     if (state->net) {
         json_t *choices = ls__plan_json(ctx, ls__net_choices(state->net), true);
-        add(&p, "choices", dump_new(bump, choices, SETTING_DIGITS));
+        add(&p, "choices", dump_new(bump, choices));
     }
     for (const char *const *pair = state->metadata; pair && *pair; pair += 2) {
         if (!pair[1])

@@ -164,16 +164,6 @@ json_t *ls__identity_make(ls_context *ctx, const ls_state *state)
 
 /* ---- Comparing ---- */
 
-/* The same value, to the digits that files hold. */
-static bool same(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b)) {
-        const double x = json_number_value(a), y = json_number_value(b);
-        return fabs(x - y) <= 1e-14 * fabs(y);
-    }
-    return json_equal(a, b);
-}
-
 static bool add_difference(json_t *out, const char *field, const json_t *there, const json_t *here)
 {
     json_t *none = json_null(); /* never freed */
@@ -199,7 +189,7 @@ static bool compare(json_t *out, const char *prefix, const json_t *there, const 
         if (json_is_object(value) && json_is_object(other)) {
             snprintf(field, sizeof(field), "%s%s.", prefix, key);
             if (!compare(out, field, other, value, true)) return false;
-        } else if (!same(other, value) && !add_difference(out, field, other, value)) {
+        } else if (!json_equal(other, value) && !add_difference(out, field, other, value)) {
             return false;
         }
     }
@@ -223,9 +213,9 @@ json_t *ls__identity_differences(const json_t *there, const json_t *here, bool w
 /* A value as JSON text, cut to the buffer. */
 static void put_value(ls__text *text, const json_t *value)
 {
-    enum { DIGITS = 15, VALUE_SIZE = 128 };
+    enum { VALUE_SIZE = 128 };
     char piece[VALUE_SIZE + 1];
-    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS);
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(ls__json_digits(value));
     const size_t n = json_dumpb(value, piece, VALUE_SIZE, flags);
     if (json_is_null(value))
         ls__text_put(text, "missing");

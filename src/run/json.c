@@ -7,10 +7,42 @@
 #include "optim/config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Decimal digits that always survive text -> double -> text. */
-enum { REAL_DIGITS = 15 };
+/* Any decimal of DECIMAL_DIGITS survives text -> double -> text, any double survives EXACT_DIGITS.
+ */
+enum { DECIMAL_DIGITS = 15, EXACT_DIGITS = 17 };
+
+/* Text and back within one locale, so the decimal point cancels out. */
+static size_t digits_of(double value)
+{
+    char text[64];
+    size_t digits = DECIMAL_DIGITS;
+    for (; digits < EXACT_DIGITS; digits++) {
+        snprintf(text, sizeof(text), "%.*g", (int)digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    return digits;
+}
+
+size_t ls__json_digits(const json_t *json)
+{
+    size_t most = json_is_real(json) ? digits_of(json_real_value(json)) : DECIMAL_DIGITS, i;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)json, key, value)
+    {
+        const size_t digits = ls__json_digits(value);
+        if (digits > most) most = digits;
+    }
+    json_array_foreach(json, i, value)
+    {
+        const size_t digits = ls__json_digits(value);
+        if (digits > most) most = digits;
+    }
+    return most;
+}
 
 typedef struct output {
     ls__atomic_file *file;
@@ -29,7 +61,8 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
     if (!json) return ls__fail_memory(ctx, path, 0);
     output out = { .status = LS_OK };
     LS_TRY(ls__atomic_file_open(ctx, path, &out.file));
-    const size_t flags = JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(REAL_DIGITS);
+    const size_t flags =
+        JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
     if (json_dump_callback(json, write_piece, &out, flags) == 0)
         write_piece("\n", 1, &out);
     else if (out.status == LS_OK)

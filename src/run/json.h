@@ -5,8 +5,12 @@
 #include <jansson.h>
 #include <lockstep/data.h>
 
+/* How many digits to write the numbers with (JSON_REAL_PRECISION) so that all of them come back
+ * exactly: no more than 15, which leave 0.1 as it is, unless one of them has more. */
+size_t ls__json_digits(const json_t *json);
+
 /* Indented, keys in the order in which they were put in. json NULL reports that there was no memory
- * for it. */
+ * for it. Numbers come back exactly. */
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);
 
 /* Lists; NULL without memory. Floats come as the shortest decimals that give them, 0 as

@@ -33,12 +33,13 @@ typedef struct options {
     int threads, n_classes;
     uint64_t seed;
     float momentum;
+    double rate;
     int64_t batch;
     const ls_allocator *allocator;
 } options;
 
 static const options usual = {
-    .threads = 1, .n_classes = 4, .seed = 5, .momentum = 0.9f, .batch = BATCH
+    .threads = 1, .n_classes = 4, .seed = 5, .momentum = 0.9f, .rate = 0.05, .batch = BATCH
 };
 
 typedef struct run {
@@ -81,7 +82,7 @@ static run open_run(const options *o)
         &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
     r.state.optimizer = open_optimizer(r.state.net, o);
     r.state.schedule = ls_reduce_on_plateau(
-        r.ctx, &(ls_plateau_config){ .rate = 0.05, .gamma = 0.3, .patience = -1 });
+        r.ctx, &(ls_plateau_config){ .rate = o->rate, .gamma = 0.3, .patience = -1 });
     return r;
 }
 
@@ -250,13 +251,13 @@ START_TEST(files_hold_what_torch_expects)
     static const char *const metadata[][2] = {
         { "epoch", "1" },
         { "step", "1" },
-        { "best", "0.10000000000000001" },
+        { "best", "0.1" },
         { "classes", "[\"0\", \"1\", \"2\", \"3\"]" },
         { "mean", "[0.485, 0.456, 0.406]" },
         { "std", "[0.229, 0.224, 0.225]" },
         { "crop", "8" },
         { "optimizer_steps", "7" },
-        { "schedule_state", "1.0 0.10000000000000001 0.0 0.0" },
+        { "schedule_state", "1.0 0.1 0.0 0.0" },
         { "model", "small" },
     };
     for (size_t i = 0; i < sizeof metadata / sizeof metadata[0]; i++)
@@ -320,6 +321,22 @@ START_TEST(another_run_is_refused)
         expect_refused(&r, "run", errors[i].status, errors[i].part);
         ls_context_close(&r.ctx);
     }
+}
+END_TEST
+
+START_TEST(settings_are_compared_to_the_last_bit)
+{
+    options o = usual;
+    o.rate = 0.1 * 3; /* 0.30000000000000004 */
+    run r = open_good_run(&o);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(path_of("run"), &r.state), LS_OK);
+    ls_context_close(&r.ctx);
+    o.rate = 0.3;
+    r = open_good_run(&o);
+    expect_refused(&r, "run", LS_ERR_MISMATCH,
+                   "schedule.rate is 0.30000000000000004 there, 0.3 here");
+    ls_context_close(&r.ctx);
 }
 END_TEST
 
@@ -622,8 +639,9 @@ int main(void)
     if (!make_folder()) return EXIT_FAILURE;
     const int answer = RUN_SUITE(
         "checkpoints", a_resumed_run_ends_with_the_same_bits, files_hold_what_torch_expects,
-        another_run_is_refused, force_goes_on_as_another_run, parts_can_be_left_out,
-        weights_from_elsewhere, broken_files_change_nothing, saving_is_whole_or_not_at_all, misuse,
-        class_names_that_are_not_utf8, every_allocation_failing);
+        another_run_is_refused, settings_are_compared_to_the_last_bit, force_goes_on_as_another_run,
+        parts_can_be_left_out, weights_from_elsewhere, broken_files_change_nothing,
+        saving_is_whole_or_not_at_all, misuse, class_names_that_are_not_utf8,
+        every_allocation_failing);
     return remove_folder() ? answer : EXIT_FAILURE;
 }
