@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "run/json.h"
 #include <string.h>
 
-enum { REAL_DIGITS = 15 }; /* as in config.json: they survive text -> double -> text */
 enum { MAX_METRICS_BYTES = 256 << 20 };
 
 struct ls__metrics {
@@ -92,7 +92,8 @@ static int write_piece(const char *bytes, size_t size, void *user)
 
 static ls_status write_json(ls__metrics *m, ls__atomic_file *file, const json_t *json)
 {
-    const size_t flags = JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(REAL_DIGITS);
+    const size_t flags =
+        JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
     output out = { file, LS_OK };
     const int answer = json_dump_callback(json, write_piece, &out, flags);
     return answer != 0 && out.status == LS_OK ? ls__fail_memory(m->ctx, m->jsonl, 0) : out.status;

@@ -53,6 +53,35 @@ START_TEST(json_is_readable)
 }
 END_TEST
 
+/* Short ones stay short; none loses a bit. */
+static const double awkward[] = { 0.1,    0.1 * 3, 1.0 / 3,     2.0 / 3,
+                                  1e-300, 1e15,    1 - 0x1p-53, 0x1.921fb54442d18p+1 };
+enum { N_AWKWARD = sizeof awkward / sizeof awkward[0] };
+
+START_TEST(numbers_come_back_exactly)
+{
+    begin();
+    for (int i = 0; i < N_AWKWARD; i++) {
+        json_t *json = json_pack("{s:f, s:[{s:f}]}", "a", 0.5, "b", "c", awkward[i]);
+        ck_assert_int_eq(ls__json_save(ctx, path("a.json"), json), LS_OK);
+        json_t *read = json_load_file(path("a.json"), 0, NULL);
+        ck_assert_msg(json_equal(json, read), "%.17g", awkward[i]);
+        json_decref(json);
+        json_decref(read);
+
+        ls__metrics *m;
+        ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
+        ck_assert_int_eq(ls__metrics_append(m, row(1, awkward[i])), LS_OK);
+        ls__metrics_close(&m);
+        read = json_load_file(path("metrics.jsonl"), 0, NULL);
+        const double loss = json_real_value(json_object_get(read, "loss"));
+        ck_assert_msg(loss == awkward[i], "%.17g, not %.17g", loss, awkward[i]);
+        json_decref(read);
+    }
+    end();
+}
+END_TEST
+
 START_TEST(json_failures)
 {
     begin();
@@ -77,8 +106,8 @@ START_TEST(metrics_grow_row_by_row)
     check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 0.25, \"val\": null}\n");
     ck_assert_int_eq(ls__metrics_append(m, row(2, 1.0 / 3)), LS_OK);
     check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 0.25, \"val\": null}\n"
-                                "{\"epoch\": 2, \"loss\": 0.333333333333333, \"val\": null}\n");
-    check_text("metrics.csv", "epoch,loss,val\n1,0.25,\n2,0.333333333333333,\n");
+                                "{\"epoch\": 2, \"loss\": 0.3333333333333333, \"val\": null}\n");
+    check_text("metrics.csv", "epoch,loss,val\n1,0.25,\n2,0.3333333333333333,\n");
     ls__metrics_close(&m);
     ck_assert_ptr_null(m);
     end();
@@ -234,9 +263,9 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("run_folder", json_is_readable, json_failures, metrics_grow_row_by_row,
-                     resumed_metrics_keep_what_is_behind, foreign_metrics_are_refused,
-                     run_folders_are_made_once, one_process_at_a_time,
+    return RUN_SUITE("run_folder", json_is_readable, numbers_come_back_exactly, json_failures,
+                     metrics_grow_row_by_row, resumed_metrics_keep_what_is_behind,
+                     foreign_metrics_are_refused, run_folders_are_made_once, one_process_at_a_time,
                      killed_processes_leave_no_lock, leftovers_are_removed_by_who_holds_the_folder,
                      every_allocation_fails_once);
 }
