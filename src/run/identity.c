@@ -33,10 +33,14 @@ static void put_text(settings *s, const char *name, const char *value)
     put(s, name, json_string(value));
 }
 
+/* JSON has no numbers for infinities and NaN. */
 static void put_setting(void *user, const char *name, double value)
 {
     const bool whole = value == floor(value) && fabs(value) < 1e15;
-    put(user, name, whole ? json_integer((json_int_t)value) : json_real(value));
+    if (isfinite(value))
+        put(user, name, whole ? json_integer((json_int_t)value) : json_real(value));
+    else
+        put_text(user, name, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
 static json_t *finish(settings *s)

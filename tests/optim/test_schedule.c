@@ -197,8 +197,44 @@ START_TEST(wrong_configs_are_refused)
 }
 END_TEST
 
+START_TEST(settings_must_be_finite)
+{
+    ctx = ls_context_open(NULL);
+    static const double wrong[] = { NAN, INFINITY, -INFINITY };
+    static const char *const names[] = { "nan,", "inf,", "-inf," };
+    for (int i = 0; i < 3; i++) {
+        const double x = wrong[i];
+        expect_error(ls_step_decay(ctx, &(ls_step_config){ 1, .every_epochs = 1, .gamma = x }),
+                     names[i]);
+        expect_error(ls_multi_step(ctx, &(ls_multi_step_config){ .rate = 1, .gamma = x }),
+                     names[i]);
+        expect_error(ls_exponential(ctx, &(ls_exponential_config){ .rate = 1, .gamma = x }),
+                     names[i]);
+        const ls_cosine_config cosine[] = {
+            { .peak = x, .epochs = 2, .steps_per_epoch = 1 },
+            { .peak = 1, .floor = x, .epochs = 2, .steps_per_epoch = 1 },
+            { 1, .epochs = 2, .warmup_epochs = 1, .warmup_start = (float)x, .steps_per_epoch = 1 }
+        };
+        for (int j = 0; j < 3; j++) expect_error(ls_cosine(ctx, &cosine[j]), names[i]);
+        expect_error(ls_polynomial(ctx, &(ls_polynomial_config){ 1, .power = x, .epochs = 2 }),
+                     names[i]);
+        const ls_one_cycle_config cycle[] = { { 1, .rise = x, .epochs = 1, .steps_per_epoch = 1 },
+                                              { 1, .div = x, .epochs = 1, .steps_per_epoch = 1 },
+                                              { 1, .final_div = x, .epochs = 1,
+                                                .steps_per_epoch = 1 } };
+        for (int j = 0; j < 3; j++) expect_error(ls_one_cycle(ctx, &cycle[j]), names[i]);
+        expect_error(ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 1, .gamma = x }),
+                     names[i]);
+        expect_error(ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 1, .threshold = x }),
+                     names[i]);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("schedules", warm_up_rises_step_by_step, any_time_has_a_rate,
-                     milestones_are_copied, state_travels, wrong_configs_are_refused);
+                     milestones_are_copied, state_travels, wrong_configs_are_refused,
+                     settings_must_be_finite);
 }

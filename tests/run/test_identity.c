@@ -2,8 +2,10 @@
 #include "run/identity.h"
 
 #include "../suite.h"
+#include "optim/schedule.h"
 #include <lockstep/lockstep.h>
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,8 +149,28 @@ START_TEST(differences_are_listed)
 }
 END_TEST
 
+/* Those who open schedules refuse such settings; should one come through, it is no reason to report
+ * that there is no memory. */
+START_TEST(settings_without_a_number_in_json)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_schedule *schedule = ls_constant(ctx, &(ls_constant_config){ .rate = 1 });
+    schedule->base = INFINITY;
+    schedule->floor = NAN;
+    schedule->gamma = -INFINITY;
+    json_t *identity = ls__identity_make(ctx, &(ls_state){ .schedule = schedule });
+    ck_assert_msg(identity != NULL, "%s", ls_context_message(ctx));
+    json_t *wanted = json_pack("{s:s, s:s, s:s, s:s}", "name", "constant", "rate", "inf", "floor",
+                               "nan", "gamma", "-inf");
+    ck_assert(json_equal(json_object_get(identity, "schedule"), wanted));
+    json_decref(wanted);
+    json_decref(identity);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("identity", executors_do_not_count, all_that_decides_counts,
-                     differences_are_listed);
+                     differences_are_listed, settings_without_a_number_in_json);
 }
