@@ -26,7 +26,7 @@ typedef struct trainer {
     model_card card;
 
     json_t *manifest, *forced; /* of run_manifest.h; forced: the differences that --force allowed */
-    bool foreign_plan;         /* --plan names one of another machine, which is left alone */
+    bool writes_plan;          /* to the file of --plan, unless that is of another machine */
     ls__metrics *metrics;
     ls_record *record;
     progress progress;

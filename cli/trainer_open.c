@@ -51,29 +51,25 @@ static ls_status forgive_plan(trainer *t, ls_status status)
     return LS_OK;
 }
 
-/* Kernels that were chosen before: by the plan file, and by the run that goes on, which has the
- * last word. */
+/* Kernels that were chosen before. The plan file is for new runs: one that goes on has the kernels
+ * of its checkpoint and no others, whatever has become of the file since. */
 static int load_choices(trainer *t, bool resumed)
 {
     const char *plan = t->recipe->plan;
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     ls_status status = LS_OK;
-    if (plan && file_exists(plan)) {
-        status = ls_plan_load(t->ctx, plan);
-        t->foreign_plan = status == LS_ERR_MISMATCH;
-        status = forgive_plan(t, status);
-    }
-    if (status == LS_OK && resumed && file_exists(last))
-        status = forgive_plan(t, ls_checkpoint_load_plan(last, t->ctx));
+    if (resumed && file_exists(last)) status = ls_checkpoint_load_plan(last, t->ctx);
+    if (!resumed && plan && file_exists(plan)) status = ls_plan_load(t->ctx, plan);
+    t->writes_plan = !resumed && plan && status == LS_OK;
+    status = forgive_plan(t, status);
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
 static int save_choices(trainer *t)
 {
-    const char *plan = t->recipe->plan;
-    const bool news = plan && !t->foreign_plan && ls_plan_timed(t->ctx) > 0;
-    const bool good = !news || ls_plan_save(t->ctx, plan) == LS_OK;
+    const bool news = t->writes_plan && ls_plan_timed(t->ctx) > 0;
+    const bool good = !news || ls_plan_save(t->ctx, t->recipe->plan) == LS_OK;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 

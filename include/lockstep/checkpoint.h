@@ -25,7 +25,8 @@ typedef struct ls_state {
  * of loaders, optimizer and schedule, a digest of the model, the kernels used; "classes", a JSON
  * array of names, from the loader; "mean" and "std", JSON arrays of numbers, and "crop", the side
  * of the pictures, from the loader or else the net; "epoch", "step", "best"; "choices", the kernels
- * with where they come from; and what `state->metadata` adds, whose keys must be others.
+ * with where they come from, also those that were known for ops to come; and what `state->metadata`
+ * adds, whose keys must be others.
  * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name
  * the path; what was there before stays. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
@@ -37,9 +38,12 @@ LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
  * What is NULL is neither compared nor restored: to go on with another schedule, leave it out. A
  * run with kernels chosen by timing needs ls_checkpoint_load_plan first. */
 LS_API ls_status ls_checkpoint_load(const char *path, ls_state *state);
-/* Puts the kernel choices of the checkpoint's run into the context, before the net is built: the
- * run goes on with the same kernels, and so with the same bits, also when they were chosen by
- * timing. Errors as ls_plan_load (plan.h); LS_ERR_FORMAT when there are none in the file. */
+/* Makes the context's table of kernel choices (plan.h) that of the checkpoint's run, before the net
+ * is built: those that the run has used, and those that were loaded or timed when its net was built
+ * for ops that it has not come to yet. What the table had before is gone, so no plan file that was
+ * written or edited since changes a bit: the run goes on with the same kernels, also when they were
+ * chosen by timing. Errors as ls_plan_load (plan.h); LS_ERR_FORMAT when there are none in the file.
+ */
 LS_API ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx);
 /* Weights and buffers only, into a net whose names and shapes are the same; optimizer entries and
  * torch's batch counters in the file are ignored. Accepts files from elsewhere with torchvision's

@@ -17,8 +17,8 @@
  * "oneDNN 2.6.3", "processor": "AVX2, ...", "choices": { "conv2d x=8x32x32x3 w=16x3x3x3 b=-
  * y=8x32x32x16 padding=1x1": "onednn jit:avx2" } }
  *
- * A checkpoint has the choices of its run, and ls_checkpoint_load_plan (checkpoint.h) takes them
- * from there. */
+ * A checkpoint has all that the table had when its run's net was built. A run that goes on takes it
+ * from there, by ls_checkpoint_load_plan (checkpoint.h), and needs no plan file. */
 #ifndef LOCKSTEP_PLAN_H
 #define LOCKSTEP_PLAN_H
 

@@ -2,7 +2,8 @@
  * Among what is left, in this order:
  *
  *   what the net has used for an equal op before: that never changes in a net's life
- *   what the context's table says: from a plan file, from a checkpoint, or timed (tune.c)
+ *   what the context's table said when the net was built: from a plan file, from a checkpoint, or
+ *   timed (tune.c)
  *   the one that the backend thinks cheapest
  *
  * Times vary, so choices made by timing are part of a run's identity, and stored in its
@@ -34,14 +35,13 @@ int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, 
     return best;
 }
 
-/* What was settled for the op, by this net's past or by the context's table; NULL when nothing was.
- */
+/* What was settled for the op, by this net's past or by the context's table as the net knows it;
+ * NULL when nothing was. */
 static const ls__choice *settled_choice(const ls_net *net, const char *text)
 {
     const ls__choice *found = ls__choices_find(net->choices, text);
     if (found) return found;
-    found = ls__choices_find(net->owned.ctx->choices, text);
-    return found && found->added <= net->choices_known_to ? found : NULL;
+    return ls__choices_find(net->known ? net->known : net->owned.ctx->choices, text);
 }
 
 static int index_of(const ls__candidate *candidates, int n, const char *kernel)
@@ -141,6 +141,16 @@ ls_status ls__net_inherit_choices(ls_net *net)
     for (int i = 0; i < known->n; i++)
         if (known->items[i]->inherited)
             LS_TRY(ls__choices_put(net->owned.ctx, net->choices, known->items[i]));
+    return LS_OK;
+}
+
+ls_status ls__net_keep_known(ls_net *net)
+{
+    const ls__choices *all = net->owned.ctx->choices;
+    ls__choices *known;
+    LS_TRY(ls__choices_open(net->owned.ctx, &known));
+    net->known = known;
+    for (int i = 0; i < all->n; i++) LS_TRY(ls__choices_put(net->owned.ctx, known, all->items[i]));
     return LS_OK;
 }
 

@@ -125,6 +125,7 @@ static void close_net(ls__owned *owned)
     ls_context *ctx = owned->ctx;
     for (int i = 0; i < net->n_programs; i++) ls__program_close(&net->programs[i]);
     ls__choices_close(&net->choices);
+    ls__choices_close(&net->known);
     ls__pool_release(ctx->pool, net->arena);
     ls__net_close_blocks(net);
     ls__free(ctx, net->programs);
@@ -159,7 +160,6 @@ static ls_status plan(ls_net *net)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     ls__program *program;
-    net->choices_known_to = INT64_MAX;
     LS_TRY(ls__net_inherit_choices(net));
     for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
     if (!net->config.inference)
@@ -168,8 +168,7 @@ static ls_status plan(ls_net *net)
      * late. */
     if (net->config.inference || net->owned.ctx->config.benchmark == LS_BENCHMARK_ON)
         LS_TRY(ls__net_program(net, LS_EVAL, net->fed_specs, true, &program));
-    net->choices_known_to = net->owned.ctx->choices->clock;
-    return LS_OK;
+    return ls__net_keep_known(net);
 }
 
 ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
@@ -227,6 +226,11 @@ const ls_input_spec *ls__net_input_spec(const ls_net *net)
 const ls__choices *ls__net_choices(const ls_net *net)
 {
     return net->choices;
+}
+
+const ls__choices *ls__net_known_choices(const ls_net *net)
+{
+    return net->known;
 }
 
 bool ls__net_has_gradients(const ls_net *net)

@@ -47,6 +47,10 @@ void ls__net_use_gradients(ls_net *net);
  * identity, reasons are not. */
 const ls__choices *ls__net_choices(const ls_net *net);
 
+/* The context's table as it was when the net had been built: it decides for ops that come up later.
+ */
+const ls__choices *ls__net_known_choices(const ls_net *net);
+
 /* Which network it is, whatever its weights: nodes, settings, shapes, initialisation, names. Custom
  * ops count by their kind's name, the callbacks can't be looked into. */
 ls_digest ls__net_model_digest(const ls_net *net);

@@ -25,11 +25,11 @@ struct ls_net {
 
     ls__program **programs; /* cache, by mode and input shapes */
     int n_programs, max_programs;
-    int64_t clock;            /* counts uses, for the cache */
-    ls__choices *choices;     /* what programs have used: for these ops it is so for ever */
-    int64_t choices_known_to; /* by the clock of the context's table: what that has learned since is
-                                 not for this net */
-    unsigned char *arena;     /* shared by all programs */
+    int64_t clock;        /* counts uses, for the cache */
+    ls__choices *choices; /* what programs have used: for these ops it is so for ever */
+    ls__choices *known;   /* the context's table as it was when the build was over: what that
+                             learns later is not for this net; NULL while the net is built */
+    unsigned char *arena; /* shared by all programs */
     size_t arena_bytes;
     uint64_t arena_generation;
 

@@ -148,6 +148,8 @@ ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
 ls_status ls__net_note_choices(ls_net *net, const ls__program *program);
 /* What a run that goes on has used already. */
 ls_status ls__net_inherit_choices(ls_net *net);
+/* The end of the build: the net keeps what the context's table says now. */
+ls_status ls__net_keep_known(ls_net *net);
 
 /* Ops between values of different channels, and so of different layouts: they may run in other
  * layouts than their operands have, with reorders around them. */

@@ -173,7 +173,7 @@ ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *sta
     add_input(&p, state);
     add_state(&p, state);
     if (state->net) {
-        json_t *choices = ls__plan_json(ctx, ls__net_choices(state->net), true);
+        json_t *choices = ls__plan_of_net(ctx, state->net);
         add(&p, "choices", dump_new(bump, choices));
     }
     for (const char *const *pair = state->metadata; pair && *pair; pair += 2) {

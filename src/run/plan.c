@@ -39,28 +39,42 @@ static bool put_text(json_t *object, const char *key, const char *value)
     return json_object_set_new(object, key, json_string(value)) == 0;
 }
 
-static json_t *list(const ls__choices *choices, bool derived)
+/* All but those that `without`, which may be NULL, has. */
+static json_t *list(const ls__choices *choices, bool derived, const json_t *without)
 {
     json_t *out = json_object();
     bool good = out != NULL;
-    for (int i = 0; i < choices->n && good; i++)
-        if (choices->items[i]->derived == derived)
-            good = put_text(out, choices->items[i]->op, choices->items[i]->kernel);
+    for (int i = 0; i < choices->n && good; i++) {
+        const ls__choice *choice = choices->items[i];
+        if (choice->derived == derived && !json_object_get(without, choice->op))
+            good = put_text(out, choice->op, choice->kernel);
+    }
     if (good) return out;
     json_decref(out);
     return NULL;
 }
 
-json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices, bool whole)
+json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices)
 {
     field fields[N_FIELDS];
     make_fields(ctx, fields);
     json_t *out = json_object();
     bool good = out != NULL;
     for (int i = 0; i < N_FIELDS && good; i++) good = put_text(out, fields[i].key, fields[i].value);
-    good = good && json_object_set_new(out, "choices", list(choices, false)) == 0;
-    if (whole) good = good && json_object_set_new(out, "heuristic", list(choices, true)) == 0;
+    good = good && json_object_set_new(out, "choices", list(choices, false, NULL)) == 0;
     if (good) return out;
+    json_decref(out);
+    return NULL;
+}
+
+json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net)
+{
+    const ls__choices *used = ls__net_choices(net), *known = ls__net_known_choices(net);
+    json_t *out = ls__plan_json(ctx, used);
+    const json_t *choices = json_object_get(out, "choices");
+    if (out && json_object_set_new(out, "heuristic", list(used, true, NULL)) == 0 &&
+        json_object_set_new(out, "known", list(known, false, choices)) == 0)
+        return out;
     json_decref(out);
     return NULL;
 }
@@ -70,7 +84,7 @@ ls_status ls_plan_save(ls_context *ctx, const char *path)
     LS__ENTER(ctx);
     if (!path || !*path)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_plan_save: path is %s", path ? "empty" : "NULL");
-    json_t *json = ls__plan_json(ctx, ctx->choices, false);
+    json_t *json = ls__plan_json(ctx, ctx->choices);
     const ls_status status = ls__json_save(ctx, path, json);
     json_decref(json);
     return status;
@@ -122,6 +136,10 @@ static ls_status check_list(const reading *r, const char *key, json_t *all)
     if (!json_is_object(all))
         return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is no object of ops and kernels", r->path,
                         key);
+    const size_t n = json_object_size(all);
+    if (n > LS__MAX_CHOICES)
+        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s has %zu ops; at most %d are kept", r->path,
+                        key, n, LS__MAX_CHOICES);
     const char *op;
     json_t *kernel;
     json_object_foreach(all, op, kernel)
@@ -135,15 +153,15 @@ static ls_status check_list(const reading *r, const char *key, json_t *all)
     return LS_OK;
 }
 
-static ls_status take(const reading *r, json_t *all, bool derived, bool checkpoint)
+static ls_status take(const reading *r, json_t *all, const ls__choice *as)
 {
     const char *op;
     json_t *kernel;
     json_object_foreach(all, op, kernel)
     {
-        ls__choice choice = { .op = op, .derived = derived, .inherited = checkpoint };
+        ls__choice choice = *as;
+        choice.op = op;
         snprintf(choice.kernel, sizeof choice.kernel, "%s", json_string_value(kernel));
-        snprintf(choice.reason, sizeof choice.reason, "%s", checkpoint ? "checkpoint" : "plan");
         LS_TRY(ls__choices_put(r->ctx, r->ctx->choices, &choice));
     }
     ls__choices_keep_recent(r->ctx->choices, LS__MAX_CHOICES);
@@ -152,19 +170,28 @@ static ls_status take(const reading *r, json_t *all, bool derived, bool checkpoi
 
 static ls_status read_json(const reading *r, const json_t *json, bool checkpoint)
 {
-    json_t *settled = json_object_get(json, "choices");
-    json_t *heuristic = json_object_get(json, "heuristic");
+    /* what the table has no room for goes from the front; the heuristic would say the same again */
+    static const struct {
+        const char *key;
+        ls__choice as;
+    } lists[] = {
+        { "heuristic", { .reason = "checkpoint", .derived = true, .inherited = true } },
+        { "known", { .reason = "checkpoint" } },
+        { "choices", { .reason = "checkpoint", .inherited = true } },
+        { "choices", { .reason = "plan" } },
+    };
+    enum { N_OF_CHECKPOINT = 3, N_LISTS = 4 };
+    const int first = checkpoint ? 0 : N_OF_CHECKPOINT,
+              end = checkpoint ? N_OF_CHECKPOINT : N_LISTS;
     if (!json_is_object(json))
         return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s' holds no plan: not a JSON object", r->path);
     LS_TRY(check_fields(r, json));
-    LS_TRY(check_list(r, "choices", settled));
-    if (checkpoint) LS_TRY(check_list(r, "heuristic", heuristic));
-    const size_t n = json_object_size(settled);
-    if (n > LS__MAX_CHOICES)
-        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s' has %zu choices; at most %d are kept", r->path,
-                        n, LS__MAX_CHOICES);
-    if (checkpoint) LS_TRY(take(r, heuristic, true, true));
-    return take(r, settled, false, checkpoint);
+    for (int i = first; i < end; i++)
+        LS_TRY(check_list(r, lists[i].key, json_object_get(json, lists[i].key)));
+    if (checkpoint) ls__choices_keep_recent(r->ctx->choices, 0);
+    for (int i = first; i < end; i++)
+        LS_TRY(take(r, json_object_get(json, lists[i].key), &lists[i].as));
+    return LS_OK;
 }
 
 ls_status ls__plan_read(ls_context *ctx, const char *path, const char *text, bool checkpoint)

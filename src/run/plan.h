@@ -2,15 +2,21 @@
 #ifndef LS_RUN_PLAN_H
 #define LS_RUN_PLAN_H
 
+#include "nn/net.h"
 #include "tensor/choices.h"
 #include <jansson.h>
 
-/* What a plan file holds; whole: also the choices by the heuristic, as "heuristic". NULL without
- * memory. */
-json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices, bool whole);
+/* What a plan file holds. NULL without memory. */
+json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices);
+/* What a checkpoint holds: the choices that the net has used, those by the heuristic apart, as
+ * "heuristic"; and as "known" those that the context's table had for ops that the net has not come
+ * to yet, or never will. NULL without memory. */
+json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net);
 
-/* Puts what the JSON text holds into the context's table, as ls_plan_load says; path is for errors.
- * The choices of a checkpoint are inherited: they stay in the lists of nets that are built next. */
+/* Puts what the JSON text holds into the context's table, as ls_plan_load says, or for a checkpoint
+ * ls_checkpoint_load_plan; path is for errors.
+ * The choices that a checkpoint's run has used are inherited: they stay in the lists of nets that
+ * are built next. */
 ls_status ls__plan_read(ls_context *ctx, const char *path, const char *text, bool checkpoint);
 
 #endif

@@ -80,7 +80,7 @@ ls_status ls__choices_put(ls_context *ctx, ls__choices *choices, const ls__choic
     *item = *choice;
     item->op = memcpy(item + 1, choice->op, length + 1);
     item->hash = ls__hash(item->op, length, 0);
-    item->added = item->used = ++choices->clock;
+    item->used = ++choices->clock;
     bool found;
     const int i = place_of(choices, choice->op, &found);
     if (found) {

@@ -15,10 +15,10 @@ typedef struct ls__choice {
     char kernel[LS__KERNEL_NAME_SIZE];
     char reason[LS__CHOICE_REASON_SIZE]; /* "heuristic", "plan", "checkpoint", "timed 0.12 ms of 3
                                             candidates" */
-    bool derived;        /* the heuristic's: when it is dropped, the same is found again */
-    bool inherited;      /* from a checkpoint: the run that goes on has used it */
-    int64_t added, used; /* by the table's clock; set by put and find */
-    uint64_t hash;       /* of op; set by put */
+    bool derived;   /* the heuristic's: when it is dropped, the same is found again */
+    bool inherited; /* from a checkpoint: the run that goes on has used it */
+    int64_t used;   /* by the table's clock; set by put and find */
+    uint64_t hash;  /* of op; set by put */
 } ls__choice;
 
 typedef struct ls__choices {
