@@ -31,6 +31,7 @@ typedef enum kind { SGD, ADAM, ADAMW, PLAIN_SGD, N_KINDS } kind;
 typedef struct options {
     kind kind;
     int threads, n_classes;
+    ls_benchmark benchmark;
     uint64_t seed;
     float momentum;
     double rate;
@@ -65,8 +66,10 @@ static ls_optimizer *open_optimizer(ls_net *net, const options *o)
 static run open_run(const options *o)
 {
     run r = { 0 };
-    r.ctx = ls_context_open(
-        &(ls_context_config){ .seed = o->seed, .threads = o->threads, .allocator = o->allocator });
+    r.ctx = ls_context_open(&(ls_context_config){ .seed = o->seed,
+                                                  .threads = o->threads,
+                                                  .benchmark = o->benchmark,
+                                                  .allocator = o->allocator });
     static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
     static int32_t labels[N_SAMPLES];
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);
@@ -583,6 +586,36 @@ START_TEST(misuse)
 }
 END_TEST
 
+static bool has_choices(run *r)
+{
+    ck_assert_int_eq(ls_plan_save(r->ctx, path_of("plan.json")), LS_OK);
+    char text[4096] = "";
+    FILE *file = fopen(path_of("plan.json"), "r");
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(text, "\"choices\": {"));
+    return !strstr(text, "\"choices\": {}");
+}
+
+/* A plan that was loaded before has no say in a run that goes on. */
+START_TEST(a_checkpoint_takes_the_place_of_plans)
+{
+    options o = usual;
+    run r = open_good_run(&o);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("plain"), &r.state), LS_OK);
+    ck_assert(!has_choices(&r));
+    ls_context_close(&r.ctx);
+    o.benchmark = LS_BENCHMARK_ON;
+    o.batch = 7; /* ops that the checkpoint does not name */
+    r = open_good_run(&o);
+    ck_assert(has_choices(&r));
+    ck_assert_int_eq(ls_plan_load(r.ctx, path_of("plan.json")), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_plan(path_of("plain"), r.ctx), LS_OK);
+    ck_assert(!has_choices(&r));
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
 START_TEST(class_names_that_are_not_utf8)
 {
     run r = open_good_run(&usual);
@@ -641,7 +674,7 @@ int main(void)
         "checkpoints", a_resumed_run_ends_with_the_same_bits, files_hold_what_torch_expects,
         another_run_is_refused, settings_are_compared_to_the_last_bit, force_goes_on_as_another_run,
         parts_can_be_left_out, weights_from_elsewhere, broken_files_change_nothing,
-        saving_is_whole_or_not_at_all, misuse, class_names_that_are_not_utf8,
-        every_allocation_failing);
+        saving_is_whole_or_not_at_all, misuse, a_checkpoint_takes_the_place_of_plans,
+        class_names_that_are_not_utf8, every_allocation_failing);
     return remove_folder() ? answer : EXIT_FAILURE;
 }
