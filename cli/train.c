@@ -32,27 +32,23 @@ static ls_status open_record(trainer *t)
     return ls_context_status(t->ctx);
 }
 
-/* Makes the folder with its config, or continues from what it holds. */
-static int open_run(trainer *t, const json_t *stored)
+/* Makes the folder with its config, or continues from the checkpoint `last`. */
+static int open_run(trainer *t, const json_t *stored, const char *last)
 {
-    char last[RUN_PATH_SIZE];
-    snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     ls_status status = stored ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
     if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir);
     if (status != LS_OK) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
     const int answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
-    if (stored && file_exists(last) && !trainer_resume(t, last)) return EXIT_RUNTIME;
-    if (stored && !file_exists(last))
-        fprintf(stderr, "lockstep %s: %s: saved nothing yet: begins at its first step\n",
-                t->verb->name, t->dir);
+    if (stored && !trainer_resume(t, last)) return EXIT_RUNTIME;
     status = run_manifest_begin(t);
     if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
+    /* The first checkpoint: whoever resumes the run before it saves by itself has the kernels that
+     * were chosen now. Where it was forced it is another run from now on. */
+    const bool saves = !stored || json_array_size(t->forced) > 0;
+    if (status == LS_OK && saves) status = trainer_save(t);
     if (status == LS_OK && !stored) status = run_config_write(t); /* from now on it is a run */
-    /* from now on it is another run, also for those who resume it before it saves by itself */
-    const bool forced = json_array_size(t->forced) > 0 && file_exists(last);
-    if (status == LS_OK && forced) status = trainer_save(t);
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
@@ -104,8 +100,15 @@ static void tell_end(const trainer *t, outcome end)
 
 static int train(trainer *t, const json_t *stored)
 {
+    char last[RUN_PATH_SIZE];
+    snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
+    if (stored && !file_exists(last)) {
+        fprintf(stderr, "lockstep %s: %s: no such file; a run goes on from it\n", t->verb->name,
+                last);
+        return EXIT_RUNTIME;
+    }
     int answer = trainer_open(t, stored != NULL);
-    if (answer == EXIT_DONE) answer = open_run(t, stored);
+    if (answer == EXIT_DONE) answer = open_run(t, stored, last);
     if (answer == EXIT_DONE) {
         tell_begin(t);
         handle_signals(catch_signal);

@@ -65,6 +65,14 @@ static void expect_same_metrics(const char *a, const char *b, int n_rows)
     }
 }
 
+static json_t *read_identity(const char *manifest)
+{
+    json_t *json = json_load_file(manifest, 0, NULL);
+    json_t *identity = json_incref(json_object_get(json, "identity"));
+    json_decref(json);
+    return identity;
+}
+
 /* Lines of the run's record; 0 when there is none yet. */
 static long count_steps(const char *run)
 {
@@ -230,7 +238,7 @@ START_TEST(checkpoints_in_mid_epoch)
         expect_same_tensors(kept, name);
     }
     ck_assert(same_files("whole/checkpoint-000000000060.safetensors", "whole/last.safetensors"));
-    ck_assert_int_eq(system("test $(ls whole/checkpoint-* | wc -l) = 11"), 0);
+    ck_assert_int_eq(system("test $(ls whole/checkpoint-* | wc -l) = 12"), 0);
     expect(0, "train --resume whole");
 
     /* where last.safetensors is a link to a file elsewhere, each save is kept all the same */
@@ -243,8 +251,9 @@ START_TEST(checkpoints_in_mid_epoch)
                           "linked/checkpoint-000000000004.safetensors"));
 
     /* killed after its first save in mid-epoch, it goes on from there */
-    const pid_t pid = start_command(0, TRAIN "--out killed --checkpoint-every 3");
-    while (!exists("killed/last.safetensors")) sleep_ms(1);
+    const pid_t pid =
+        start_command(0, TRAIN "--out killed --checkpoint-every 3 --keep-checkpoints");
+    while (!exists("killed/checkpoint-000000000003.safetensors")) sleep_ms(1);
     kill(pid, SIGKILL);
     wait_command(pid);
     expect(0, "train --resume killed --checkpoint-every 1");
@@ -267,6 +276,31 @@ START_TEST(patience)
     ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
     expect(0, "train --resume stopped");
     ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    end_folder();
+}
+END_TEST
+
+/* Killed in its first epoch, before any save of a step, it goes on with the kernels that were timed
+ * when it began, and with those of its manifest. */
+START_TEST(killed_before_its_first_epoch_ends)
+{
+    begin_folder();
+    draw_data();
+    const pid_t pid = start_command(0, TRAIN "--benchmark --epochs 100000 --out run");
+    while (count_steps("run") < 1) sleep_ms(1);
+    kill(pid, SIGKILL);
+    wait_command(pid);
+    json_t *begun = read_identity("run/manifest.json");
+    for (int i = 0; i < 2; i++) {
+        expect(0, "train --resume run --stop-at %d", 2 + i);
+        json_t *now = read_identity("run/manifest.json");
+        ck_assert(json_equal(now, begun));
+        json_decref(now);
+    }
+    json_decref(begun);
+    ck_assert_int_eq(remove("run/last.safetensors"), 0);
+    expect(1, "train --resume run");
+    expect_err("run/last.safetensors");
     end_folder();
 }
 END_TEST
@@ -327,10 +361,10 @@ START_TEST(full_disk)
             wait_command(start_command(limit, TRAIN "--epochs 1 --out full%d", (int)limit)), 1);
         expect_err("File too large");
     }
-    ck_assert(exists("full500000/metrics.jsonl"));
-    ck_assert_int_eq(system("test -z \"$(find full* -name '*.safetensors*' -o -name '*.tmp')\""),
+    ck_assert_int_eq(system("test -z \"$(find full* -name '*.safetensors*' -o -name '*.tmp' -o "
+                            "-name config.json)\""),
                      0);
-    expect(0, "train --resume full500000");
+    expect(0, TRAIN "--epochs 1 --out full500000"); /* it was none yet */
     ck_assert(same_files("whole/last.safetensors", "full500000/last.safetensors"));
     ck_assert_int_eq(wait_command(start_command(1000, "demo-data drawn")), 1);
     end_folder();
@@ -400,14 +434,6 @@ START_TEST(a_run_that_is_going_on_is_left_alone)
     end_folder();
 }
 END_TEST
-
-static json_t *read_identity(const char *manifest)
-{
-    json_t *json = json_load_file(manifest, 0, NULL);
-    json_t *identity = json_incref(json_object_get(json, "identity"));
-    json_decref(json);
-    return identity;
-}
 
 /* A plan file that wants the plain-C kernels for the convolutions of batches of 8 that a run had.
  * Returns how many these are. */
@@ -488,7 +514,7 @@ int main(void)
 {
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
-                     checkpoints_in_mid_epoch, patience, killed_at_any_moment, full_disk,
-                     nonfinite_loss, changed_data, foreign_plan,
+                     checkpoints_in_mid_epoch, patience, killed_before_its_first_epoch_ends,
+                     killed_at_any_moment, full_disk, nonfinite_loss, changed_data, foreign_plan,
                      a_run_goes_on_without_its_plan_file, a_run_that_is_going_on_is_left_alone);
 }
