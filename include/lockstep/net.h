@@ -98,7 +98,8 @@ ls_net_parameter_count(const ls_net *net); /* trained elements; buffers not coun
 
 /* Parameters whose name matches the pattern (as in a shell: * ? [..]) are frozen, or trained again:
  * no gradient is computed for them and no optimizer touches them. Takes effect at the next step. A
- * pattern without a match is an error. */
+ * pattern without a match is an error. What is frozen belongs to a run's identity: before
+ * ls_checkpoint_load goes on with it, the same must be frozen as when it was saved. */
 LS_API ls_status ls_net_freeze(ls_net *net, const char *pattern);
 LS_API ls_status ls_net_unfreeze(ls_net *net, const char *pattern);
 

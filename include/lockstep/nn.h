@@ -147,6 +147,10 @@ typedef struct ls_op_config {
     ls_status (*forward)(const ls_op_call *call);  /* required */
     ls_status (*backward)(const ls_op_call *call); /* NULL = no gradient flows through */
     void *user;                                    /* handed to both; must outlive the net */
+    const char
+        *settings; /* all else that decides over the results, as text: "version 2, slope 0.1";
+                      copied. A run's identity has it beside the kind, since callbacks can't
+                      be looked into: a checkpoint of other settings is refused. May be NULL */
 } ls_op_config;
 /* The callbacks run on the thread that steps the net, one at a time. Anything but LS_OK ends the
  * step with that status. */

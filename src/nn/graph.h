@@ -79,7 +79,7 @@ struct ls_node {
         struct {
             int64_t k;
         } top_k;
-        ls_op_config custom; /* `kind` copied */
+        ls_op_config custom; /* `kind` and `settings` copied */
     } u;
 };
 

@@ -96,9 +96,11 @@ ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *
         return NULL;
     }
     ls_node prototype = { .kind = LS__NODE_CUSTOM, .u.custom = *config };
+    const char *settings = config->settings ? config->settings : "";
     prototype.u.custom.kind = ls__bump_strdup(&graph->bump, config->kind);
-    if (!prototype.u.custom.kind) {
-        ls__fail_memory(graph->ctx, name, strlen(config->kind));
+    prototype.u.custom.settings = ls__bump_strdup(&graph->bump, settings);
+    if (!prototype.u.custom.kind || !prototype.u.custom.settings) {
+        ls__fail_memory(graph->ctx, name, strlen(config->kind) + strlen(settings));
         return NULL;
     }
     return ls__graph_append(graph, &prototype, name, n_inputs, inputs);

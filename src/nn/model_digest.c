@@ -60,8 +60,8 @@ static void put_settings(ls__text *t, const ls_node *node)
         break;
     case LS__NODE_CROSS_ENTROPY: put_floats(t, 1, &node->u.loss.label_smoothing); break;
     case LS__NODE_TOP_K: put_integers(t, 1, &node->u.top_k.k); break;
-    case LS__NODE_CUSTOM: ls__text_put(t, " %.64s", node->u.custom.kind); break;
-    /* all that these have is in their inputs and shapes */
+    case LS__NODE_CUSTOM: ls__text_put(t, " %d", node->u.custom.backward != NULL); break;
+    /* all that these have is in their inputs, shapes and entries */
     case LS__NODE_INPUT:
     case LS__NODE_PARAMETER:
     case LS__NODE_LINEAR:
@@ -86,9 +86,14 @@ static void add_node(chain *c, const ls_graph *graph, const ls_node *node)
     for (int i = 0; i < LS__MAX_NODE_ENTRIES; i++) {
         if (node->entries[i] < 0) continue;
         const ls__entry_init *init = &graph->inits[node->entries[i]];
-        ls__text_put(&t, " %d %a %a", (int)init->init, init->fan_in, init->fan_out);
+        ls__text_put(&t, " %d:%d %d %a %a", i, (int)graph->entries[node->entries[i]].kind,
+                     (int)init->init, init->fan_in, init->fan_out);
     }
     add_bytes(c, line, strlen(line));
+    if (node->kind == LS__NODE_CUSTOM) {
+        add_bytes(c, node->u.custom.kind, strlen(node->u.custom.kind));
+        add_bytes(c, node->u.custom.settings, strlen(node->u.custom.settings));
+    }
     const float *weights = node->kind == LS__NODE_CROSS_ENTROPY ? node->u.loss.class_weights : NULL;
     if (weights)
         add_bytes(c, weights, (size_t)node->inputs[0]->spec.shape.dims[1] * sizeof(*weights));

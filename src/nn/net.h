@@ -52,7 +52,8 @@ const ls__choices *ls__net_choices(const ls_net *net);
 const ls__choices *ls__net_known_choices(const ls_net *net);
 
 /* Which network it is, whatever its weights: nodes, settings, shapes, initialisation, names. Custom
- * ops count by their kind's name, the callbacks can't be looked into. */
+ * ops count by their kind, their settings and whether they have a backward. What is frozen is left
+ * out. */
 ls_digest ls__net_model_digest(const ls_net *net);
 
 /* Seconds spent in each instruction of the program that ran last, since profiling was switched on.

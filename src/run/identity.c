@@ -122,12 +122,30 @@ static json_t *validation_json(ls_context *ctx, ls_loader *loader)
     return finish(&s);
 }
 
+/* Names of the parameters that no optimizer touches. */
+static json_t *frozen_json(const ls_net *net)
+{
+    json_t *out = json_array();
+    for (int64_t i = 0; out && i < ls_net_entries(net); i++) {
+        const ls_entry entry = ls_net_entry(net, i);
+        if (!entry.frozen || json_array_append_new(out, json_string(entry.name)) == 0) continue;
+        json_decref(out);
+        out = NULL;
+    }
+    return out;
+}
+
 static json_t *model_json(ls_net *net)
 {
     char text[LS_DIGEST_TEXT_SIZE];
     settings s = { json_object(), false };
     put_text(&s, "digest", ls_digest_text(ls__net_model_digest(net), text));
     put(&s, "parameters", json_integer(ls_net_parameter_count(net)));
+    json_t *frozen = frozen_json(net);
+    if (frozen && json_array_size(frozen) == 0)
+        json_decref(frozen);
+    else
+        put(&s, "frozen", frozen);
     return finish(&s);
 }
 

@@ -13,7 +13,7 @@
  *   "decoders"    of pictures, with their versions
  *   "loader"      settings that are not 0
  *   "validation"  the same two of state->validation
- *   "model"       digest, parameters
+ *   "model"       digest, parameters, names of those that are frozen, if any
  *   "optimizer", "schedule"   name and settings
  *   "kernels"     op: kernel, of those that the net has used
  *

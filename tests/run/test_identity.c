@@ -18,7 +18,28 @@ typedef struct variant {
     int label; /* of the first sample */
     bool other_output_name;
     ls_init init;
+    const char *op_kind, *op_settings, *frozen;
+    bool op_learns;
+    ls_parameter_kind parameter;
 } variant;
+
+/* An op whose callbacks nobody will call. */
+static ls_status nothing(const ls_op_call *call)
+{
+    (void)call;
+    return LS_OK;
+}
+
+static ls_node *own_op(ls_graph *g, ls_node *x, const variant *v)
+{
+    ls_node *inputs[] = { x, ls_parameter(g, "own.p", LS_SHAPE(8), v->parameter, LS_INIT_ONE) };
+    return ls_op(g, "own", 2, inputs,
+                 &(ls_op_config){ .kind = v->op_kind,
+                                  .output = { LS_F32, ls_node_shape(x) },
+                                  .forward = nothing,
+                                  .backward = v->op_learns ? nothing : NULL,
+                                  .settings = v->op_settings });
+}
 
 static ls_node *model(ls_graph *g, ls_node *x, const void *options)
 {
@@ -26,7 +47,7 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
     x = ls_conv2d(g, "conv", x, 8,
                   &(ls_conv2d_config){ .kernel = 3, .padding = 1, .init = v->init });
     x = ls_relu(g, ls_batch_norm(g, "bn", x, &(ls_batch_norm_config){ .epsilon = v->epsilon }));
-    x = ls_dropout(g, ls_global_avg_pool(g, x), v->dropout);
+    x = own_op(g, ls_dropout(g, ls_global_avg_pool(g, x), v->dropout), v);
     ls_node *y = ls_linear(g, "fc", x, 2, NULL);
     ls_node *sum = ls_linear(g, "aux", x, 1, NULL);
     ls_output(g, v->other_output_name ? "b" : "a", sum);
@@ -47,6 +68,7 @@ static json_t *identity_of(const variant *v)
         ctx, model, v,
         &(ls_net_config){ .input = ls_loader_spec(loader),
                           .loss = { LS_CROSS_ENTROPY, .label_smoothing = v->smoothing } });
+    if (v->frozen) ls_net_freeze(net, v->frozen);
     ls_state state = { .net = net,
                        .loader = loader,
                        .validation = loader,
@@ -59,9 +81,14 @@ static json_t *identity_of(const variant *v)
     return out;
 }
 
-static const variant usual = {
-    .seed = UINT64_MAX, .threads = 1, .dropout = 0.5f, .epsilon = 1e-5f, .flip = 0.5f, .rate = 0.1f
-};
+static const variant usual = { .seed = UINT64_MAX,
+                               .threads = 1,
+                               .dropout = 0.5f,
+                               .epsilon = 1e-5f,
+                               .flip = 0.5f,
+                               .rate = 0.1f,
+                               .op_kind = "own",
+                               .op_learns = true };
 
 /* The first difference's text, "" when there is none. */
 static const char *compare_with_usual(const variant *v)
@@ -90,8 +117,9 @@ END_TEST
 
 START_TEST(all_that_decides_counts)
 {
-    variant all[9];
-    for (int i = 0; i < 9; i++) all[i] = usual;
+    enum { N_ALL = 14 };
+    variant all[N_ALL];
+    for (int i = 0; i < N_ALL; i++) all[i] = usual;
     all[0].seed = 1;
     all[1].label = 1;
     all[2].flip = 0.25f;
@@ -101,16 +129,27 @@ START_TEST(all_that_decides_counts)
     all[6].other_output_name = true;
     all[7].init = LS_INIT_ZERO;
     all[8].rate = 0.2f;
-    static const char *const starts[] = { "seed is \"18446744073709551615\" there, \"1\" here",
-                                          "data.digest is \"",
-                                          "loader.flip is 0.5 there, 0.25 here",
-                                          "model.digest is \"",
-                                          "model.digest is \"",
-                                          "model.digest is \"",
-                                          "model.digest is \"",
-                                          "model.digest is \"",
-                                          "schedule.rate is 0.1" };
-    for (int i = 0; i < 9; i++) {
+    all[9].op_kind = "other";
+    all[10].op_settings = "slope 0.1";
+    all[11].op_learns = false;
+    all[12].parameter = LS_PARAMETER_BIAS; /* weight decay may pass over it */
+    all[13].frozen = "f*";
+    static const char *const starts[N_ALL] = { "seed is \"18446744073709551615\" there, \"1\" here",
+                                               "data.digest is \"",
+                                               "loader.flip is 0.5 there, 0.25 here",
+                                               "model.digest is \"",
+                                               "model.digest is \"",
+                                               "model.digest is \"",
+                                               "model.digest is \"",
+                                               "model.digest is \"",
+                                               "schedule.rate is 0.1",
+                                               "model.digest is \"",
+                                               "model.digest is \"",
+                                               "model.digest is \"",
+                                               "model.digest is \"",
+                                               "model.frozen is missing there, [\"fc.weight\", "
+                                               "\"fc.bias\"] here" };
+    for (int i = 0; i < N_ALL; i++) {
         const char *text = compare_with_usual(&all[i]);
         ck_assert_msg(strncmp(text, starts[i], strlen(starts[i])) == 0, "%d: '%s'", i, text);
     }
