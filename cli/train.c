@@ -131,6 +131,20 @@ static void free_name(char out[RUN_DIR_SIZE])
     for (int i = 2; ls__run_folder_holds_run(out); i++) snprintf(out, RUN_DIR_SIZE, "run-%d", i);
 }
 
+/* Where seeds go by worker their number is a part of the recipe, which even --force leaves alone.
+ */
+static bool keeps_workers(const cli_verb *verb, const json_t *stored, const recipe *r)
+{
+    const int64_t workers = json_integer_value(json_object_get(stored, "workers"));
+    if (r->seeding != LS_SEED_BY_WORKER || r->workers == workers) return true;
+    fprintf(
+        stderr,
+        "lockstep %s: --workers %lld: the run has %lld, and seeds by worker (--seeding worker): "
+        "with another number it would be another run; without --workers it goes on\n",
+        verb->name, (long long)r->workers, (long long)workers);
+    return false;
+}
+
 /* The options' values and the folder; with --resume also what the run stored. */
 static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
                         char dir[RUN_DIR_SIZE], json_t **stored)
@@ -159,7 +173,8 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         char path[RUN_PATH_SIZE];
         *stored = run_config_read(verb, dir, path);
         if (!*stored) return EXIT_RUNTIME;
-        if (!options_resume(verb, json_object_get(*stored, "options"), path, r, &parsed))
+        const json_t *options = json_object_get(*stored, "options");
+        if (!options_resume(verb, options, path, r, &parsed) || !keeps_workers(verb, options, r))
             return EXIT_USAGE;
         /* meant that one time */
         if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;

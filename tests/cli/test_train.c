@@ -492,6 +492,23 @@ START_TEST(a_run_goes_on_without_its_plan_file)
 }
 END_TEST
 
+START_TEST(seeds_by_worker_keep_their_number)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 1 --seeding worker -j 2 --out whole");
+    expect(0, TRAIN "--epochs 1 --seeding worker -j 2 --out stopped --stop-at 3");
+    for (int force = 0; force < 2; force++) {
+        expect(2, "train --resume stopped -j 3 %s", force ? "--force" : "");
+        expect_err("--workers 3: the run has 2, and seeds by worker");
+    }
+    expect(0, "train --resume stopped -j 2 --stop-at 5");
+    expect(0, "train --resume stopped");
+    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    end_folder();
+}
+END_TEST
+
 /* A plan of another machine: with --force a run does without it, and the file stays as it is. */
 START_TEST(foreign_plan)
 {
@@ -516,5 +533,6 @@ int main(void)
                      stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
                      checkpoints_in_mid_epoch, patience, killed_before_its_first_epoch_ends,
                      killed_at_any_moment, full_disk, nonfinite_loss, changed_data, foreign_plan,
-                     a_run_goes_on_without_its_plan_file, a_run_that_is_going_on_is_left_alone);
+                     seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
+                     a_run_that_is_going_on_is_left_alone);
 }
