@@ -2,6 +2,7 @@
 #include "run_config.h"
 #include "run/json.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 static json_t *describe_data(const trainer *t)
 {
@@ -10,13 +11,26 @@ static json_t *describe_data(const trainer *t)
                      "classes", ls__json_classes(t->ctx, t->train_data));
 }
 
+/* With the data's folder as a resume from another folder finds it; as it was typed only where its
+ * full name is not UTF-8. */
+static json_t *describe_options(const trainer *t)
+{
+    json_t *options = options_to_json(t->verb, t->recipe);
+    char *full = realpath(t->recipe->data_dir, NULL);
+    json_t *name = full ? json_string(full) : NULL;
+    free(full);
+    if (!name || json_object_set_new(options, "data-dir", name) == 0) return options;
+    json_decref(options);
+    return NULL;
+}
+
 ls_status run_config_write(const trainer *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
     json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
-                               options_to_json(t->verb, t->recipe), "data", describe_data(t),
-                               "device", ls_context_device(t->ctx), "parameters",
+                               describe_options(t), "data", describe_data(t), "device",
+                               ls_context_device(t->ctx), "parameters",
                                (json_int_t)ls_net_parameter_count(t->net));
     const ls_status status = ls__json_save(t->ctx, path, config);
     json_decref(config);

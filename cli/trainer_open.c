@@ -9,7 +9,13 @@ static int open_data(trainer *t)
 {
     const recipe *r = t->recipe;
     t->train_data = folders_open_train(t->verb, t->ctx, r->data_dir);
-    if (!t->train_data) return EXIT_DATA;
+    if (!t->train_data) {
+        if (r->resume && !file_exists(r->data_dir))
+            fprintf(stderr,
+                    "lockstep %s: that is where they were; --data-dir DIR names another place\n",
+                    t->verb->name);
+        return EXIT_DATA;
+    }
     const int n_classes = ls_dataset_classes(t->train_data);
     t->classes = calloc((size_t)n_classes, sizeof(*t->classes));
     if (!t->classes) return print_error(t->verb, NULL, EXIT_RUNTIME);

@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* 20 steps an epoch, with everything that draws random numbers. */
 #define TRAIN "train --data-dir data --image-size 8 --epochs 3 -b 8 --crop-padding 2 --seed 7 "
@@ -388,8 +389,14 @@ START_TEST(changed_data)
     begin_folder();
     draw_data();
     expect(0, TRAIN "--out run --stop-at 1");
+    ck_assert_int_eq(mkdir("elsewhere", 0777), 0);
+    ck_assert_int_eq(chdir("elsewhere"), 0);
+    expect(0, "train --resume ../run --stop-at 2");
+    ck_assert_int_eq(chdir(".."), 0);
     ck_assert_int_eq(system("mv data moved"), 0);
     expect(3, "train --resume run");
+    expect_err("/data: no such folder");
+    expect_err("--data-dir DIR names another place");
     expect(0, "train --resume run --data-dir moved");
     ck_assert_int_eq(system("rm moved/train/star/000000.*"), 0);
     expect(1, "train --resume run --data-dir moved");
@@ -399,10 +406,10 @@ START_TEST(changed_data)
     expect_err("warning: goes on as another run: data.samples is 160 there, 159 here");
     json_t *manifest = json_load_file("run/manifest.json", 0, NULL);
     const json_t *sessions = json_object_get(manifest, "sessions");
-    ck_assert_int_eq(json_array_size(sessions), 3);
-    for (int i = 0; i < 3; i++) {
+    ck_assert_int_eq(json_array_size(sessions), 4);
+    for (int i = 0; i < 4; i++) {
         const json_t *forced = json_object_get(json_array_get(sessions, i), "forced");
-        ck_assert_int_eq(json_array_size(forced) > 0, i == 2);
+        ck_assert_int_eq(json_array_size(forced) > 0, i == 3);
     }
     json_decref(manifest);
     expect(0, "train --resume run --data-dir moved"); /* it is that run now */
