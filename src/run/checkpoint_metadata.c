@@ -227,7 +227,7 @@ static json_t *parse(const checking *c, const char *key)
  * else. NULL without memory. */
 static json_t *make_comparable(const checking *c, const ls_state *state)
 {
-    static const char *const with_optimizer[] = { "device",    "libraries", "processor",
+    static const char *const with_optimizer[] = { "device",    "libraries", "libc",   "processor",
                                                   "precision", "model",     "kernels" };
     json_t *out = ls__identity_make(c->ctx, state);
     for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)

@@ -14,6 +14,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 /* ---- Making: each answers NULL without memory ---- */
 
@@ -158,6 +161,16 @@ static json_t *kernels_json(const ls_net *net)
     return finish(&s);
 }
 
+/* Whose pow, cos, exp and log schedules and some kernels call: last bits change with versions. */
+static const char *libc_version(void)
+{
+#ifdef __GLIBC__
+    return gnu_get_libc_version();
+#else
+    return "unknown";
+#endif
+}
+
 json_t *ls__identity_make(ls_context *ctx, const ls_state *state)
 {
     const ls__backend *backend = ctx->device->backend;
@@ -167,6 +180,7 @@ json_t *ls__identity_make(ls_context *ctx, const ls_state *state)
     put_text(&s, "seed", seed); /* JSON's integers are signed */
     put_text(&s, "device", backend->name);
     put_text(&s, "libraries", backend->libraries(ctx->device));
+    put_text(&s, "libc", libc_version());
     put_text(&s, "processor", backend->processor(ctx->device));
     put_text(&s, "precision", "f32");
     if (state->loader) {

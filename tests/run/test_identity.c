@@ -5,6 +5,7 @@
 #include "optim/schedule.h"
 #include <lockstep/lockstep.h>
 #include <check.h>
+#include <gnu/libc-version.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,15 @@ static const char *compare_with_usual(const variant *v)
     json_decref(b);
     return text;
 }
+
+/* Bits of rates depend on its pow and cos. */
+START_TEST(the_c_library_counts)
+{
+    json_t *identity = identity_of(&usual);
+    ck_assert_str_eq(json_string_value(json_object_get(identity, "libc")), gnu_get_libc_version());
+    json_decref(identity);
+}
+END_TEST
 
 START_TEST(executors_do_not_count)
 {
@@ -210,6 +220,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("identity", executors_do_not_count, all_that_decides_counts,
-                     differences_are_listed, settings_without_a_number_in_json);
+    return RUN_SUITE("identity", the_c_library_counts, executors_do_not_count,
+                     all_that_decides_counts, differences_are_listed,
+                     settings_without_a_number_in_json);
 }
