@@ -52,8 +52,9 @@ LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *bat
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
 /* The same in pieces. Inputs are named as in the graph; the model's input is "input", the config
- * loss's labels "label". The tensor is copied at the next forward and must live until then. dims[0]
- * may be any batch; plans are kept by shape. */
+ * loss's labels "label". The tensor, of the net's context, is copied at the next forward and must
+ * live until then. dims[0] may be any batch; plans are kept by shape. Errors name the input:
+ * LS_ERR_NOT_FOUND, LS_ERR_SHAPE, LS_ERR_MISMATCH for a tensor of another context. */
 LS_API ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor);
 LS_API ls_status ls_net_forward(ls_net *net, ls_mode mode);
 LS_API ls_status

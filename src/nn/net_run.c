@@ -15,9 +15,13 @@ static int find_input(ls_net *net, const char *call, const char *name)
     return -1;
 }
 
-static ls_status feed(ls_net *net, int input, const ls_tensor *tensor)
+static ls_status feed(ls_net *net, const char *call, int input, const ls_tensor *tensor)
 {
     const ls_node *node = net->graph.inputs.items[input].node;
+    if (tensor->owned.ctx != net->owned.ctx)
+        return ls__fail(net->owned.ctx, LS_ERR_MISMATCH,
+                        "%s: the tensor for input '%s' belongs to another context than the net",
+                        call, node->name);
     const ls_shape *wanted = &node->spec.shape, *got = ls_tensor_shape(tensor);
     if (ls_tensor_dtype(tensor) != node->spec.dtype || got->n_dims != wanted->n_dims ||
         ls_tensor_count(tensor) == 0) {
@@ -40,7 +44,7 @@ ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor)
     if (!tensor)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_feed '%s': the tensor is NULL",
                         name);
-    return feed(net, input, tensor);
+    return feed(net, "ls_net_feed", input, tensor);
 }
 
 ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
@@ -127,9 +131,9 @@ static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch
     if (!batch || !batch->images)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: there is no batch", call);
     const int input = find_input(net, call, "input");
-    LS_TRY(feed(net, input, batch->images));
+    LS_TRY(feed(net, call, input, batch->images));
     if (batch->labels && ls__find_named(&net->graph.inputs, "label"))
-        LS_TRY(feed(net, find_input(net, call, "label"), batch->labels));
+        LS_TRY(feed(net, call, find_input(net, call, "label"), batch->labels));
     return ls_net_set_step(net, batch->epoch, batch->step);
 }
 

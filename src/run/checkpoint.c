@@ -16,7 +16,8 @@ ls_status ls__state_context(const char *call, const ls_state *state, ls_context 
     ls_context *const all[] = { state->net ? ls_net_context(state->net) : NULL,
                                 state->optimizer ? state->optimizer->owned.ctx : NULL,
                                 state->schedule ? state->schedule->owned.ctx : NULL,
-                                state->loader ? state->loader->owned.ctx : NULL };
+                                state->loader ? state->loader->owned.ctx : NULL,
+                                state->validation ? state->validation->owned.ctx : NULL };
     *out = NULL;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!*out) *out = all[i];

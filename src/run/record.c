@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "nn/net.h"
 #include "tensor/backend.h"
+#include "tensor/tensor.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,20 +20,24 @@ static const int64_t MAX_STEP = INT64_C(999999999999);
 
 /* ---- Digests ---- */
 
-static ls_status digest_tensor(const ls_tensor *tensor, uint64_t *position, ls__digest_sum *sum)
+static ls_status digest_tensor(ls_context *ctx, const ls_tensor *tensor, uint64_t *position,
+                               ls__digest_sum *sum)
 {
     ls_digest digest;
+    if (tensor->owned.ctx != ctx)
+        return ls__fail(ctx, LS_ERR_MISMATCH,
+                        "ls_net_digest: the batch belongs to another context than the net");
     LS_TRY(ls_tensor_digest(tensor, &digest));
     for (int i = 0; i < 2; i++) ls__digest_word(sum, digest.lanes[i], (*position)++);
     return LS_OK;
 }
 
-static ls_status digest_batch(const ls_batch *batch, ls_digest *out)
+static ls_status digest_batch(ls_context *ctx, const ls_batch *batch, ls_digest *out)
 {
     ls__digest_sum sum = { { 0, 0 } };
     uint64_t position = 0;
-    LS_TRY(digest_tensor(batch->images, &position, &sum));
-    if (batch->labels) LS_TRY(digest_tensor(batch->labels, &position, &sum));
+    LS_TRY(digest_tensor(ctx, batch->images, &position, &sum));
+    if (batch->labels) LS_TRY(digest_tensor(ctx, batch->labels, &position, &sum));
     for (int64_t i = 0; batch->samples && i < batch->n; i++)
         ls__digest_word(&sum, (uint64_t)batch->samples[i], position++);
     ls__digest_finish(&sum, 8 * position);
@@ -72,7 +77,7 @@ ls_status ls_net_digest(ls_net *net, const ls_batch *batch, ls_step_digest *out)
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     if (!blocks.gradients)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "ls_net_digest: the net was built for inference");
-    LS_TRY(digest_batch(batch, &out->batch));
+    LS_TRY(digest_batch(ctx, batch, &out->batch));
     LS_TRY(ls_net_loss(net, &out->loss));
     LS_TRY(digest_block(ctx, blocks.gradients, blocks.parameter_elements, &out->gradients));
     return digest_block(ctx, blocks.values, block_elements(&blocks), &out->weights);

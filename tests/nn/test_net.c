@@ -513,6 +513,44 @@ START_TEST(wrong_calls_change_nothing)
 }
 END_TEST
 
+/* Tensors, batches and optimizers of another context are refused; the error is kept where the net
+ * is. */
+START_TEST(contexts_do_not_mix)
+{
+    ls_context *ctx = ls_context_open(NULL), *other = ls_context_open(NULL);
+    const ls_net_config config = small_config(4);
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ls_optimizer *foreign = ls_sgd(ls_net_build(other, small, NULL, &config), NULL);
+    const data ours = make_data(ctx, 4, 8), theirs = make_data(other, 4, 8);
+    const ls_batch mixed = { .images = ours.images, .labels = theirs.labels, .n = 4 };
+    const ls_batch *const batches[] = { &theirs.batch, &mixed };
+    ls_step_digest digest;
+    ck_assert_ptr_nonnull(foreign);
+
+    ls_net_feed(net, "input", theirs.images);
+    expect_error(ctx, LS_ERR_MISMATCH, "ls_net_feed: the tensor for input 'input' belongs to an");
+    ls_net_feed(net, "label", theirs.labels);
+    expect_error(ctx, LS_ERR_MISMATCH, "'label' belongs to another context");
+    for (int i = 0; i < 2; i++) {
+        ls_net_step(net, NULL, batches[i], 0.1);
+        expect_error(ctx, LS_ERR_MISMATCH, "ls_net_step: the tensor for input");
+        ls_net_evaluate(net, batches[i]);
+        expect_error(ctx, LS_ERR_MISMATCH, "ls_net_evaluate: the tensor for input");
+    }
+    ls_net_step(net, foreign, &ours.batch, 0.1);
+    expect_error(ctx, LS_ERR_MISMATCH, "ls_net_step: the optimizer belongs to another net");
+    ck_assert_int_eq(ls_net_step(net, NULL, &ours.batch, 0.1), LS_OK);
+    for (int i = 0; i < 2; i++) {
+        ls_net_digest(net, batches[i], &digest);
+        expect_error(ctx, LS_ERR_MISMATCH, "ls_net_digest: the batch belongs to another context");
+    }
+    ck_assert_int_eq(ls_net_digest(net, &ours.batch, &digest), LS_OK);
+    ck_assert_int_eq(ls_context_status(other), LS_OK);
+    ls_context_close(&ctx);
+    ls_context_close(&other);
+}
+END_TEST
+
 static int n_warnings;
 static void count_warning(void *user, ls_log_level level, const char *message)
 {
@@ -558,6 +596,7 @@ int main(void)
     tcase_add_test(c, values_share_memory);
     tcase_add_loop_test(c, misuse_is_explained, 0, (int)(sizeof misuses / sizeof *misuses));
     tcase_add_test(c, wrong_calls_change_nothing);
+    tcase_add_test(c, contexts_do_not_mix);
     tcase_add_test(c, few_values_are_warned_of);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

@@ -243,9 +243,8 @@ static void set_parameters(ls_net *net, const one_case *c)
     }
 }
 
-static void check_case(ls_tensor_file *file, one_case *c)
+static void check_case(ls_context *ctx, ls_tensor_file *file, one_case *c)
 {
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 2 });
     ls_tensor *config = parity_load(ctx, file, of(c, "config"));
     memcpy(c->config, ls_tensor_data(config), ls_tensor_bytes(config));
 
@@ -277,14 +276,14 @@ static void check_case(ls_tensor_file *file, one_case *c)
         parity_check(file, of(c, "evaluated"), ls_net_output(net, "output"), tolerance);
     }
     ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s: %s", c->name, ls_context_message(ctx));
-    ls_context_close(&ctx);
+    ls_net_close(&net);
     free(c->weights);
     free(c->class_weights);
 }
 
 static void check_kind(const char *kind, int wanted)
 {
-    ls_context *ctx = ls_context_open(NULL);
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 2 });
     ls_tensor_file *file = ls_tensor_file_open(ctx, parity_path("ops.safetensors"));
     ck_assert_msg(file != NULL, "%s", ls_context_message(ctx));
     int n = 0;
@@ -293,7 +292,7 @@ static void check_kind(const char *kind, int wanted)
         if (!end || strncmp(name, kind, strlen(kind)) != 0 || name[strlen(kind)] != '/') continue;
         one_case c = { 0 };
         snprintf(c.name, sizeof(c.name), "%.*s", (int)(end - name), name);
-        check_case(file, &c);
+        check_case(ctx, file, &c);
         n++;
     }
     ck_assert_int_eq(n, wanted);

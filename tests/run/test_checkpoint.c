@@ -566,6 +566,10 @@ START_TEST(misuse)
     ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
     expect_error(&r, LS_ERR_MISMATCH, "different contexts");
     mixed = r.state;
+    mixed.validation = s.state.loader;
+    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    expect_error(&r, LS_ERR_MISMATCH, "different contexts");
+    mixed = r.state;
     mixed.optimizer = NULL;
     mixed.net = ls_net_build(
         r.ctx, model, &usual.n_classes,

@@ -251,7 +251,7 @@ LS__ALWAYS_INLINE void apply_rows(const float *x, const float *add, float *y, in
                                   const float *restrict factor, const float *restrict shift,
                                   bool with_add, bool with_relu)
 {
-    for (int64_t r = 0; r < rows; r++, x += width, y += width, add += with_add ? width : 0) {
+    for (int64_t r = 0; r < rows; r++, x += width, y += width) {
         LS__INDEPENDENT
         for (int64_t c = 0; c < width; c++) {
             float value = (x[c] - mean[c]) * factor[c] + shift[c];
@@ -259,6 +259,7 @@ LS__ALWAYS_INLINE void apply_rows(const float *x, const float *add, float *y, in
             if (with_relu) value = value < 0 ? 0 : value;
             y[c] = value;
         }
+        if (with_add) add += width;
     }
 }
 

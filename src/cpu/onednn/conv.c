@@ -97,8 +97,10 @@ static void run_task(void *arg, int64_t task, int thread)
 
     float *const x_part = k->x_data + image * x.image_floats;
     float *const y_part = k->y_data + image * y.image_floats;
-    float *const x_copy = (float *)(void *)(scratch_of(k, thread) + k->dnn_bytes);
-    float *const y_copy = x_copy + (x.count ? ls__channels_floats(&x, plan->task.n) : 0);
+    /* without copies there may be no scratch */
+    float *const x_copy =
+        x.count || y.count ? (float *)(void *)(scratch_of(k, thread) + k->dnn_bytes) : NULL;
+    float *const y_copy = x.count ? x_copy + ls__channels_floats(&x, plan->task.n) : x_copy;
     if (x.count && direction != LS__DNN_DATA) ls__channels_gather(&x, x_part, x_copy);
     if (y.count && direction != LS__DNN_FORWARD) ls__channels_gather(&y, y_part, y_copy);
 
