@@ -104,6 +104,7 @@ typedef struct ls__op {
     ls__op_kind kind;
     int n_operands; /* including absent ones */
     ls__operand operands[LS__MAX_OPERANDS];
+    bool tf32; /* CONV2D*, LINEAR*: factors of f32 may be rounded to tf32's 10 bits of mantissa */
     union {
         struct {
             int64_t kernel[2], stride[2], padding[2], dilation[2]; /* height, width */

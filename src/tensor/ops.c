@@ -92,5 +92,6 @@ size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
         name += length;
     }
     put_config(&text, op);
+    if (op->tf32) ls__text_put(&text, " tf32");
     return text.length;
 }

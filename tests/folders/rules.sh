@@ -23,6 +23,7 @@ allowed nn 'nn/|tensor/|base/'
 allowed optim 'optim/|nn/|tensor/|base/'
 allowed run 'run/|optim/|nn/|data/|tensor/|cpu/cpu.h|base/'
 allowed cpu 'cpu/|tensor/backend.h|base/|reference/'
+allowed cuda 'cuda/|tensor/backend.h|tensor/module.h|base/'
 
 # public FOLDER "headers": what a folder below src may see of the public API.
 public() {
@@ -38,6 +39,7 @@ public data "$core|tensor|data"
 public nn "$core|tensor|data|nn|net"
 public optim "$core|tensor|data|nn|net|optim"
 public cpu "$core|tensor"
+public cuda "$core|tensor"
 
 # Models and examples use what every program has; the examples share the pictures of examples/stripes.h.
 for folder in models examples; do
@@ -54,6 +56,9 @@ done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep 
 while IFS= read -r hit; do
   report "$hit (oneDNN and libgomp belong to src/cpu)"
 done < <(grep -rnE '^ *# *include *[<"](oneapi/|dnnl|omp\.h)' --include='*.[ch]' include src models cli | grep -v '^src/cpu/')
+while IFS= read -r hit; do
+  report "$hit (CUDA and its libraries belong to src/cuda)"
+done < <(grep -rnE '^ *# *include *[<"](cudnn|cuda|cublas|curand|nvtx)' --include='*.[ch]' include src models cli | grep -v '^src/cuda/')
 
 while IFS= read -r file; do
   lines=$(wc -l <"$file")

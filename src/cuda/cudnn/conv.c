@@ -1,0 +1,136 @@
+/* conv.c: LS__OP_CONV2D*, as cuDNN's graphs. */
+#include "base/error.h"
+#include "cuda/cudnn/handle.h"
+
+#include <string.h>
+
+/* What an H200 does at best, to turn a shape into milliseconds. Costs of cuDNN's kernels are only
+ * compared with those of other kernels for the same op, so another GPU needs no other numbers. */
+static const double tensor_flop_per_ms = 790e9, tf32_flop_per_ms = 395e9, f32_flop_per_ms = 60e9,
+                    bytes_per_ms = 4.3e9;
+
+/* The places of x, w and y, or of their gradients, among an op's operands. */
+typedef struct roles {
+    int x, w, y, b; /* b -1: the op has none */
+} roles;
+
+static roles roles_of(ls__op_kind kind)
+{
+    switch (kind) {
+    case LS__OP_CONV2D_BACKWARD_DATA: return (roles){ .y = 0, .w = 1, .x = 2, .b = -1 };
+    case LS__OP_CONV2D_BACKWARD_WEIGHTS: return (roles){ .x = 0, .y = 1, .w = 2, .b = 3 };
+    default: return (roles){ .x = 0, .w = 1, .b = 2, .y = 3 };
+    }
+}
+
+static bool is_there(const ls__op *op, int operand)
+{
+    return operand >= 0 && operand < op->n_operands && op->operands[operand].shape.n_dims >= 0;
+}
+
+static void build(const ls__cudnn_problem *problem, ls__cudnn_graph *graph)
+{
+    const ls__op *op = problem->description;
+    const roles r = roles_of(op->kind);
+    const ls__operand *o = op->operands, *y = &o[r.y];
+    ls__cudnn_tensor tx = ls__cudnn_buffer(graph, r.x, o[r.x].dtype, &o[r.x].shape);
+    ls__cudnn_tensor tw = ls__cudnn_buffer(graph, r.w, o[r.w].dtype, &o[r.w].shape);
+    ls__cudnn_tensor ty = ls__cudnn_buffer(graph, r.y, y->dtype, &y->shape);
+    if (op->kind != LS__OP_CONV2D || !is_there(op, r.b)) {
+        ls__cudnn_convolve(graph, op->kind, op, tx, tw, ty);
+        return;
+    }
+    ls__cudnn_tensor tb = ls__cudnn_buffer(graph, r.b, o[r.b].dtype, &o[r.b].shape);
+    ls__cudnn_tensor sum = ls__cudnn_virtual(graph, LS_F32, &y->shape);
+    ls__cudnn_convolve(graph, op->kind, op, tx, tw, sum);
+    ls__cudnn_pointwise(graph, CUDNN_POINTWISE_ADD, sum, tb, ty);
+}
+
+static double elements(const ls__operand *o)
+{
+    double n = 1;
+    for (int i = 0; i < o->shape.n_dims; i++) n *= (double)o->shape.dims[i];
+    return n;
+}
+
+static double cost_ms(const ls__op *op)
+{
+    const roles r = roles_of(op->kind);
+    const ls__operand *x = &op->operands[r.x], *w = &op->operands[r.w], *y = &op->operands[r.y];
+    const double flop = 2 * elements(y) * elements(w) / (double)w->shape.dims[0];
+    const double bytes = elements(x) * (double)ls_dtype_bytes(x->dtype) +
+                         elements(w) * (double)ls_dtype_bytes(w->dtype) +
+                         elements(y) * (double)ls_dtype_bytes(y->dtype);
+    const double rate = x->dtype != LS_F32 ? tensor_flop_per_ms
+                        : op->tf32         ? tf32_flop_per_ms
+                                           : f32_flop_per_ms;
+    const double compute_ms = flop / rate, memory_ms = bytes / bytes_per_ms;
+    return compute_ms > memory_ms ? compute_ms : memory_ms;
+}
+
+/* NULL when cuDNN is worth asking, else why it is not. */
+static const char *objection(const ls__op *op)
+{
+    if (op->kind != LS__OP_CONV2D && op->kind != LS__OP_CONV2D_BACKWARD_DATA &&
+        op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS)
+        return "cuDNN's kernels here are convolutions";
+    const roles r = roles_of(op->kind);
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && is_there(op, r.b))
+        return "cuDNN's weight gradients come without the bias's";
+    for (int i = 0; i < op->n_operands; i++) {
+        const ls__operand *o = &op->operands[i];
+        if (!is_there(op, i)) continue;
+        if (o->dtype != LS_F32 && o->dtype != LS_F16 && o->dtype != LS_BF16)
+            return "cuDNN's operands here are f32, f16 or bf16";
+        if ((i == r.x || i == r.y) && o->block != o->shape.dims[3])
+            return "cuDNN's activations here are N,H,W,C";
+    }
+    return NULL;
+}
+
+static ls__cudnn_problem problem_of(const ls__op *op)
+{
+    ls__cudnn_problem p = { .build = build,
+                            .description = op,
+                            .f32 = op->operands[0].dtype == LS_F32 || /* the factors */
+                                   op->operands[1].dtype == LS_F32,
+                            .tf32 = op->tf32,
+                            .cost_ms = cost_ms(op) };
+    ls__op_text(op, p.text, sizeof p.text);
+    for (int i = 0; i < op->n_operands; i++) p.uses[i] = is_there(op, i);
+    return p;
+}
+
+static ls_status refuse(ls__cudnn *cudnn, const ls__op *op, const char *reason)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__op_text(op, text, sizeof text);
+    return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED, "%s: %s", text, reason);
+}
+
+int ls__cudnn_conv_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max)
+{
+    if (objection(op) != NULL) return 0;
+    const ls__cudnn_problem problem = problem_of(op);
+    return ls__cudnn_candidates(cudnn, &problem, out, max);
+}
+
+ls_status ls__cudnn_conv_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
+                              ls__kernel **out)
+{
+    const char *reason = objection(op);
+    *out = NULL;
+    if (reason != NULL) return refuse(cudnn, op, reason);
+    const ls__cudnn_problem problem = problem_of(op);
+    return ls__cudnn_kernel_open(cudnn, &problem, name, out);
+}
+
+ls_status ls__cudnn_conv_restore(ls__cudnn *cudnn, const ls__op *op, const char *text,
+                                 ls__kernel **out)
+{
+    const char *reason = objection(op);
+    *out = NULL;
+    if (reason != NULL) return refuse(cudnn, op, reason);
+    const ls__cudnn_problem problem = problem_of(op);
+    return ls__cudnn_kernel_restore(cudnn, &problem, text, out);
+}

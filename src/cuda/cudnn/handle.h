@@ -1,0 +1,38 @@
+/* handle.h: what belongs to one ls__cudnn: the handle, the device, and what the heuristics said. */
+#ifndef LS_CUDA_CUDNN_HANDLE_H
+#define LS_CUDA_CUDNN_HANDLE_H
+
+#include "cuda/cudnn/cudnn.h"
+#include "cuda/cudnn/engine.h"
+
+/* What the heuristics said of a problem. */
+typedef struct ls__cudnn_answer {
+    char *text;     /* the problem's; NULL in free places */
+    uint64_t asked; /* when it was last of use */
+    int n_candidates;
+    ls__candidate *candidates;
+} ls__cudnn_answer;
+
+/* More than two nets of 50 layers ask for; the oldest unused goes first. */
+enum { LS__CUDNN_MAX_ANSWERS = 512 };
+
+struct ls__cudnn {
+    ls_context *ctx;
+    cudnnHandle_t handle;            /* NULL without a driver */
+    cudnnBackendDescriptor_t device; /* what plans are made for */
+    char version[32];
+    uint64_t n_asked;
+    ls__cudnn_answer answers[LS__CUDNN_MAX_ANSWERS];
+};
+
+/* As the functions of cudnn.h for convolutions, for any problem. */
+int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__cudnn_problem *problem, ls__candidate *out,
+                         int max);
+ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
+                                const char *name, ls__kernel **out);
+ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
+                                   const char *text, ls__kernel **out);
+
+void ls__cudnn_forget_answers(ls__cudnn *cudnn);
+
+#endif

@@ -1,0 +1,217 @@
+/* plan.c: a kernel is an execution plan, made from an engine configuration or from its text. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cuda/cudnn/handle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct plan_kernel {
+    ls__kernel kernel; /* first */
+    ls__cudnn *cudnn;
+    cudnnBackendDescriptor_t plan;
+    int n_buffers; /* that the graph has: their ids and places among the kernel's */
+    int64_t ids[LS__CUDNN_MAX_BUFFERS];
+    int places[LS__CUDNN_MAX_BUFFERS];
+    /* The pointers of the last run, which are the next one's mostly. */
+    cudnnBackendDescriptor_t pack;
+    void *pointers[LS__CUDNN_MAX_BUFFERS];
+    void *workspace;
+    char text[]; /* the problem's */
+} plan_kernel;
+
+/* Points the pack at these buffers, unless it does. */
+static void set_pack(plan_kernel *k, ls__cudnn_calls *calls, void *const *buffers, void *workspace)
+{
+    bool same = k->pack != NULL && k->workspace == workspace;
+    for (int i = 0; i < k->n_buffers; i++) {
+        same = same && k->pointers[i] == buffers[k->places[i]];
+        k->pointers[i] = buffers[k->places[i]];
+    }
+    if (same) return;
+    k->workspace = workspace;
+    ls__cudnn_release(&k->pack);
+    k->pack = ls__cudnn_make(calls, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                  k->n_buffers, k->ids);
+    ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+                  k->n_buffers, k->pointers);
+    ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+                  &k->workspace);
+    ls__cudnn_finalize(calls, k->pack, "the list of pointers");
+    if (calls->status != CUDNN_STATUS_SUCCESS) ls__cudnn_release(&k->pack);
+}
+
+static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                     const ls__step *step)
+{
+    (void)step;
+    plan_kernel *k = (plan_kernel *)kernel;
+    ls__cudnn_calls calls = { 0 };
+    if (k->cudnn->handle == NULL)
+        return ls__fail(k->cudnn->ctx, LS_ERR_UNSUPPORTED,
+                        "%s: '%s' was made for a described device, which runs nothing", k->text,
+                        kernel->name);
+    set_pack(k, &calls, buffers, workspace);
+    if (calls.status == CUDNN_STATUS_SUCCESS)
+        ls__cudnn_check(&calls, cudnnBackendExecute(k->cudnn->handle, k->plan, k->pack), "running");
+    return ls__cudnn_report(k->cudnn->ctx, &calls, k->text);
+}
+
+static void close(ls__kernel *kernel)
+{
+    plan_kernel *k = (plan_kernel *)kernel;
+    ls__cudnn_release(&k->pack);
+    ls__cudnn_release(&k->plan);
+    ls__free(k->cudnn->ctx, k);
+}
+
+static plan_kernel *make_kernel(ls__cudnn *cudnn, const ls__cudnn_problem *problem)
+{
+    const size_t text_bytes = strlen(problem->text) + 1;
+    plan_kernel *k = ls__zalloc(cudnn->ctx, sizeof *k + text_bytes);
+    if (k == NULL) {
+        ls__fail_memory(cudnn->ctx, problem->text, sizeof *k + text_bytes);
+        return NULL;
+    }
+    memcpy(k->text, problem->text, text_bytes);
+    k->kernel.run = run;
+    k->kernel.close = close;
+    k->cudnn = cudnn;
+    for (int i = 0; i < LS__CUDNN_MAX_BUFFERS; i++)
+        if (problem->uses[i]) {
+            k->ids[k->n_buffers] = LS__CUDNN_BUFFER_ID(i);
+            k->places[k->n_buffers++] = i;
+        }
+    return k;
+}
+
+/* Takes a finished plan's name and working memory. The name has to be the one that was asked for,
+ * and the problem must have no objection. */
+static ls_status accept_plan(plan_kernel *k, ls__cudnn_calls *calls,
+                             const ls__cudnn_problem *problem, const char *name)
+{
+    ls_context *ctx = k->cudnn->ctx;
+    ls__cudnn_engine engine = { 0 };
+    int64_t bytes = 0;
+    cudnnBackendDescriptor_t configuration =
+        ls__cudnn_make(calls, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    ls__cudnn_get(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                  CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &configuration);
+    ls__cudnn_engine_read(calls, configuration, &engine);
+    ls__cudnn_get(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                  &bytes);
+    ls__cudnn_release(&configuration);
+    LS_TRY(ls__cudnn_report(ctx, calls, problem->text));
+
+    if (bytes > engine.workspace_bytes) engine.workspace_bytes = bytes;
+    const char *objection = ls__cudnn_engine_objection(&engine, problem);
+    if (objection != NULL)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s': %s", problem->text, name,
+                        objection);
+    if (!ls__cudnn_engine_same(engine.name, name))
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s': cuDNN made '%s' of it",
+                        problem->text, name, engine.name);
+    snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
+    k->kernel.workspace_bytes = (size_t)bytes;
+    return LS_OK;
+}
+
+ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
+                                const char *name, ls__kernel **out)
+{
+    ls__cudnn_graph graph;
+    ls_status status = LS_ERR_MEMORY;
+    *out = NULL;
+    plan_kernel *k = make_kernel(cudnn, problem);
+    if (k == NULL) return status;
+    ls__cudnn_graph_open(&graph, problem);
+    ls__cudnn_calls *calls = &graph.calls;
+    cudnnBackendDescriptor_t configuration =
+        ls__cudnn_engine_configure(calls, &graph, cudnn->device, name);
+    k->plan = ls__cudnn_make(calls, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    ls__cudnn_set_descriptor(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                             configuration);
+    ls__cudnn_set_descriptor(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, cudnn->device);
+    ls__cudnn_finalize(calls, k->plan, "the plan");
+    status = accept_plan(k, calls, problem, name);
+    ls__cudnn_release(&configuration);
+    ls__cudnn_graph_close(&graph);
+    if (status != LS_OK) {
+        close(&k->kernel);
+        return status;
+    }
+    *out = &k->kernel;
+    return LS_OK;
+}
+
+/* Texts are {"op":"...","kernel":"...","plan":...}, written and read as exactly that. */
+static const char op_begin[] = "{\"op\":\"", kernel_begin[] = "\",\"kernel\":\"",
+                  plan_begin[] = "\",\"plan\":";
+
+ls_status ls__cudnn_plan_text(const ls__kernel *kernel, char **out)
+{
+    const plan_kernel *k = (const plan_kernel *)kernel;
+    ls_context *ctx = k->cudnn->ctx;
+    ls__cudnn_calls calls = { 0 };
+    *out = NULL;
+    const int64_t n = ls__cudnn_count(
+        &calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR);
+    LS_TRY(ls__cudnn_report(ctx, &calls, k->text));
+    const size_t bytes = sizeof op_begin + sizeof kernel_begin + sizeof plan_begin +
+                         strlen(k->text) + sizeof kernel->name + (size_t)n + 2;
+    ls__text text = { ls__alloc(ctx, bytes), bytes, 0 };
+    if (text.buffer == NULL) return ls__fail_memory(ctx, k->text, bytes);
+    ls__text_put(&text, "%s%s%s%s%s", op_begin, k->text, kernel_begin, kernel->name, plan_begin);
+    const int64_t got =
+        ls__cudnn_get(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                      CUDNN_TYPE_CHAR, n, text.buffer + text.length);
+    const ls_status status = ls__cudnn_report(ctx, &calls, k->text);
+    if (status != LS_OK) {
+        ls__free(ctx, text.buffer);
+        return status;
+    }
+    memcpy(text.buffer + text.length + got, "}", 2);
+    *out = text.buffer;
+    return LS_OK;
+}
+
+/* Where `text` goes on after `begin`, NULL when it begins otherwise or is NULL. */
+static const char *after(const char *text, const char *begin)
+{
+    const size_t length = strlen(begin);
+    return text != NULL && strncmp(text, begin, length) == 0 ? text + length : NULL;
+}
+
+ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
+                                   const char *text, ls__kernel **out)
+{
+    char name[LS__KERNEL_NAME_SIZE];
+    ls__cudnn_calls calls = { 0 };
+    *out = NULL;
+    const char *t = after(after(after(text, op_begin), problem->text), kernel_begin);
+    const size_t name_length = t != NULL ? strcspn(t, "\"") : 0;
+    const char *plan = t != NULL ? after(t + name_length, plan_begin) : NULL;
+    const size_t plan_length = plan != NULL ? strlen(plan) : 0;
+    if (plan_length < 2 || plan[plan_length - 1] != '}' || name_length >= sizeof name)
+        return ls__fail(cudnn->ctx, LS_ERR_MISMATCH, "%s: '%.60s...' is no plan of this op's",
+                        problem->text, text);
+    memcpy(name, t, name_length);
+    name[name_length] = '\0';
+
+    plan_kernel *k = make_kernel(cudnn, problem);
+    if (k == NULL) return LS_ERR_MEMORY;
+    k->plan = ls__cudnn_make(&calls, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    ls__cudnn_set_descriptor(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, cudnn->device);
+    ls__cudnn_set(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                  (int64_t)plan_length - 1, plan);
+    ls__cudnn_finalize(&calls, k->plan, "the restored plan");
+    const ls_status status = accept_plan(k, &calls, problem, name);
+    if (status != LS_OK) {
+        close(&k->kernel);
+        return status;
+    }
+    *out = &k->kernel;
+    return LS_OK;
+}
