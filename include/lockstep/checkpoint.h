@@ -36,8 +36,10 @@ LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
  * points to; with an optimizer also seed, device, libraries, processor, model and kernels. Errors
  * name the file and what differs, there and here: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE;
  * LS_ERR_FORMAT when the file is no checkpoint of a run. With `force` another identity is no error.
- * What is NULL is neither compared nor restored: to go on with another schedule, leave it out. A
- * run with kernels chosen by timing needs ls_checkpoint_load_plan first. */
+ * What is NULL is neither compared nor restored: to go on with another schedule, leave it out.
+ * With an optimizer and without `force` the net also takes over the run's kernels for ops that it
+ * has not come to yet. Those of ops that it has are compared: a run with kernels chosen by timing,
+ * or by a plan file, needs ls_checkpoint_load_plan before the net is built. */
 LS_API ls_status ls_checkpoint_load(const char *path, ls_state *state);
 /* Makes the context's table of kernel choices (plan.h) that of the checkpoint's run, before the net
  * is built: those that the run has used, and those that were loaded or timed when its net was built

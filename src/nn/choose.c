@@ -3,7 +3,7 @@
  *
  *   what the net has used for an equal op before: that never changes in a net's life
  *   what the context's table said when the net was built: from a plan file, from a checkpoint, or
- *   timed (tune.c)
+ *   timed (tune.c); in the net of a run that goes on, what its checkpoint says
  *   the one that the backend thinks cheapest
  *
  * Times vary, so choices made by timing are part of a run's identity, and stored in its
@@ -151,6 +151,46 @@ ls_status ls__net_keep_known(ls_net *net)
     LS_TRY(ls__choices_open(net->owned.ctx, &known));
     net->known = known;
     for (int i = 0; i < all->n; i++) LS_TRY(ls__choices_put(net->owned.ctx, known, all->items[i]));
+    return LS_OK;
+}
+
+/* A copy of the net's list with what the run has used beside it. */
+static ls_status join(ls_net *net, const ls__choices *run, ls__choices *out)
+{
+    ls_context *ctx = net->owned.ctx;
+    for (int i = 0; i < net->choices->n; i++)
+        LS_TRY(ls__choices_put(ctx, out, net->choices->items[i]));
+    for (int i = 0; i < run->n; i++)
+        if (run->items[i]->inherited && !ls__choices_find(out, run->items[i]->op))
+            LS_TRY(ls__choices_put(ctx, out, run->items[i]));
+    ls__choices_keep_sample(out, LS__MAX_CHOICES);
+    return LS_OK;
+}
+
+ls_status ls__net_take_choices(ls_net *net, const char *path, ls__choices **table)
+{
+    ls_context *ctx = net->owned.ctx;
+    ls__choices *joined;
+    for (int i = 0; i < net->choices->n; i++) {
+        const ls__choice *here = net->choices->items[i];
+        const ls__choice *there = ls__choices_find(*table, here->op);
+        if (there && strcmp(there->kernel, here->kernel) != 0)
+            return ls__fail(
+                ctx, LS_ERR_MISMATCH,
+                "'%s' was saved by another run: kernels.%.400s is '%s' there, '%s' here", path,
+                here->op, there->kernel, here->kernel);
+    }
+    LS_TRY(ls__choices_open(ctx, &joined));
+    const ls_status status = join(net, *table, joined);
+    if (status != LS_OK) {
+        ls__choices_close(&joined);
+        return status;
+    }
+    ls__choices_close(&net->choices);
+    ls__choices_close(&net->known);
+    net->choices = joined;
+    net->known = *table;
+    *table = NULL;
     return LS_OK;
 }
 

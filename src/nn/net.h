@@ -47,9 +47,14 @@ void ls__net_use_gradients(ls_net *net);
  * identity, reasons are not. */
 const ls__choices *ls__net_choices(const ls_net *net);
 
-/* The context's table as it was when the net had been built: it decides for ops that come up later.
- */
+/* The context's table as it was when the net had been built, or what ls__net_take_choices has put
+ * in its place: it decides for ops that come up later. */
 const ls__choices *ls__net_known_choices(const ls_net *net);
+
+/* Makes the table of a run that goes on, read from the file `path`, the one that the net knows, as
+ * if it had been built with it; *table becomes NULL. LS_ERR_MISMATCH, with nothing changed, when
+ * the net has already used another kernel for an op. */
+ls_status ls__net_take_choices(ls_net *net, const char *path, ls__choices **table);
 
 /* Which network it is, whatever its weights: nodes, settings, shapes, initialisation, names. Custom
  * ops count by their kind, their settings and whether they have a backward. What is frozen is left

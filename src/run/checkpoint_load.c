@@ -16,7 +16,8 @@ typedef struct loading {
     const char *path;
     ls_tensor_file *file;
     ls__records net, optimizer;
-    float *values; /* all elements to be restored, record by record, in our order */
+    float *values;        /* all elements to be restored, record by record, in our order */
+    ls__choices *choices; /* of the run that goes on; NULL where it is to be another */
 } loading;
 
 /* ---- Checking ---- */
@@ -187,6 +188,15 @@ static ls_status open(loading *l, const char *call, const char *path)
     return l->file ? LS_OK : l->ctx->error;
 }
 
+static ls_status read_choices(const loading *l, ls__choices *out)
+{
+    const char *choices = ls_tensor_file_metadata(l->file, "choices");
+    if (!choices)
+        return ls__fail(l->ctx, LS_ERR_FORMAT,
+                        "'%s' has no kernel choices: its metadata has no 'choices'", l->path);
+    return ls__plan_read(l->ctx, out, l->path, choices, true);
+}
+
 static ls_status load(loading *l, const char *path, ls_state *state)
 {
     ls__position position;
@@ -199,6 +209,11 @@ static ls_status load(loading *l, const char *path, ls_state *state)
     LS_TRY(check_records(l, &l->optimizer, false));
     if (state->optimizer) LS_TRY(check_rest(l, &l->optimizer, true));
     LS_TRY(read_all(l));
+    if (state->net && state->optimizer && !state->force) {
+        LS_TRY(ls__choices_open(l->ctx, &l->choices));
+        LS_TRY(read_choices(l, l->choices));
+        LS_TRY(ls__net_take_choices(state->net, l->path, &l->choices));
+    }
     return apply(l, &position, state);
 }
 
@@ -217,6 +232,7 @@ static ls_status load_weights(loading *l, const char *path, ls_net *net)
 static void close(loading *l)
 {
     ls_tensor_file_close(&l->file);
+    ls__choices_close(&l->choices);
     ls__bump_close(l->bump);
 }
 
@@ -234,11 +250,7 @@ ls_status ls_checkpoint_load(const char *path, ls_state *state)
 static ls_status load_plan(loading *l, const char *path)
 {
     LS_TRY(open(l, "ls_checkpoint_load_plan", path));
-    const char *choices = ls_tensor_file_metadata(l->file, "choices");
-    if (!choices)
-        return ls__fail(l->ctx, LS_ERR_FORMAT,
-                        "'%s' has no kernel choices: its metadata has no 'choices'", l->path);
-    return ls__plan_read(l->ctx, l->path, choices, true);
+    return read_choices(l, l->ctx->choices);
 }
 
 ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx)

@@ -99,6 +99,7 @@ int64_t ls_plan_timed(const ls_context *ctx)
 
 typedef struct reading {
     ls_context *ctx;
+    ls__choices *table;
     const char *path;
 } reading;
 
@@ -162,9 +163,9 @@ static ls_status take(const reading *r, json_t *all, const ls__choice *as)
         ls__choice choice = *as;
         choice.op = op;
         snprintf(choice.kernel, sizeof choice.kernel, "%s", json_string_value(kernel));
-        LS_TRY(ls__choices_put(r->ctx, r->ctx->choices, &choice));
+        LS_TRY(ls__choices_put(r->ctx, r->table, &choice));
     }
-    ls__choices_keep_recent(r->ctx->choices, LS__MAX_CHOICES);
+    ls__choices_keep_recent(r->table, LS__MAX_CHOICES);
     return LS_OK;
 }
 
@@ -188,15 +189,16 @@ static ls_status read_json(const reading *r, const json_t *json, bool checkpoint
     LS_TRY(check_fields(r, json));
     for (int i = first; i < end; i++)
         LS_TRY(check_list(r, lists[i].key, json_object_get(json, lists[i].key)));
-    if (checkpoint) ls__choices_keep_recent(r->ctx->choices, 0);
+    if (checkpoint) ls__choices_keep_recent(r->table, 0);
     for (int i = first; i < end; i++)
         LS_TRY(take(r, json_object_get(json, lists[i].key), &lists[i].as));
     return LS_OK;
 }
 
-ls_status ls__plan_read(ls_context *ctx, const char *path, const char *text, bool checkpoint)
+ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, const char *text,
+                        bool checkpoint)
 {
-    const reading r = { ctx, path };
+    const reading r = { ctx, table, path };
     json_error_t error;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!json && json_error_code(&error) == json_error_out_of_memory)
@@ -221,7 +223,7 @@ ls_status ls_plan_load(ls_context *ctx, const char *path)
         ls__read_file(ctx, path, MAX_FILE_BYTES, &bytes, &size, message, sizeof message);
     if (status != LS_OK) return ls__fail(ctx, status, "ls_plan_load: %s", message);
     status = strlen((const char *)bytes) == size
-                 ? ls__plan_read(ctx, path, (const char *)bytes, false)
+                 ? ls__plan_read(ctx, ctx->choices, path, (const char *)bytes, false)
                  : ls__fail(ctx, LS_ERR_FORMAT, "'%s' holds no plan: a zero byte in it", path);
     ls__free(ctx, bytes);
     return status;

@@ -13,10 +13,11 @@ json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices);
  * to yet, or never will. NULL without memory. */
 json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net);
 
-/* Puts what the JSON text holds into the context's table, as ls_plan_load says, or for a checkpoint
+/* Puts what the JSON text holds into a table, as ls_plan_load says, or for a checkpoint
  * ls_checkpoint_load_plan; path is for errors.
  * The choices that a checkpoint's run has used are inherited: they stay in the lists of nets that
  * are built next. */
-ls_status ls__plan_read(ls_context *ctx, const char *path, const char *text, bool checkpoint);
+ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, const char *text,
+                        bool checkpoint);
 
 #endif

@@ -32,6 +32,7 @@ typedef struct options {
     kind kind;
     int threads, n_classes;
     ls_benchmark benchmark;
+    const char *plan;
     uint64_t seed;
     float momentum;
     double rate;
@@ -62,6 +63,17 @@ static ls_optimizer *open_optimizer(ls_net *net, const options *o)
     }
 }
 
+/* The op of conv1 over a short last batch, from the log of whoever comes to it. */
+static char short_op[512];
+
+static void note_op(void *user, ls_log_level level, const char *message)
+{
+    (void)user;
+    (void)level;
+    const char *op = strstr(message, " for conv2d x=4x8x8x3");
+    if (op) snprintf(short_op, sizeof short_op, "%s", op + strlen(" for "));
+}
+
 /* Parts are NULL where something failed. */
 static run open_run(const options *o)
 {
@@ -69,7 +81,9 @@ static run open_run(const options *o)
     r.ctx = ls_context_open(&(ls_context_config){ .seed = o->seed,
                                                   .threads = o->threads,
                                                   .benchmark = o->benchmark,
+                                                  .log = note_op,
                                                   .allocator = o->allocator });
+    if (o->plan) ls_plan_load(r.ctx, o->plan);
     static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
     static int32_t labels[N_SAMPLES];
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);
@@ -207,6 +221,61 @@ START_TEST(a_resumed_run_ends_with_the_same_bits)
         ls_context_close(&r.ctx);
         ck_assert_str_eq(whole, resumed);
     }
+}
+END_TEST
+
+/* A plan file that wants the plain-C kernel for short_op, and has no other choice. */
+static void write_short_plan(const char *path)
+{
+    char text[4096] = "";
+    ls_context *ctx = ls_context_open(NULL);
+    ck_assert_int_eq(ls_plan_save(ctx, path), LS_OK);
+    ls_context_close(&ctx);
+    FILE *file = fopen(path, "r");
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    char *at = strstr(text, "\"choices\": {}");
+    ck_assert(at && short_op[0]);
+    file = fopen(path, "w");
+    fprintf(file, "%.*s\"choices\": { \"%s\": \"reference\" }%s", (int)(at - text), text, short_op,
+            at + strlen("\"choices\": {}"));
+    fclose(file);
+}
+
+/* The last batch of an epoch is a short one, with ops that a run comes to only then. */
+START_TEST(a_run_knows_its_plan_for_what_is_to_come)
+{
+    static char plain[PORTRAIT], whole[PORTRAIT], resumed[PORTRAIT];
+    run r = open_good_run(&usual);
+    train(&r, 8);
+    portray(&r, plain);
+    ls_context_close(&r.ctx);
+
+    options o = usual;
+    char plan[128];
+    snprintf(plan, sizeof plan, "%s", path_of("short.json"));
+    o.plan = plan;
+    write_short_plan(o.plan);
+    r = open_good_run(&o);
+    train(&r, 3);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("early"), &r.state), LS_OK);
+    train(&r, 8);
+    portray(&r, whole);
+    ls_context_close(&r.ctx);
+    ck_assert_str_ne(whole, plain);
+
+    r = open_good_run(&usual); /* the file is gone */
+    ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_OK);
+    train(&r, 8);
+    portray(&r, resumed);
+    ck_assert_str_eq(whole, resumed);
+    ls_context_close(&r.ctx);
+
+    r = open_good_run(&usual); /* too late: it has come to that op */
+    train(&r, 6);
+    ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_ERR_MISMATCH);
+    expect_error(&r, LS_ERR_MISMATCH, "is 'reference' there, '");
+    ls_context_close(&r.ctx);
 }
 END_TEST
 
@@ -675,7 +744,8 @@ int main(void)
 {
     if (!make_folder()) return EXIT_FAILURE;
     const int answer = RUN_SUITE(
-        "checkpoints", a_resumed_run_ends_with_the_same_bits, files_hold_what_torch_expects,
+        "checkpoints", a_resumed_run_ends_with_the_same_bits,
+        a_run_knows_its_plan_for_what_is_to_come, files_hold_what_torch_expects,
         another_run_is_refused, settings_are_compared_to_the_last_bit, force_goes_on_as_another_run,
         parts_can_be_left_out, weights_from_elsewhere, broken_files_change_nothing,
         saving_is_whole_or_not_at_all, misuse, a_checkpoint_takes_the_place_of_plans,
