@@ -6,17 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
-const int64_t bad_pictures[4] = { 3, 4, 17, 40 };
+const int64_t bad_pictures[N_BAD_KINDS] = { 3, 4, 17, 40 };
 
-static void write_bad(const char *path, int64_t sample)
+void write_bad_picture(const char *path, int kind)
 {
     uint8_t *pixels = draw_picture(30, 30, 3, 1);
     size_t n;
     unsigned char *jpeg = make_jpeg(30, 30, pixels, (jpeg_options){ 0 }, &n);
-    switch (sample) {
-    case 3: write_file(path, "", 0); break;
-    case 4: write_file(path, jpeg, n / 2); break;
-    case 17: write_file(path, "<html>not found</html>", 22); break;
+    switch (kind) {
+    case 0: write_file(path, "", 0); break;
+    case 1: write_file(path, jpeg, n / 2); break;
+    case 2: write_file(path, "<html>not found</html>", 22); break;
     default: ck_assert_int_eq(symlink("nowhere", path), 0);
     }
     free(jpeg), free(pixels);
@@ -29,12 +29,12 @@ char *make_pictures(bool bad)
     for (int i = 0; i < N_PICTURES; i++) {
         const char *path =
             path_in(folder, "class%d/%02d.%s", i / 15, i, i % 4 == 0 ? "png" : "jpg");
-        bool is_bad = false;
-        for (int k = 0; k < 4; k++) is_bad = is_bad || (bad && bad_pictures[k] == i);
+        int bad_kind = bad ? 0 : N_BAD_KINDS;
+        while (bad_kind < N_BAD_KINDS && bad_pictures[bad_kind] != i) bad_kind++;
         const int h = 20 + i * 7 % 41, w = 20 + i * 11 % 41;
         uint8_t *pixels = draw_picture(h, w, 3, (unsigned)i);
-        if (is_bad) {
-            write_bad(path, i);
+        if (bad_kind < N_BAD_KINDS) {
+            write_bad_picture(path, bad_kind);
         } else if (i % 4 == 0) {
             write_png(path, h, w, 3, pixels);
         } else {
@@ -45,7 +45,7 @@ char *make_pictures(bool bad)
     return folder;
 }
 
-static void trace_batch(trace *t, ls_context *ctx, ls_loader *loader, const ls_batch *b)
+static void note_batch(trace *t, ls_context *ctx, ls_loader *loader, const ls_batch *b)
 {
     ck_assert_int_lt(t->n, MAX_TRACE);
     ck_assert_int_eq(ls_tensor_shape(b->images)->dims[0], b->n);
@@ -70,7 +70,7 @@ void run_epochs_from(ls_context *ctx, ls_dataset *data, ls_loader_config config,
     expect_ok(ctx);
     for (int epoch = first; epoch <= last && out->status == LS_OK; epoch++) {
         ck_assert_int_eq(ls_loader_start_at(loader, epoch, epoch == first ? step : 0), LS_OK);
-        for (ls_batch b; ls_loader_next(loader, &b);) trace_batch(out, ctx, loader, &b);
+        for (ls_batch b; ls_loader_next(loader, &b);) note_batch(out, ctx, loader, &b);
         out->status = ls_loader_status(loader);
     }
     if (out->status != LS_OK)

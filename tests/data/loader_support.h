@@ -11,15 +11,20 @@ enum { N_PICTURES = 41, MAX_TRACE = 256 };
 /* 41 JPEG and PNG files in three classes, of 20 to 60 pixels a side. With bad: samples 3, 4, 17 and
  * 40 are empty, cut, another kind of file and a link to nowhere. */
 char *make_pictures(bool bad);
-extern const int64_t bad_pictures[4];
+enum { N_BAD_KINDS = 4 };
+/* One of the four. */
+void write_bad_picture(const char *path, int kind);
+extern const int64_t bad_pictures[N_BAD_KINDS];
+
+typedef struct trace_batch {
+    ls_digest images, labels, samples;
+    int64_t count, n_bad, epoch, step;
+} trace_batch;
 
 /* What came of some epochs, batch by batch. */
 typedef struct trace {
     int n;
-    struct {
-        ls_digest images, labels, samples;
-        int64_t count, n_bad, epoch, step;
-    } batches[MAX_TRACE];
+    trace_batch batches[MAX_TRACE];
     ls_status status;
     char message[1024];
     int64_t n_images, n_bad, bads[64];
