@@ -12,10 +12,10 @@ typedef struct ls_state {
     ls_optimizer *optimizer;
     ls_schedule *schedule;
     ls_loader *loader;
-    ls_loader *validation; /* whose data decide what is best; only its identity is looked at */
-    int64_t epoch, step;   /* the next step to run */
-    double best;           /* best metric so far */
-    bool force;            /* load: go on as another run; what differs is warned of */
+    ls_loader *validation;       /* whose data decide what is best */
+    int64_t epoch, step;         /* the next step to run */
+    double best;                 /* best metric so far */
+    bool force;                  /* load: go on as another run; what differs is warned of */
     const char *const *metadata; /* further key, value, ..., NULL; may be NULL itself */
 } ls_state;
 
@@ -25,9 +25,9 @@ typedef struct ls_state {
  * (ls_dataset_digest), the settings of loaders, optimizer and schedule, a digest of the model,
  * which parameters are frozen, the kernels used; "classes", a JSON array of names, from the loader;
  * "mean" and "std", JSON arrays of numbers, and "crop", the side of the pictures, from the loader
- * or else the net; "epoch", "step", "best"; "choices", the kernels with where they come from, also
- * those that were known for ops to come; and what `state->metadata` adds, whose keys must be
- * others.
+ * or else the net; "bad_images", what the loaders have found unreadable; "epoch", "step", "best";
+ * "choices", the kernels with where they come from, also those that were known for ops to come; and
+ * what `state->metadata` adds, whose keys must be others.
  * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name
  * the path; what was there before stays. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);

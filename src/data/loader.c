@@ -20,6 +20,13 @@ static void free_bads(const ls_context *ctx, ls__place *place)
     }
 }
 
+static void forget_bads(ls_loader *loader)
+{
+    for (int64_t i = 0; i < loader->n_bads; i++)
+        ls__free(loader->owned.ctx, loader->bads[i].reason);
+    loader->n_bads = 0;
+}
+
 static void close_slot(ls_loader *loader, ls__slot *slot)
 {
     ls_context *ctx = loader->owned.ctx;
@@ -46,7 +53,7 @@ static void close_loader(ls__owned *self)
         ls__decoder_free(&loader->workers[i].decoder);
         ls__transformer_free(&loader->workers[i].transformer);
     }
-    for (int64_t i = 0; i < loader->n_bads; i++) ls__free(ctx, loader->bads[i].reason);
+    forget_bads(loader);
     ls__free(ctx, loader->bads);
     ls__free(ctx, loader->slots);
     ls__free(ctx, loader->workers);
@@ -187,11 +194,11 @@ static int64_t find_bad(const ls_loader *loader, int64_t sample)
     return low;
 }
 
-static ls_status remember_bad(ls_loader *loader, const ls__bad *bad)
+static ls_status remember_bad(ls_loader *loader, int64_t sample, const char *why)
 {
     ls_context *ctx = loader->owned.ctx;
-    const int64_t at = find_bad(loader, bad->sample);
-    if (at < loader->n_bads && loader->bads[at].sample == bad->sample) return LS_OK;
+    const int64_t at = find_bad(loader, sample);
+    if (at < loader->n_bads && loader->bads[at].sample == sample) return LS_OK;
     if (loader->n_bads == loader->bad_capacity) {
         const int64_t wanted = 2 * loader->bad_capacity + 16;
         const size_t bytes = (size_t)wanted * sizeof(ls__known_bad);
@@ -201,12 +208,20 @@ static ls_status remember_bad(ls_loader *loader, const ls__bad *bad)
         loader->bads = memory;
         loader->bad_capacity = wanted;
     }
-    char *reason = ls__strdup(ctx, bad->reason);
-    if (!reason) return ls__fail_memory(ctx, "ls_loader_next", strlen(bad->reason));
+    char *reason = ls__strdup(ctx, why);
+    if (!reason) return ls__fail_memory(ctx, "ls_loader_next", strlen(why));
     memmove(loader->bads + at + 1, loader->bads + at,
             (size_t)(loader->n_bads - at) * sizeof(ls__known_bad));
-    loader->bads[at] = (ls__known_bad){ bad->sample, reason };
+    loader->bads[at] = (ls__known_bad){ sample, reason };
     loader->n_bads++;
+    return LS_OK;
+}
+
+ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
+                              const char *const *reasons)
+{
+    forget_bads(loader);
+    for (int64_t i = 0; i < n; i++) LS_TRY(remember_bad(loader, samples[i], reasons[i]));
     return LS_OK;
 }
 
@@ -241,7 +256,8 @@ static ls_status settle(ls_loader *loader, ls__slot *slot, int64_t n)
         ls__place *place = &slot->places[i];
         if (place->status == LS_OK && !place->bads) continue;
         for (const ls__bad *bad = place->bads; bad; bad = bad->next)
-            if (ls__is_bad_image(bad->status)) LS_TRY(remember_bad(loader, bad));
+            if (ls__is_bad_image(bad->status))
+                LS_TRY(remember_bad(loader, bad->sample, bad->reason));
         if (place->status != LS_OK) return fail_place(loader, place);
         free_bads(loader->owned.ctx, place);
     }

@@ -70,6 +70,11 @@ struct ls_loader {
  * Errors are kept in the context. */
 ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config);
 
+/* Makes these n samples, in ascending order, the ones that are known to be unreadable: what a run
+ * that goes on had found. Copied. */
+ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
+                              const char *const *reasons);
+
 /* Fills one place: an ls__queue_fn whose arg is the loader. */
 void ls__loader_fill(void *loader, const ls__queue_item *item);
 

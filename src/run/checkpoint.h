@@ -43,15 +43,24 @@ bool ls__is_torch_counter(const char *name);
 ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *state,
                             const char *const **out);
 
+/* Samples that a loader has found to be unreadable. */
+typedef struct ls__bad_samples {
+    int64_t n;
+    int64_t *samples;
+    const char **reasons;
+} ls__bad_samples;
+
 /* What a file's metadata gives back. */
 typedef struct ls__position {
     int64_t epoch, step, n_steps;
     double best;
     double schedule[LS_SCHEDULE_STATE];
+    ls__bad_samples of_loader, of_validation;
 } ls__position;
 
 /* Reads it, after comparing all else with what state points to; errors name what differs. n_steps
- * and schedule are set only where state has an optimizer and a schedule. */
+ * and schedule are set only where state has an optimizer and a schedule, bad samples for loaders
+ * that go on with the same data, so not with `force`. */
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
                              const ls_tensor_file *file, const ls_state *state, ls__position *out);
 

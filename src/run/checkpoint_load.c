@@ -3,6 +3,7 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
+#include "data/loader.h"
 #include "nn/net.h"
 #include "run/plan.h"
 #include "tensor/safetensors.h"
@@ -166,8 +167,16 @@ static ls_status write_all(const loading *l)
     return LS_OK;
 }
 
+static ls_status set_bads(ls_loader *loader, const ls__bad_samples *bads)
+{
+    if (!loader || !bads->samples) return LS_OK;
+    return ls__loader_set_bads(loader, bads->n, bads->samples, bads->reasons);
+}
+
 static ls_status apply(const loading *l, const ls__position *position, ls_state *state)
 {
+    LS_TRY(set_bads(state->loader, &position->of_loader));
+    LS_TRY(set_bads(state->validation, &position->of_validation));
     if (state->schedule) LS_TRY(ls_schedule_set_state(state->schedule, position->schedule));
     if (state->optimizer) LS_TRY(ls_optimizer_set_steps(state->optimizer, position->n_steps));
     LS_TRY(write_all(l));

@@ -6,7 +6,8 @@
  *   classes          ["cat", "dog"]
  *   mean, std, crop  how pictures are prepared: [0.485, ...], [0.229, ...], side or [height, width]
  *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
- *   optimizer_steps  updates done;  schedule_state: four numbers
+ *   bad_images       {"loader": [[7, "no picture"], ...], "validation": []}: samples found
+ * unreadable optimizer_steps  updates done;  schedule_state: four numbers
  *
  * When a run goes on, what it is now must be what the file says. */
 #include "run/checkpoint.h"
@@ -140,11 +141,31 @@ static void add_input(pairs *p, const ls_state *state)
                      : copy(p->bump, "[%" PRId64 ", %" PRId64 "]", d[1], d[2]));
 }
 
+static json_t *bad_samples_json(const ls_loader *loader)
+{
+    json_t *out = json_array();
+    const int64_t n = ls_loader_statistics(loader).n_bad;
+    for (int64_t i = 0; out && i < n; i++) {
+        const char *reason;
+        const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
+        json_t *text = ls__json_text(loader->owned.ctx, reason);
+        if (json_array_append_new(out, json_pack("[I, o]", (json_int_t)sample, text)) == 0)
+            continue;
+        json_decref(out);
+        out = NULL;
+    }
+    return out;
+}
+
 static void add_state(pairs *p, const ls_state *state)
 {
     if (state->loader)
         add(p, "classes",
             dump_new(p->bump, ls__json_classes(state->loader->owned.ctx, state->loader->dataset)));
+    if (state->loader || state->validation)
+        add(p, "bad_images",
+            dump_new(p->bump, json_pack("{s:o, s:o}", "loader", bad_samples_json(state->loader),
+                                        "validation", bad_samples_json(state->validation))));
     if (state->optimizer)
         add(p, "optimizer_steps", copy(p->bump, "%" PRId64, ls_optimizer_steps(state->optimizer)));
     if (state->schedule) {
@@ -285,6 +306,45 @@ static ls_status check_identity(const checking *c, const ls_state *state)
     return status;
 }
 
+/* Pairs of a sample and a text, in ascending order. */
+static ls_status read_bad_samples(const checking *c, const json_t *all, const ls_loader *loader,
+                                  ls__bad_samples *out)
+{
+    const size_t n = json_array_size(all);
+    int64_t last = -1;
+    if (!json_is_array(all)) return fail_metadata(c, "bad_images", "no list");
+    out->samples = ls__bump_alloc(c->bump, n * sizeof *out->samples);
+    out->reasons = ls__bump_alloc(c->bump, n * sizeof *out->reasons);
+    if (!out->samples || !out->reasons) return ls__fail_memory(c->ctx, "ls_checkpoint_load", n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *pair = json_array_get(all, i), *sample = json_array_get(pair, 0);
+        const char *reason = json_string_value(json_array_get(pair, 1));
+        const int64_t at = json_is_integer(sample) ? json_integer_value(sample) : -1;
+        if (at <= last || at >= ls_dataset_count(loader->dataset) || !reason)
+            return fail_metadata(c, "bad_images", "no pairs of samples and texts");
+        out->samples[i] = last = at;
+        out->reasons[i] = ls__bump_strdup(c->bump, reason);
+        if (!out->reasons[i]) return ls__fail_memory(c->ctx, "ls_checkpoint_load", strlen(reason));
+    }
+    out->n = (int64_t)n;
+    return LS_OK;
+}
+
+static ls_status read_bad_images(const checking *c, const ls_state *state, ls__position *out)
+{
+    if (state->force || (!state->loader && !state->validation)) return LS_OK;
+    json_t *json = parse(c, "bad_images");
+    ls_status status = json ? LS_OK : c->ctx->error;
+    if (status == LS_OK && state->loader)
+        status =
+            read_bad_samples(c, json_object_get(json, "loader"), state->loader, &out->of_loader);
+    if (status == LS_OK && state->validation)
+        status = read_bad_samples(c, json_object_get(json, "validation"), state->validation,
+                                  &out->of_validation);
+    json_decref(json);
+    return status;
+}
+
 static ls_status read_schedule_state(const checking *c, double out[LS_SCHEDULE_STATE])
 {
     const char *text = ls_tensor_file_metadata(c->file, "schedule_state");
@@ -311,6 +371,7 @@ ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
     const char *best = ls_tensor_file_metadata(file, "best");
     if (!parse_number(best, &out->best)) return fail_metadata(&c, "best", best);
     LS_TRY(check_identity(&c, state));
+    LS_TRY(read_bad_images(&c, state, out));
     if (state->optimizer) LS_TRY(read_count(&c, "optimizer_steps", &out->n_steps));
     if (state->schedule) LS_TRY(read_schedule_state(&c, out->schedule));
     return LS_OK;

@@ -85,14 +85,14 @@ json_t *ls__json_floats(const float *values, int64_t n, float fallback)
     return out;
 }
 
-static json_t *escaped_name(ls_context *ctx, const char *name)
+json_t *ls__json_text(ls_context *ctx, const char *text)
 {
-    json_t *out = json_string(name);
+    json_t *out = json_string(text);
     if (out) return out;
-    char *escaped = ls__alloc(ctx, 4 * strlen(name) + 1);
+    char *escaped = ls__alloc(ctx, 4 * strlen(text) + 1);
     if (!escaped) return NULL;
-    for (char *at = escaped; *name; name++)
-        at += sprintf(at, (unsigned char)*name < 0x80 ? "%c" : "\\x%02X", (unsigned char)*name);
+    for (char *at = escaped; *text; text++)
+        at += sprintf(at, (unsigned char)*text < 0x80 ? "%c" : "\\x%02X", (unsigned char)*text);
     out = json_string(escaped);
     ls__free(ctx, escaped);
     return out;
@@ -102,7 +102,7 @@ json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset)
 {
     json_t *out = json_array();
     for (int i = 0; out && i < ls_dataset_classes(dataset); i++) {
-        if (json_array_append_new(out, escaped_name(ctx, ls_dataset_class_name(dataset, i))) == 0)
+        if (json_array_append_new(out, ls__json_text(ctx, ls_dataset_class_name(dataset, i))) == 0)
             continue;
         json_decref(out);
         out = NULL;

@@ -16,8 +16,10 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);
 /* Lists; NULL without memory. Floats come as the shortest decimals that give them, 0 as
  * `fallback`. */
 json_t *ls__json_floats(const float *values, int64_t n, float fallback);
-/* Of class names. JSON is UTF-8, names of folders can be anything: in those that are not UTF-8
- * bytes beyond ASCII become \xE9 and the like. */
+/* JSON is UTF-8, names of files can be anything: in texts that are not UTF-8 bytes beyond ASCII
+ * become \xE9 and the like. NULL without memory. */
+json_t *ls__json_text(ls_context *ctx, const char *text);
+/* Of class names, such texts. */
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset);
 
 #endif

@@ -423,6 +423,27 @@ START_TEST(changed_data)
 }
 END_TEST
 
+/* What was found unreadable before the stop counts after it. */
+START_TEST(bad_images_are_remembered)
+{
+    begin_folder();
+    draw_data();
+    for (int i = 0; i < 4; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "data/%s/star/bad%d.png", i < 3 ? "train" : "val", i);
+        write_text(path, "no picture");
+    }
+    expect(0, TRAIN "--on-bad-image skip --out whole");
+    expect(0, TRAIN "--on-bad-image skip --out stopped --stop-at 19");
+    expect(0, "train --resume stopped --stop-at 39");
+    expect(0, "train --resume stopped");
+    expect_err("data/train/star/bad0.png: not a JPEG");
+    expect_same_metrics("whole/metrics.jsonl", "stopped/metrics.jsonl", 3);
+    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    end_folder();
+}
+END_TEST
+
 START_TEST(a_run_that_is_going_on_is_left_alone)
 {
     begin_folder();
@@ -541,5 +562,5 @@ int main(void)
                      checkpoints_in_mid_epoch, patience, killed_before_its_first_epoch_ends,
                      killed_at_any_moment, full_disk, nonfinite_loss, changed_data, foreign_plan,
                      seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
-                     a_run_that_is_going_on_is_left_alone);
+                     bad_images_are_remembered, a_run_that_is_going_on_is_left_alone);
 }
