@@ -1,6 +1,7 @@
 /* trainer_open.c: everything that a run is made of, from its recipe. */
 #include "folders.h"
 #include "run/compare.h"
+#include "run/plan.h"
 #include "trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,19 @@ static ls_status forgive_plan(trainer *t, ls_status status)
     return LS_OK;
 }
 
+/* That what is going to be timed can be kept is found out before. A plan that others have made, and
+ * that may only be read, is good for reading. */
+static ls_status check_place(trainer *t, const char *plan)
+{
+    const ls_status status = ls__plan_check_place(t->ctx, plan);
+    if (status == LS_OK || !file_exists(plan)) return status;
+    ls_context_status(t->ctx); /* read: the context works on */
+    fprintf(stderr, "lockstep %s: warning: what is timed is not kept: %s\n", t->verb->name,
+            ls_context_message(t->ctx));
+    t->writes_plan = false;
+    return LS_OK;
+}
+
 /* Kernels that were chosen before. The plan file is for new runs: one that goes on has the kernels
  * of its checkpoint and no others, whatever has become of the file since. */
 static int load_choices(trainer *t, bool resumed)
@@ -69,6 +83,7 @@ static int load_choices(trainer *t, bool resumed)
     if (!resumed && plan && file_exists(plan)) status = ls_plan_load(t->ctx, plan);
     t->writes_plan = !resumed && plan && status == LS_OK;
     status = forgive_plan(t, status);
+    if (t->writes_plan && t->recipe->benchmark) status = check_place(t, plan);
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 

@@ -35,7 +35,11 @@
  * that `deterministic` forbids. Choices for ops that no net has are without effect. */
 LS_API ls_status ls_plan_load(ls_context *ctx, const char *path);
 
-/* Writes all that was loaded or timed, sorted, whole or not at all. */
+/* Writes all that was loaded or timed, sorted, whole or not at all. What the file has for other ops
+ * stays, so processes may share one: each waits for the other's save, by a lock of the file's
+ * folder. Beyond 4096 ops those go of which this context knows nothing. Errors, with nothing
+ * changed: LS_ERR_IO and LS_ERR_NOT_FOUND; LS_ERR_FORMAT and LS_ERR_MISMATCH when a file is there
+ * that ls_plan_load would refuse. */
 LS_API ls_status ls_plan_save(ls_context *ctx, const char *path);
 
 /* How many ops were timed in this context. */

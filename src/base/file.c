@@ -9,8 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* As many as the system follows itself. */
+enum { MAX_LINKS = 40 };
 
 struct ls__atomic_file {
     ls_context *ctx;
@@ -18,7 +22,7 @@ struct ls__atomic_file {
     char *target;    /* links followed */
     char *folder;    /* of target, with its last slash; "" for the current one */
     char *temporary; /* NULL when target is written straight */
-    int fd;
+    int fd, lock_fd;
     bool failed; /* a write went wrong: commit must not happen */
 };
 
@@ -39,6 +43,7 @@ static void release(ls__atomic_file **file)
         close(f->fd);
         if (f->temporary) unlink(f->temporary);
     }
+    if (f->lock_fd >= 0) close(f->lock_fd);
     ls__free(f->ctx, f->path);
     ls__free(f->ctx, f->target);
     ls__free(f->ctx, f->folder);
@@ -46,11 +51,27 @@ static void release(ls__atomic_file **file)
     ls__free(f->ctx, f);
 }
 
-/* Where the bytes shall end: path, or the file that a link there names. */
+/* What the link at path names, or NULL where there is no link. */
+static char *follow(ls_context *ctx, const char *path)
+{
+    char name[PATH_MAX];
+    const ssize_t n = readlink(path, name, sizeof(name));
+    if (n <= 0 || n == sizeof(name)) return NULL;
+    const char *slash = *name == '/' ? NULL : strrchr(path, '/');
+    return ls__format(ctx, "%.*s%.*s", slash ? (int)(slash - path) + 1 : 0, path, (int)n, name);
+}
+
+/* Where the bytes shall end: path, or the file that a link there names, be it there or not. */
 static char *resolve(ls_context *ctx, const char *path)
 {
     char *real = realpath(path, NULL);
     char *target = ls__strdup(ctx, real ? real : path);
+    for (int i = 0; !real && target && i < MAX_LINKS; i++) {
+        char *next = follow(ctx, target);
+        if (!next) break;
+        ls__free(ctx, target);
+        target = next;
+    }
     free(real);
     return target;
 }
@@ -80,7 +101,7 @@ ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_fil
     ls__atomic_file *f = ls__zalloc(ctx, sizeof(*f));
     if (!f) return ls__fail_memory(ctx, path, sizeof(*f));
     f->ctx = ctx;
-    f->fd = -1;
+    f->fd = f->lock_fd = -1;
     f->path = ls__strdup(ctx, path);
     f->target = resolve(ctx, path);
     f->folder = f->target ? ls__strdup(ctx, f->target) : NULL;
@@ -102,6 +123,8 @@ ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_fil
         if (f->fd < 0) status = fail_errno(ctx, errno, "writing", path);
     } else if (!has_name) {
         status = fail_errno(ctx, ENOENT, "writing", path);
+    } else if (lstat(f->target, &there) == 0 && S_ISLNK(there.st_mode)) {
+        status = fail_errno(ctx, ELOOP, "writing", path);
     } else {
         status = open_temporary(f);
     }
@@ -126,6 +149,15 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
             return fail_errno(file->ctx, n == 0 ? EIO : errno, "writing", file->path);
         }
     }
+    return LS_OK;
+}
+
+ls_status ls__atomic_file_lock(ls__atomic_file *file)
+{
+    if (!file->temporary) return LS_OK;
+    file->lock_fd = open(*file->folder ? file->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file->lock_fd < 0) return fail_errno(file->ctx, errno, "locking the folder of", file->path);
+    while (flock(file->lock_fd, LOCK_EX) != 0 && errno == EINTR) continue;
     return LS_OK;
 }
 

@@ -6,10 +6,14 @@
 
 typedef struct ls__atomic_file ls__atomic_file;
 
-/* Opens a temporary file in path's folder; a link is followed to the file it names. What is there
- * and no regular file (a device, a pipe) is written straight. Errors name the path and the system's
- * reason. */
+/* Opens a temporary file in path's folder; a link is followed to the file it names, which need
+ * not be there yet. What is there and no regular file (a device, a pipe) is written straight.
+ * Errors name the path and the system's reason. */
 ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out);
+/* Waits for all others that hold this lock, which is one of the file's folder and ends with the
+ * file: for whoever reads what is there, and writes it back with something added. Where the file
+ * system has no locks nothing happens. */
+ls_status ls__atomic_file_lock(ls__atomic_file *file);
 ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t size);
 /* Flush to disk, rename into place, flush the folder. On any earlier or present failure nothing of
  * path is changed and the temporary file is gone (only when the folder's flush fails, which is

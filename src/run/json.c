@@ -56,21 +56,28 @@ static int write_piece(const char *bytes, size_t size, void *user)
     return out->status == LS_OK ? 0 : -1;
 }
 
-ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
+ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
+                         const json_t *json)
 {
     if (!json) return ls__fail_memory(ctx, path, 0);
-    output out = { .status = LS_OK };
-    LS_TRY(ls__atomic_file_open(ctx, path, &out.file));
+    output out = { file, LS_OK };
     const size_t flags =
         JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
     if (json_dump_callback(json, write_piece, &out, flags) == 0)
         write_piece("\n", 1, &out);
     else if (out.status == LS_OK)
         out.status = ls__fail_memory(ctx, path, 0);
-
-    if (out.status == LS_OK) return ls__atomic_file_commit(&out.file);
-    ls__atomic_file_abandon(&out.file);
     return out.status;
+}
+
+ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
+{
+    ls__atomic_file *file;
+    LS_TRY(ls__atomic_file_open(ctx, path, &file));
+    const ls_status status = ls__json_write(ctx, path, file, json);
+    if (status == LS_OK) return ls__atomic_file_commit(&file);
+    ls__atomic_file_abandon(&file);
+    return status;
 }
 
 json_t *ls__json_floats(const float *values, int64_t n, float fallback)

@@ -2,6 +2,7 @@
 #ifndef LS_RUN_JSON_H
 #define LS_RUN_JSON_H
 
+#include "base/file.h"
 #include <jansson.h>
 #include <lockstep/data.h>
 
@@ -12,6 +13,9 @@ size_t ls__json_digits(const json_t *json);
 /* Indented, keys in the order in which they were put in. json NULL reports that there was no memory
  * for it. Numbers come back exactly. */
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);
+/* The same into a file that is open; path is for errors. */
+ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
+                         const json_t *json);
 
 /* Lists; NULL without memory. Floats come as the shortest decimals that give them, 0 as
  * `fallback`. */

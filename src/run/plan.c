@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char FORMAT[] = "lockstep plan 1";
 /* LS__MAX_CHOICES of the longest lines fit. */
@@ -32,7 +33,7 @@ static void make_fields(const ls_context *ctx, field out[N_FIELDS])
     out[4] = (field){ "processor", backend->processor(ctx->device) };
 }
 
-/* ---- Writing ---- */
+/* ---- As JSON ---- */
 
 static bool put_text(json_t *object, const char *key, const char *value)
 {
@@ -77,22 +78,6 @@ json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net)
         return out;
     json_decref(out);
     return NULL;
-}
-
-ls_status ls_plan_save(ls_context *ctx, const char *path)
-{
-    LS__ENTER(ctx);
-    if (!path || !*path)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_plan_save: path is %s", path ? "empty" : "NULL");
-    json_t *json = ls__plan_json(ctx, ctx->choices);
-    const ls_status status = ls__json_save(ctx, path, json);
-    json_decref(json);
-    return status;
-}
-
-int64_t ls_plan_timed(const ls_context *ctx)
-{
-    return ctx && ctx->choices ? ctx->choices->n_timed : 0;
 }
 
 /* ---- Reading ---- */
@@ -211,20 +196,85 @@ ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, c
     return status;
 }
 
-ls_status ls_plan_load(ls_context *ctx, const char *path)
+static ls_status read_file(ls_context *ctx, ls__choices *table, const char *path, const char *call)
 {
-    LS__ENTER(ctx);
-    if (!path || !*path)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_plan_load: path is %s", path ? "empty" : "NULL");
     unsigned char *bytes;
     size_t size;
     char message[LS__MESSAGE_SIZE];
     ls_status status =
         ls__read_file(ctx, path, MAX_FILE_BYTES, &bytes, &size, message, sizeof message);
-    if (status != LS_OK) return ls__fail(ctx, status, "ls_plan_load: %s", message);
+    if (status != LS_OK) return ls__fail(ctx, status, "%s: %s", call, message);
     status = strlen((const char *)bytes) == size
-                 ? ls__plan_read(ctx, ctx->choices, path, (const char *)bytes, false)
+                 ? ls__plan_read(ctx, table, path, (const char *)bytes, false)
                  : ls__fail(ctx, LS_ERR_FORMAT, "'%s' holds no plan: a zero byte in it", path);
     ls__free(ctx, bytes);
     return status;
+}
+
+static ls_status check_path(ls_context *ctx, const char *path, const char *call)
+{
+    LS__ENTER(ctx);
+    if (path && *path) return LS_OK;
+    return ls__fail(ctx, LS_ERR_INVALID, "%s: path is %s", call, path ? "empty" : "NULL");
+}
+
+ls_status ls_plan_load(ls_context *ctx, const char *path)
+{
+    LS_TRY(check_path(ctx, path, "ls_plan_load"));
+    return read_file(ctx, ctx->choices, path, "ls_plan_load");
+}
+
+/* ---- Saving ---- */
+
+/* What the file has, and over it what the context's table has. */
+static ls_status merge(ls_context *ctx, ls__choices *all, const char *path)
+{
+    struct stat there;
+    if (stat(path, &there) == 0 && S_ISREG(there.st_mode))
+        LS_TRY(read_file(ctx, all, path, "ls_plan_save"));
+    for (int i = 0; i < ctx->choices->n; i++)
+        LS_TRY(ls__choices_put(ctx, all, ctx->choices->items[i]));
+    ls__choices_keep_recent(all, LS__MAX_CHOICES);
+    return LS_OK;
+}
+
+static ls_status save_merged(ls_context *ctx, ls__choices *all, const char *path)
+{
+    ls__atomic_file *file;
+    LS_TRY(ls__atomic_file_open(ctx, path, &file));
+    json_t *json = NULL;
+    ls_status status = ls__atomic_file_lock(file);
+    if (status == LS_OK) status = merge(ctx, all, path);
+    if (status == LS_OK) {
+        json = ls__plan_json(ctx, all);
+        status = ls__json_write(ctx, path, file, json);
+    }
+    json_decref(json);
+    if (status == LS_OK) return ls__atomic_file_commit(&file);
+    ls__atomic_file_abandon(&file);
+    return status;
+}
+
+ls_status ls_plan_save(ls_context *ctx, const char *path)
+{
+    LS_TRY(check_path(ctx, path, "ls_plan_save"));
+    ls__choices *all;
+    LS_TRY(ls__choices_open(ctx, &all));
+    const ls_status status = save_merged(ctx, all, path);
+    ls__choices_close(&all);
+    return status;
+}
+
+ls_status ls__plan_check_place(ls_context *ctx, const char *path)
+{
+    ls__atomic_file *file;
+    LS_TRY(check_path(ctx, path, "ls_plan_save"));
+    LS_TRY(ls__atomic_file_open(ctx, path, &file));
+    ls__atomic_file_abandon(&file);
+    return LS_OK;
+}
+
+int64_t ls_plan_timed(const ls_context *ctx)
+{
+    return ctx && ctx->choices ? ctx->choices->n_timed : 0;
 }

@@ -20,4 +20,7 @@ json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net);
 ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, const char *text,
                         bool checkpoint);
 
+/* Whether ls_plan_save could write there: an error now, before anything is timed for nothing. */
+ls_status ls__plan_check_place(ls_context *ctx, const char *path);
+
 #endif

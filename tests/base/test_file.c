@@ -191,6 +191,19 @@ START_TEST(a_link_is_followed)
     struct stat there;
     ck_assert(lstat("link", &there) == 0 && S_ISLNK(there.st_mode));
     check_file("real/a.txt", "new");
+
+    /* a link to a link to a file that is not there yet */
+    ck_assert_int_eq(symlink("b.txt", "real/link"), 0);
+    ck_assert_int_eq(symlink("real/link", "far"), 0);
+    write_file("far", "born");
+    ck_assert(lstat("far", &there) == 0 && S_ISLNK(there.st_mode));
+    ck_assert(lstat("real/link", &there) == 0 && S_ISLNK(there.st_mode));
+    check_file("real/b.txt", "born");
+
+    ls__atomic_file *file;
+    ck_assert_int_eq(symlink("round", "round"), 0);
+    ck_assert_int_eq(ls__atomic_file_open(&ctx, "round", &file), LS_ERR_IO);
+    ck_assert(lstat("round", &there) == 0 && S_ISLNK(there.st_mode));
     leave_folder();
 }
 END_TEST

@@ -538,7 +538,7 @@ START_TEST(seeds_by_worker_keep_their_number)
 END_TEST
 
 /* A plan of another machine: with --force a run does without it, and the file stays as it is. */
-START_TEST(foreign_plan)
+START_TEST(unusable_plans)
 {
     begin_folder();
     draw_data();
@@ -551,6 +551,11 @@ START_TEST(foreign_plan)
     expect(0, TRAIN "--benchmark --plan foreign.json --out other --stop-at 2 --force");
     expect_err("warning: 'foreign.json'");
     ck_assert(same_files("foreign.json", "before.json"));
+
+    /* where no plan can be written nothing is begun */
+    expect(1, TRAIN "--benchmark --plan nowhere/plan.json --out none");
+    expect_err("writing 'nowhere/plan.json': No such file or directory");
+    ck_assert(!exists("none"));
     end_folder();
 }
 END_TEST
@@ -560,7 +565,7 @@ int main(void)
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
                      checkpoints_in_mid_epoch, patience, killed_before_its_first_epoch_ends,
-                     killed_at_any_moment, full_disk, nonfinite_loss, changed_data, foreign_plan,
+                     killed_at_any_moment, full_disk, nonfinite_loss, changed_data, unusable_plans,
                      seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
                      bad_images_are_remembered, a_run_that_is_going_on_is_left_alone);
 }

@@ -661,6 +661,7 @@ END_TEST
 
 static bool has_choices(run *r)
 {
+    remove(path_of("plan.json")); /* or it would be added to */
     ck_assert_int_eq(ls_plan_save(r->ctx, path_of("plan.json")), LS_OK);
     char text[4096] = "";
     FILE *file = fopen(path_of("plan.json"), "r");

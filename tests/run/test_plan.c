@@ -1,0 +1,227 @@
+/* Plan files that are saved: what is there stays, several processes share one, links are written
+ * through. What is loaded is tested where nets use it (test_net, test_checkpoint). */
+#include "../failing_allocator.h"
+#include "../suite.h"
+#include "own_folder.h"
+#include <jansson.h>
+#include <lockstep/lockstep.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Valid until the fourth call after. */
+static const char *path(const char *name)
+{
+    static char texts[4][128];
+    static int next;
+    char *text = texts[next++ % 4];
+    snprintf(text, sizeof(texts[0]), "%s/%s", dir, name);
+    return text;
+}
+
+static void expect_error(ls_status status, const char *word)
+{
+    ck_assert_int_eq(ls_context_status(ctx), status);
+    const char *message = ls_context_message(ctx);
+    ck_assert_msg(strstr(message, word), "'%s' has no '%s'", message, word);
+}
+
+static json_t *read_plan(const char *name)
+{
+    json_t *plan = json_load_file(path(name), 0, NULL);
+    ck_assert_msg(plan != NULL, "no plan %s", name);
+    return plan;
+}
+
+/* Writes a plan, as users may, that has these ops. */
+static void write_plan(const char *name, int first, int n, const char *kernel)
+{
+    ls_context *plain = ls_context_open(NULL);
+    remove(path(name));
+    ck_assert_int_eq(ls_plan_save(plain, path(name)), LS_OK);
+    ls_context_close(&plain);
+    json_t *plan = read_plan(name), *choices = json_object_get(plan, "choices");
+    ck_assert_int_eq(json_object_size(choices), 0);
+    for (int i = first; i < first + n; i++) {
+        char op[32];
+        snprintf(op, sizeof(op), "relu x=%06d", i);
+        json_object_set_new(choices, op, json_string(kernel));
+    }
+    ck_assert_int_eq(json_dump_file(plan, path(name), 0), 0);
+    json_decref(plan);
+}
+
+/* Saves into a plan what a new context has loaded of another one. */
+static ls_status add(const char *from, const char *to)
+{
+    ls_context *other = ls_context_open(NULL);
+    ls_plan_load(other, path(from));
+    ls_plan_save(other, path(to));
+    const ls_status status = ls_context_status(other);
+    ls_context_close(&other);
+    return status;
+}
+
+static void expect_ops(const char *name, int first, int n, const char *kernel)
+{
+    json_t *plan = read_plan(name), *choices = json_object_get(plan, "choices");
+    for (int i = first; i < first + n; i++) {
+        char op[32];
+        snprintf(op, sizeof(op), "relu x=%06d", i);
+        const char *there = json_string_value(json_object_get(choices, op));
+        ck_assert_msg(there && strcmp(there, kernel) == 0, "%s: %s", op, there);
+    }
+    json_decref(plan);
+}
+
+static size_t count_ops(const char *name)
+{
+    json_t *plan = read_plan(name);
+    const size_t n = json_object_size(json_object_get(plan, "choices"));
+    json_decref(plan);
+    return n;
+}
+
+/* ---- Tests ---- */
+
+START_TEST(what_is_there_stays)
+{
+    begin();
+    write_plan("old.json", 0, 10, "theirs");
+    write_plan("new.json", 5, 10, "ours");
+    ck_assert_int_eq(add("new.json", "old.json"), LS_OK);
+    ck_assert_uint_eq(count_ops("old.json"), 15);
+    expect_ops("old.json", 0, 5, "theirs");
+    expect_ops("old.json", 5, 10, "ours");
+    /* Sorted, as if it had been written at once. */
+    write_plan("whole.json", 0, 15, "ours");
+    ck_assert_int_eq(add("whole.json", "old.json"), LS_OK);
+    ck_assert_int_eq(add("whole.json", "again.json"), LS_OK);
+    char command[300];
+    snprintf(command, sizeof(command), "cmp %s %s", path("old.json"), path("again.json"));
+    ck_assert_int_eq(system(command), 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_full_plan_keeps_ours)
+{
+    begin();
+    write_plan("old.json", 0, 4096, "theirs");
+    write_plan("new.json", 100000, 1000, "ours");
+    ck_assert_int_eq(add("new.json", "old.json"), LS_OK);
+    ck_assert_uint_eq(count_ops("old.json"), 4096);
+    expect_ops("old.json", 100000, 1000, "ours");
+    ck_assert_int_eq(ls_plan_load(ctx, path("old.json")), LS_OK);
+    end();
+}
+END_TEST
+
+START_TEST(what_is_no_plan_of_ours_stays_as_it_is)
+{
+    static const struct {
+        const char *edit;
+        ls_status status;
+        const char *word;
+    } cases[] = {
+        { "sed -i 's/\"processor\": \"/&another /' %s", LS_ERR_MISMATCH, "processor is 'another" },
+        { "echo a letter >%s", LS_ERR_FORMAT, "holds no plan" },
+        { "truncate -s 0 %s", LS_ERR_FORMAT, "holds no plan" },
+    };
+    begin();
+    for (int i = 0; i < 3; i++) {
+        char command[400], edit[200];
+        write_plan("there.json", 0, 3, "theirs");
+        snprintf(edit, sizeof(edit), cases[i].edit, path("there.json"));
+        snprintf(command, sizeof(command), "%s && cp %s %s", edit, path("there.json"),
+                 path("before.json"));
+        ck_assert_int_eq(system(command), 0);
+        ck_assert_int_eq(ls_plan_save(ctx, path("there.json")), cases[i].status);
+        expect_error(cases[i].status, cases[i].word);
+        snprintf(command, sizeof(command), "cmp %s %s && test $(ls -A %s | wc -l) = 2",
+                 path("there.json"), path("before.json"), dir);
+        ck_assert_int_eq(system(command), 0);
+    }
+    ls_plan_save(ctx, path("nowhere/plan.json"));
+    expect_error(LS_ERR_NOT_FOUND, "nowhere/plan.json");
+    ls_plan_save(ctx, "");
+    expect_error(LS_ERR_INVALID, "path is empty");
+    end();
+}
+END_TEST
+
+/* Many processes save into one file again and again: nothing of any of them is lost. */
+START_TEST(processes_share_a_plan)
+{
+    enum { N_PROCESSES = 8, N_ROUNDS = 10 };
+    begin();
+    for (int i = 0; i < N_PROCESSES * N_ROUNDS; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%d.json", i);
+        write_plan(name, i, 1, "one");
+    }
+    pid_t children[N_PROCESSES];
+    for (int p = 0; p < N_PROCESSES; p++) {
+        children[p] = fork();
+        ck_assert_int_ge(children[p], 0);
+        for (int i = 0; children[p] == 0 && i < N_ROUNDS; i++) {
+            char name[32];
+            snprintf(name, sizeof(name), "%d.json", p * N_ROUNDS + i);
+            if (add(name, "shared.json") != LS_OK) _exit(1);
+        }
+        if (children[p] == 0) _exit(0);
+    }
+    for (int p = 0; p < N_PROCESSES; p++) {
+        int status;
+        ck_assert_int_eq(waitpid(children[p], &status, 0), children[p]);
+        ck_assert_int_eq(status, 0);
+    }
+    ck_assert_uint_eq(count_ops("shared.json"), N_PROCESSES * N_ROUNDS);
+    end();
+}
+END_TEST
+
+START_TEST(links_are_written_through)
+{
+    struct stat there;
+    begin();
+    ck_assert_int_eq(mkdir(path("shelf"), 0700), 0);
+    ck_assert_int_eq(symlink("shelf/real.json", path("link.json")), 0);
+    for (int i = 0; i < 2; i++) { /* first the file is not there yet */
+        write_plan("new.json", i, 1, "ours");
+        ck_assert_int_eq(add("new.json", "link.json"), LS_OK);
+        ck_assert(lstat(path("link.json"), &there) == 0 && S_ISLNK(there.st_mode));
+        ck_assert_uint_eq(count_ops("shelf/real.json"), (size_t)i + 1);
+    }
+    end();
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    begin();
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        write_plan("there.json", 0, 3, "theirs");
+        write_plan("ours.json", 3, 3, "ours");
+        failing_allocator_init(&a, n);
+        ls_context *other = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
+        const bool opened = other && ls_context_status(other) == LS_OK;
+        if (opened) ls_plan_load(other, path("ours.json"));
+        const ls_status status = opened ? ls_plan_save(other, path("there.json")) : LS_ERR_MEMORY;
+        ls_context_close(&other);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        ck_assert_uint_eq(count_ops("there.json"), status == LS_OK ? 6 : 3);
+        if (!failing_allocator_failed(&a)) break;
+    }
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("plan files", what_is_there_stays, a_full_plan_keeps_ours,
+                     what_is_no_plan_of_ours_stays_as_it_is, processes_share_a_plan,
+                     links_are_written_through, every_allocation_may_fail);
+}
