@@ -9,7 +9,7 @@ need_packages "${check_packages[@]}"
 title() { printf '\n== %s\n' "$1"; }
 
 title "formatting"
-git ls-files '*.c' '*.h' | xargs clang-format-14 --dry-run -Werror
+git ls-files '*.c' '*.h' '*.cu' '*.cpp' | xargs clang-format-14 --dry-run -Werror
 
 title "shell scripts"
 shellcheck -x scripts/*.sh .ci/run tests/*/*.sh
@@ -32,13 +32,13 @@ build_in build/clang -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON
 # -O1 with assertions.
 sanitizer_build=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g)
 title "address and undefined-behaviour sanitizers, all tests"
-build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefined
+build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_CUDA=OFF
 # A refused allocation is answered with NULL, as without the sanitizer: tests ask for too much on purpose.
 ASAN_OPTIONS=allocator_may_return_null=1 ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)"
 
 # libgomp, inside oneDNN, knows nothing of the thread sanitizer, so only tests that run no oneDNN kernel.
 title "thread sanitizer, thread pool and loader"
-build_in build/tsan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=thread
+build_in build/tsan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=thread -DLOCKSTEP_CUDA=OFF
 ctest --test-dir build/tsan --output-on-failure --no-tests=error -R '^(threads|loader.*)$'
 
 title "all checks passed"

@@ -2,14 +2,14 @@
 # shellcheck shell=bash
 
 # To build and run the tests.
-build_packages=(gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev libstb-dev
+build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev libstb-dev
   libxxhash-dev libjansson-dev check)
 # To draw the demo's curve.
 # shellcheck disable=SC2034
 demo_packages=("${build_packages[@]}" gnuplot-nox)
 # For the stricter checks.
 # shellcheck disable=SC2034
-check_packages=("${build_packages[@]}" g++ clang-14 libclang-rt-14-dev clang-format-14 shellcheck git)
+check_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev clang-format-14 shellcheck git)
 
 # need_packages NAME...: installs those that are missing. Nothing is touched when all are there.
 need_packages() {

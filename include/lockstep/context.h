@@ -44,7 +44,8 @@ typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO } ls_log_level;
 typedef void (*ls_log_fn)(void *user, ls_log_level level, const char *message);
 
 typedef struct ls_context_config {
-    const char *device; /* "cpu" (default), or "auto" for the fastest there is */
+    const char *device; /* "cpu" (default); "cuda", or "cuda:1" for the second one; "auto": cuda
+                           where that can be had, else the cpu, with the reason in the log */
     uint64_t seed;
     ls_deterministic deterministic;
     ls_benchmark benchmark;

@@ -19,15 +19,14 @@
 #ifndef LS_BASE_HASH_H
 #define LS_BASE_HASH_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/shared.h"
 
 typedef struct ls__digest_sum {
     uint64_t lanes[2];
 } ls__digest_sum;
 
 /* splitmix64's finaliser (Steele, Lea, Flood 2014): a bijection that mixes all bits. */
-static inline uint64_t ls__mix64(uint64_t z)
+LS__SHARED uint64_t ls__mix64(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -39,7 +38,7 @@ static inline uint64_t ls__mix64(uint64_t z)
 #define LS__DIGEST_KEY_STEP  UINT64_C(0x9e3779b97f4a7c15)
 #define LS__DIGEST_KEY_START UINT64_C(0x243f6a8885a308d3)
 
-static inline void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t position)
+LS__SHARED void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t position)
 {
     const uint64_t half = UINT64_C(0xffffffff);
     const uint64_t s = LS__DIGEST_KEY_START + position * LS__DIGEST_KEY_STEP;

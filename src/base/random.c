@@ -4,56 +4,18 @@
 
 void ls_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; round++) {
-        /* multipliers and Weyl constants: the paper's table 2 and section 3.2 */
-        const uint64_t a = (uint64_t)0xD2511F53u * c0;
-        const uint64_t b = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)b;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)a;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
-}
-
-static uint64_t low_bits(uint64_t value, int n_bits)
-{
-    return value & ((UINT64_C(1) << n_bits) - 1);
-}
-
-ls__philox_input ls__random_input(uint64_t seed, const ls_draw *draw)
-{
-    /* a bijection of the seed that leaves no pattern between neighbouring seeds; the constant, from
-     * pi's digits, keeps seed 0 from being key 0 */
-    const uint64_t mixed = ls__mix64(seed ^ UINT64_C(0x243f6a8885a308d3));
-    /* 40 + 8 + 16 and 36 + 20 + 8 bits: every draw has a counter of its own */
-    return (ls__philox_input){
-        .low = low_bits(draw->sample, 40) | low_bits(draw->block, 8) << 40 |
-               low_bits(draw->layer, 16) << 48,
-        .high = low_bits(draw->step, 36) | low_bits(draw->epoch, 20) << 36 |
-                low_bits((uint64_t)draw->stream, 8) << 56,
-        .key = { (uint32_t)mixed, (uint32_t)(mixed >> 32) },
-    };
+    ls__philox4x32(counter, key, out);
 }
 
 void ls_random_words(uint64_t seed, const ls_draw *draw, uint32_t out[4])
 {
     const ls__philox_input input = ls__random_input(seed, draw);
-    const uint32_t counter[4] = { (uint32_t)input.low, (uint32_t)(input.low >> 32),
-                                  (uint32_t)input.high, (uint32_t)(input.high >> 32) };
-    ls_philox4x32(counter, input.key, out);
+    ls__philox_sample(&input, 0, out);
 }
 
 float ls_random_uniform(uint32_t word)
 {
-    return (float)(word >> 8) * 0x1p-24f;
+    return ls__word_uniform(word);
 }
 
 uint64_t ls_random_below(uint32_t high, uint32_t low, uint64_t n)
@@ -82,8 +44,8 @@ uint64_t ls_random_permute(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i
     int n_bits = 0;
     while (n_bits < 64 && (n - 1) >> n_bits) n_bits++;
     const int left_bits = n_bits / 2, right_bits = n_bits - left_bits;
-    const uint32_t left_mask = (uint32_t)low_bits(UINT64_MAX, left_bits);
-    const uint32_t right_mask = (uint32_t)low_bits(UINT64_MAX, right_bits);
+    const uint32_t left_mask = (uint32_t)ls__low_bits(UINT64_MAX, left_bits);
+    const uint32_t right_mask = (uint32_t)ls__low_bits(UINT64_MAX, right_bits);
 
     /* The network permutes 0..2^n_bits-1, fewer than 2n values. Walking on until the value is below
      * n keeps that a permutation of 0..n-1, in fewer than two steps on average. Eight rounds: four

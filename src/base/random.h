@@ -2,15 +2,7 @@
 #ifndef LS_BASE_RANDOM_H
 #define LS_BASE_RANDOM_H
 
-#include <lockstep/random.h>
-
-/* What ls_random_words hands to Philox for a draw. The sample is the lowest part of the counter:
- * that of sample s is (low + s, high), where low is that of sample 0. */
-typedef struct ls__philox_input {
-    uint64_t low, high; /* counter: words 0, 1 and 2, 3 */
-    uint32_t key[2];
-} ls__philox_input;
-ls__philox_input ls__random_input(uint64_t seed, const ls_draw *draw);
+#include "base/philox.h"
 
 /* Two words as a standard normal float: the inverse of the distribution at the 52-bit midpoint
  * p = (k + 1/2) 2^-52, k the upper 52 bits of high:low, by Wichura's PPND16 (algorithm AS 241,

@@ -1,5 +1,6 @@
 /* cast.c: conversion between element types. Every value goes through a float (f32, bf16, f16) or an
  * int64 (i64, i32, u8): one loader and one storer per type instead of one function per pair. */
+#include "base/half.h"
 #include "cpu/memory.h"
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
+#include "base/half.h"
 #include "data/loader.h"
 #include "nn/net.h"
 #include "run/plan.h"

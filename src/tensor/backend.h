@@ -274,10 +274,4 @@ const char *ls__op_name(ls__op_kind kind);
 enum { LS__OP_TEXT_SIZE = 1536 };
 size_t ls__op_text(const ls__op *op, char *buffer, size_t size);
 
-/* bf16 and f16 to and from f32, round to nearest even; shared by all backends. */
-float ls__bf16_to_f32(uint16_t bits);
-uint16_t ls__f32_to_bf16(float value);
-float ls__f16_to_f32(uint16_t bits);
-uint16_t ls__f32_to_f16(float value);
-
 #endif

@@ -1,6 +1,7 @@
 /* compare.c: how far two tensors are apart, and digests. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "base/hash.h"
 #include "tensor/tensor.h"
 #include <math.h>

@@ -4,8 +4,8 @@
 
 #include "tensor/backend.h"
 
-/* Opens the device that ctx->config.device names: "cpu" (or NULL), "auto". An unknown name is an
- * error that lists the known ones. */
+/* Opens the device that ctx->config.device names: "cpu" (or NULL), "cuda", "cuda:1", "auto". An
+ * unknown name is an error that lists the known ones. */
 ls_status ls__registry_open(ls_context *ctx, ls__device **out);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "tensor/pool.h"
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "op_case.h"
 #include "base/hash.h"
 #include <check.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,4 +278,59 @@ void run_kernel(ls_context *ctx, const op_case *c, const char *name, op_buffers 
     check_guards(c, b);
     free(workspace);
     kernel->close(kernel);
+}
+
+/* ---- Comparing. ---- */
+
+/* Winograd's transforms multiply by up to 8 and divide again, so single elements stray further than
+ * a direct sum's; its error is stated, here as in the literature, as relative L2 error. */
+static const double WINOGRAD_L2_ERROR = 5e-6, WINOGRAD_LARGEST_ERROR = 2e-5;
+
+static void compare(const op_case *c, const char *kernel, int operand, const op_buffers *got,
+                    const op_buffers *wanted)
+{
+    if (c->op.operands[operand].dtype != LS_F32) {
+        ck_assert_msg(memcmp(got->memory[operand], wanted->memory[operand], got->bytes[operand]) ==
+                          0,
+                      "%s: %s: operand %d differs from the reference", c->name, kernel, operand);
+        return;
+    }
+    const float *a = got->memory[operand], *b = wanted->memory[operand];
+    const size_t count = got->bytes[operand] / sizeof(float);
+    double largest = 0, error = 0, squares = 0, error_squares = 0;
+    size_t where = 0;
+    const bool winograd = strstr(kernel, "winograd") != NULL;
+    const double allowed = winograd ? WINOGRAD_LARGEST_ERROR : c->tolerance;
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(a[i]) != isnan(b[i])) /* ck_assert_msg would log every element */
+            ck_abort_msg("%s: %s: operand %d [%zu]: got %g, reference %g", c->name, kernel, operand,
+                         i, (double)a[i], (double)b[i]);
+        largest = fmax(largest, fabs((double)b[i]));
+        const double e = fabs((double)a[i] - (double)b[i]);
+        squares += (double)b[i] * (double)b[i];
+        error_squares += e * e;
+        if (e > error) {
+            error = e;
+            where = i;
+        }
+    }
+    ck_assert_msg(error <= allowed * largest,
+                  "%s: %s: operand %d [%zu]: got %.9g, reference %.9g; error %.3g of the largest, "
+                  "allowed %.3g",
+                  c->name, kernel, operand, where, (double)a[where], (double)b[where],
+                  error / largest, allowed);
+    if (winograd)
+        ck_assert_msg(sqrt(error_squares) <= WINOGRAD_L2_ERROR * sqrt(squares),
+                      "%s: %s: operand %d: relative L2 error %.3g", c->name, kernel, operand,
+                      sqrt(error_squares / squares));
+}
+
+void compare_buffers(const op_case *c, const char *kernel, const op_buffers *got,
+                     const op_buffers *wanted)
+{
+    for (int i = 0; i < got->n; i++) {
+        bool overwritten = false; /* an input whose memory an output took */
+        for (int j = 0; j < got->n; j++) overwritten |= c->shares[j] == i + 1;
+        if (got->memory[i] && !overwritten) compare(c, kernel, i, got, wanted);
+    }
 }

@@ -86,4 +86,9 @@ int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidat
  * garbage. */
 void run_kernel(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
 
+/* Fails the running test where `got` strays from the reference's results by more than the case
+ * allows. Contents of inputs whose memory an output took are not looked at. */
+void compare_buffers(const op_case *c, const char *kernel, const op_buffers *got,
+                     const op_buffers *wanted);
+
 #endif

@@ -1,4 +1,5 @@
 /* Data types, shapes, names of ops, and conversions of 16-bit floats. */
+#include "base/half.h"
 #include "tensor/backend.h"
 
 #include "../suite.h"

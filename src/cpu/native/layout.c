@@ -1,4 +1,5 @@
 /* layout.c: reorders between layouts, padding of channels, and the normalisation of bytes. */
+#include "base/element.h"
 #include "cpu/native/native.h"
 
 /* Places that are copied together, so that both sides' lines stay in the cache meanwhile. */
@@ -99,8 +100,7 @@ static void fill_table(const ls__native *k, int64_t task)
     float *table = (float *)k->workspace;
     for (int64_t c = 0; c < k->op.operands[0].shape.dims[3]; c++)
         for (int64_t byte = 0; byte < BYTES; byte++)
-            table[c * BYTES + byte] =
-                (float)(((double)byte / 255.0 - (double)mean[c]) / (double)deviation[c]);
+            table[c * BYTES + byte] = ls__normalize((uint8_t)byte, mean[c], deviation[c]);
 }
 
 /* `channels` bytes a place become one value each, `step` apart from place to place. */

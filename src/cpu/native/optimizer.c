@@ -1,6 +1,5 @@
-/* optimizer.c: gradient norm, SGD and Adam, each one pass over the parameter block. The order of
- * float operations is that of PyTorch 1.13's single-tensor optimizers, but for AdamW's decay,
- * without contraction. */
+/* optimizer.c: gradient norm, SGD and Adam, each one pass over the parameter block. */
+#include "base/element.h"
 #include "cpu/native/native.h"
 #include <math.h>
 
@@ -38,12 +37,9 @@ static void plan_block(ls__native *k, int passes)
     k->bytes = (double)count * sizeof(float) * passes;
 }
 
-/* By what gradients are multiplied so that their norm is at most clip. NaN stays. */
 static float clip_factor(const float *norm, float clip)
 {
-    if (!norm) return 1;
-    const float factor = clip / (*norm + 1e-6f);
-    return factor > 1 ? 1 : factor;
+    return norm ? ls__clip_factor(*norm, clip) : 1;
 }
 
 /* ---- L2 norm: x -> norm ---- */
@@ -91,29 +87,20 @@ static bool plan_l2_norm(ls__native *k)
 
 /* ---- SGD: parameter gradient momentum? norm? -> ---- */
 
-typedef struct sgd_settings {
-    float factor, momentum, share, rate; /* share: 1 - dampening */
-} sgd_settings;
-
 typedef struct sgd_variant {
-    bool momentum, first, nesterov, decay; /* first: the momentum begins as the gradient */
+    bool momentum, first, nesterov, decay;
 } sgd_variant;
 
 LS__ALWAYS_INLINE void sgd_loop(float *restrict parameter, const float *restrict gradient,
-                                float *restrict momentum, int64_t n, const sgd_settings *settings,
+                                float *restrict momentum, int64_t n, const ls__sgd_numbers *numbers,
                                 float decay, sgd_variant with)
 {
-    const sgd_settings s = *settings;
-    for (int64_t i = 0; i < n; i++) {
-        float g = gradient[i] * s.factor;
-        if (with.decay) g = g + decay * parameter[i];
-        if (with.momentum) {
-            const float m = with.first ? g : momentum[i] * s.momentum + s.share * g;
-            momentum[i] = m;
-            g = with.nesterov ? g + s.momentum * m : m;
-        }
-        parameter[i] = parameter[i] - s.rate * g;
-    }
+    ls__sgd_numbers s = *numbers;
+    s.first = with.first;
+    s.nesterov = with.nesterov;
+    for (int64_t i = 0; i < n; i++)
+        parameter[i] = ls__sgd_element(&s, with.decay ? decay : 0, gradient[i], parameter[i],
+                                       with.momentum ? &momentum[i] : NULL);
 }
 
 LS__ALWAYS_INLINE void sgd_part(const ls__native *k, const ls__segment *segment, ls__range part,
@@ -150,10 +137,10 @@ static void sgd(const ls__native *k, int64_t task)
                                                  { sgd_momentum_first, sgd_nesterov_first }
     };
     const bool nesterov = k->op.u.sgd.nesterov, first = k->step->optimizer_step == 0;
-    sgd_settings settings = { .factor = clip_factor(k->buffers[3], k->op.u.sgd.clip_norm),
-                              .momentum = k->op.u.sgd.momentum,
-                              .share = (float)(1 - (double)k->op.u.sgd.dampening),
-                              .rate = (float)k->step->rate };
+    ls__sgd_numbers settings = { .factor = clip_factor(k->buffers[3], k->op.u.sgd.clip_norm),
+                                 .momentum = k->op.u.sgd.momentum,
+                                 .share = (float)(1 - (double)k->op.u.sgd.dampening),
+                                 .rate = (float)k->step->rate };
     for_each_part(k, task, k->op.u.sgd.segments, *k->op.u.sgd.n_segments,
                   k->buffers[2] ? with_momentum[first][nesterov] : sgd_plain, &settings);
 }
@@ -167,75 +154,35 @@ static bool plan_sgd(ls__native *k)
 
 /* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? -> ---- */
 
-typedef struct adam_settings {
-    float factor, beta1, beta2, share1, share2; /* shares: 1 - beta */
-    float root_correction2, epsilon, step_size;
-    double rate;
-} adam_settings;
-
-/* base^n by squaring: the same bits whatever the C library's pow. */
-static double power(double base, int64_t n)
+LS__ALWAYS_INLINE void adam_loop(const ls__native *k, ls__range part,
+                                 const ls__adam_numbers *settings, float decay, ls__decay_kind kind)
 {
-    double result = 1;
-    for (; n > 0; n /= 2, base *= base)
-        if (n % 2) result *= base;
-    return result;
-}
-
-enum decay_kind { NO_DECAY, L2_DECAY, DECOUPLED_DECAY };
-
-/* decay: the weight decay of L2, or the share of the parameter that a decoupled decay takes. That
- * is taken in one subtraction with the step. By itself it changes so little from update to update
- * that its rounding falls to the same side each time: PyTorch's factor 1 - 1e-5 is off by up to
- * 3e-8, 3e-6 after 100 updates. */
-LS__ALWAYS_INLINE void adam_loop(const ls__native *k, ls__range part, const adam_settings *settings,
-                                 float decay, enum decay_kind kind)
-{
-    const adam_settings s = *settings;
+    const ls__adam_numbers s = *settings;
     float *restrict parameter = (float *)k->buffers[0];
     const float *restrict gradient = (const float *)k->buffers[1];
     float *restrict exp_avg = (float *)k->buffers[2], *restrict exp_avg_sq = (float *)k->buffers[3];
-    for (int64_t i = part.begin; i < part.end; i++) {
-        const float p = parameter[i];
-        float g = gradient[i] * s.factor;
-        if (kind == L2_DECAY) g = g + decay * p;
-        const float m = exp_avg[i] * s.beta1 + s.share1 * g;
-        const float v = exp_avg_sq[i] * s.beta2 + (s.share2 * g) * g;
-        exp_avg[i] = m;
-        exp_avg_sq[i] = v;
-        float step = (s.step_size * m) / (sqrtf(v) / s.root_correction2 + s.epsilon);
-        if (kind == DECOUPLED_DECAY) step = step + decay * p;
-        parameter[i] = p - step;
-    }
+    for (int64_t i = part.begin; i < part.end; i++)
+        parameter[i] = ls__adam_element(&s, kind, decay, gradient[i], parameter[i], &exp_avg[i],
+                                        &exp_avg_sq[i]);
 }
 
 static void adam_part(const ls__native *k, const ls__segment *segment, ls__range part, void *state)
 {
-    const adam_settings *s = state;
+    const ls__adam_numbers *s = state;
     const double decay = (double)segment->weight_decay;
     if (decay == 0)
-        adam_loop(k, part, s, 0, NO_DECAY);
+        adam_loop(k, part, s, 0, LS__NO_DECAY);
     else if (k->op.u.adam.decoupled)
-        adam_loop(k, part, s, (float)(s->rate * decay), DECOUPLED_DECAY);
+        adam_loop(k, part, s, (float)(s->rate * decay), LS__DECOUPLED_DECAY);
     else
-        adam_loop(k, part, s, (float)decay, L2_DECAY);
+        adam_loop(k, part, s, (float)decay, LS__L2_DECAY);
 }
 
 static void adam(const ls__native *k, int64_t task)
 {
-    const double beta1 = (double)k->op.u.adam.beta1, beta2 = (double)k->op.u.adam.beta2;
-    const int64_t updates = k->step->optimizer_step + 1;
-    adam_settings settings = {
-        .factor = clip_factor(k->buffers[4], k->op.u.adam.clip_norm),
-        .beta1 = (float)beta1,
-        .beta2 = (float)beta2,
-        .share1 = (float)(1 - beta1),
-        .share2 = (float)(1 - beta2),
-        .root_correction2 = (float)sqrt(1 - power(beta2, updates)),
-        .epsilon = k->op.u.adam.epsilon,
-        .step_size = (float)(k->step->rate / (1 - power(beta1, updates))),
-        .rate = k->step->rate,
-    };
+    ls__adam_numbers settings = ls__adam_numbers_of(
+        k->op.u.adam.beta1, k->op.u.adam.beta2, k->op.u.adam.epsilon, k->step->rate,
+        k->step->optimizer_step + 1, clip_factor(k->buffers[4], k->op.u.adam.clip_norm));
     for_each_part(k, task, k->op.u.adam.segments, *k->op.u.adam.n_segments, adam_part, &settings);
 }
 

@@ -1,50 +1,53 @@
-/* half.c: bf16 and f16 (IEEE 754 binary16) to and from f32, by bits, rounding to nearest even.
+/* half.h: bf16 and f16 (IEEE 754 binary16) to and from f32, by bits, rounding to nearest even.
  * Every NaN stays a NaN of the same sign. */
-#include "tensor/backend.h"
+#ifndef LS_BASE_HALF_H
+#define LS_BASE_HALF_H
 
-#include <string.h>
+#include "base/shared.h"
 
-static uint32_t float_bits(float value)
+LS__SHARED uint32_t ls__float_bits(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
 
-static float bits_float(uint32_t bits)
+LS__SHARED float ls__bits_float(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
 
-float ls__bf16_to_f32(uint16_t bits)
+LS__SHARED float ls__bf16_to_f32(uint16_t bits)
 {
-    return bits_float((uint32_t)bits << 16);
+    return ls__bits_float((uint32_t)bits << 16);
 }
 
-uint16_t ls__f32_to_bf16(float value)
+LS__SHARED uint16_t ls__f32_to_bf16(float value)
 {
-    const uint32_t bits = float_bits(value);
+    const uint32_t bits = ls__float_bits(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* quiet NaN */
     /* a half minus one below, and one more where the kept part is odd; a carry goes to the exponent
      * and to infinity rightly */
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-float ls__f16_to_f32(uint16_t bits)
+LS__SHARED float ls__f16_to_f32(uint16_t bits)
 {
     const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
     const uint32_t magnitude = bits & 0x7fffu;
-    if (magnitude >= 0x7c00u) return bits_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-    if (magnitude >= 0x400u) return bits_float(sign | ((magnitude << 13) + ((127u - 15u) << 23)));
+    if (magnitude >= 0x7c00u)
+        return ls__bits_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    if (magnitude >= 0x400u)
+        return ls__bits_float(sign | ((magnitude << 13) + ((127u - 15u) << 23)));
     const float subnormal = (float)magnitude * 0x1p-24f; /* exact */
     return sign ? -subnormal : subnormal;
 }
 
-uint16_t ls__f32_to_f16(float value)
+LS__SHARED uint16_t ls__f32_to_f16(float value)
 {
-    const uint32_t bits = float_bits(value);
+    const uint32_t bits = ls__float_bits(value);
     const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
     const uint32_t magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) {
@@ -63,3 +66,5 @@ uint16_t ls__f32_to_f16(float value)
     const uint32_t kept = mantissa >> shift, rest = mantissa & ((1u << shift) - 1);
     return (uint16_t)(sign | (kept + (rest > half || (rest == half && (kept & 1u)))));
 }
+
+#endif

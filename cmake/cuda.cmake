@@ -1,0 +1,36 @@
+# The CUDA backend: its sources, and whether the toolkit and cuDNN are here to build its module.
+set(LOCKSTEP_CUDA AUTO CACHE STRING "Build the CUDA module: ON, OFF, or AUTO for where the toolkit and cuDNN are found")
+set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(LOCKSTEP_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120 CACHE STRING
+  "What the module has code for; the last one as PTX too, for what comes later")
+
+set(LOCKSTEP_CUDA_SOURCES host.c device.c own.c)
+set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.cu kernels/pool.cu kernels/loss.cu
+  kernels/optimizer.cu kernels/conv.cu kernels/linear.cu)
+# Files of the core that need nothing else of it, built once more into the module.
+set(LOCKSTEP_CUDA_CORE src/base/text.c src/base/hash.c src/base/random.c src/tensor/shape.c src/tensor/ops.c)
+
+# What the module and its emulated twin have in common.
+function(lockstep_cuda_options target)
+  list(TRANSFORM LOCKSTEP_CUDA_CORE PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE core)
+  target_sources(${target} PRIVATE ${core})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${LOCKSTEP_XXHASH_INCLUDE})
+  target_compile_definitions(${target} PRIVATE LS_STATIC LS__VERSION="${PROJECT_VERSION}" _GNU_SOURCE)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:lockstep_flags,INTERFACE_COMPILE_OPTIONS>>)
+endfunction()
+
+set(LOCKSTEP_HAS_CUDA OFF)
+set(LOCKSTEP_CUDNN OFF)
+if(LOCKSTEP_CUDA STREQUAL "OFF")
+  return()
+endif()
+include(cmake/cudnn.cmake)
+find_package(CUDAToolkit 12.0 QUIET)
+if(LOCKSTEP_CUDNN AND CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "CUDA compiler")
+  enable_language(CXX)
+  enable_language(CUDA)
+  set(LOCKSTEP_HAS_CUDA ON)
+elseif(LOCKSTEP_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "LOCKSTEP_CUDA is ON, and the CUDA toolkit or cuDNN is missing; CUDAToolkit_ROOT may name its folder")
+endif()

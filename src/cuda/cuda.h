@@ -1,0 +1,58 @@
+/* cuda.h: the CUDA device, and what its providers of kernels share.
+ *
+ * An op's kernel comes from one of the providers: NVIDIA's libraries (cudnn/ for convolutions), and
+ * our own kernels (own.c, kernels/) for everything between, and for what the libraries leave out.
+ *
+ * All work of a device goes to its one stream. Sums have an order that shapes alone decide; nothing
+ * is added by atomics but integers. */
+#ifndef LS_CUDA_CUDA_H
+#define LS_CUDA_CUDA_H
+
+#include "cuda/driver.h"
+#include "cuda/kernels/kernels.h"
+#include "tensor/backend.h"
+
+typedef struct ls__cuda ls__cuda;
+
+/* A provider lists and makes kernels as ls__backend's slots of the same names do. `state` is what
+ * its open gave. */
+typedef struct ls__cuda_provider {
+    const char *name;
+    ls_status (*open)(ls__cuda *cuda, void **state); /* these two may be NULL */
+    void (*close)(ls__cuda *cuda, void *state);
+    /* "cuDNN 9.19.0", NULL when there is none to tell. */
+    const char *(*library)(void *state);
+    int (*candidates)(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out, int max);
+    ls_status (*kernel_open)(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
+                             ls__kernel **out);
+} ls__cuda_provider;
+
+enum { LS__CUDA_MAX_PROVIDERS = 4 };
+
+struct ls__cuda {
+    ls__device device; /* first */
+    const ls__cuda_driver *driver;
+    int index;
+    ls__cuda_properties properties;
+    ls__cuda_stream stream;
+    ls__cuda_numbers *numbers; /* device memory: those of the step under way */
+    ls__cuda_numbers known;    /* what they are, once numbers_known */
+    bool numbers_known;
+    void *states[LS__CUDA_MAX_PROVIDERS];
+    char libraries[128], processor[320], description[512];
+};
+
+/* The build's, in the order in which they are asked; ends with NULL. */
+extern const ls__cuda_provider *const ls__cuda_providers[];
+extern const ls__cuda_provider ls__cuda_own_provider;
+
+/* LS_OK for status 0; otherwise keeps "WHAT: CUDA: ...", and for errors after which the process
+ * can't use CUDA any more says so. */
+ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what);
+
+/* Brings the step's numbers to the device, unless they are there; queued. */
+ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step);
+
+extern const ls__backend ls__cuda_backend;
+
+#endif

@@ -1,0 +1,360 @@
+/* device.c: a CUDA device: opening, memory, copies, events; and the providers of its kernels. */
+#include "base/alloc.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cuda/cuda.h"
+#include <stdio.h>
+#include <string.h>
+
+ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what)
+{
+    if (status == 0) return LS_OK;
+    const ls__cuda_driver *driver = cuda->driver;
+    return ls__fail(
+        cuda->device.ctx, LS_ERR_DEVICE, "%s: CUDA: %s%s", what, driver->error_text(status),
+        driver->is_sticky(status) ? "; this process can't use the device any more" : "");
+}
+
+/* ---- Opening ---- */
+
+static ls_status check_driver(ls__cuda *cuda)
+{
+    ls_context *ctx = cuda->device.ctx;
+    const ls__cuda_driver *driver = cuda->driver;
+    int newest = 0, built = 0, count = 0;
+    int status = driver->driver_version(&newest);
+    if (status == 0) status = driver->runtime_version(&built);
+    if (status == 0 && newest == 0)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device 'cuda': there is no NVIDIA driver");
+    /* A driver runs programs of all minor versions of its major one. */
+    if (status == 0 && newest / 1000 < built / 1000)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "device 'cuda': the NVIDIA driver is for CUDA %d.%d, this needs %d.%d",
+                        newest / 1000, newest % 1000 / 10, built / 1000, built % 1000 / 10);
+    if (status == 0) status = driver->count_devices(&count);
+    if (status != 0)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device 'cuda': %s", driver->error_text(status));
+    if (cuda->index >= count)
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "device 'cuda:%d': there are %d", cuda->index,
+                        count);
+    return LS_OK;
+}
+
+static void describe(ls__cuda *cuda)
+{
+    const ls__cuda_properties *p = &cuda->properties;
+    int version = 0;
+    (void)cuda->driver->runtime_version(&version);
+    ls__text libraries = { cuda->libraries, sizeof(cuda->libraries), 0 };
+    ls__text_put(&libraries, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+    for (int i = 0; ls__cuda_providers[i]; i++) {
+        const ls__cuda_provider *provider = ls__cuda_providers[i];
+        const char *text = provider->library ? provider->library(cuda->states[i]) : NULL;
+        if (text) ls__text_put(&libraries, ", %s", text);
+    }
+    snprintf(cuda->processor, sizeof(cuda->processor), "%s, sm_%d%d, %d multiprocessors", p->name,
+             p->major, p->minor, p->multiprocessors);
+    snprintf(cuda->description, sizeof(cuda->description), "cuda:%d, %s, %s", cuda->index,
+             cuda->processor, cuda->libraries);
+}
+
+static void cuda_close(ls__device *device)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    if (!cuda) return;
+    const ls__cuda_driver *driver = cuda->driver;
+    (void)driver->set_device(cuda->index);
+    if (cuda->stream) (void)driver->stream_wait(cuda->stream);
+    for (int i = 0; ls__cuda_providers[i]; i++)
+        if (cuda->states[i]) ls__cuda_providers[i]->close(cuda, cuda->states[i]);
+    if (cuda->numbers) (void)driver->release(cuda->numbers);
+    if (cuda->stream) (void)driver->stream_close(cuda->stream);
+    ls__free(cuda->device.ctx, cuda);
+}
+
+static ls_status open_parts(ls__cuda *cuda)
+{
+    const ls__cuda_driver *driver = cuda->driver;
+    LS_TRY(check_driver(cuda));
+    LS_TRY(ls__cuda_check(cuda, driver->set_device(cuda->index), "device 'cuda'"));
+    LS_TRY(ls__cuda_check(cuda, driver->properties(cuda->index, &cuda->properties),
+                          "device 'cuda': its properties"));
+    LS_TRY(ls__cuda_check(cuda, driver->stream_open(&cuda->stream), "device 'cuda': a stream"));
+    LS_TRY(ls__cuda_check(cuda, driver->allocate((void **)&cuda->numbers, sizeof(*cuda->numbers)),
+                          "device 'cuda': memory"));
+    for (int i = 0; ls__cuda_providers[i]; i++)
+        if (ls__cuda_providers[i]->open)
+            LS_TRY(ls__cuda_providers[i]->open(cuda, &cuda->states[i]));
+    return LS_OK;
+}
+
+static ls_status cuda_open(ls_context *ctx, int index, ls__device **out)
+{
+    ls__cuda *cuda = ls__zalloc(ctx, sizeof(*cuda));
+    if (!cuda) return ls__fail_memory(ctx, "device 'cuda'", sizeof(*cuda));
+    cuda->device = (ls__device){ &ls__cuda_backend, ctx };
+    cuda->driver = &ls__cuda_driver_table;
+    cuda->index = index;
+    const ls_status status = open_parts(cuda);
+    if (status != LS_OK) {
+        cuda_close(&cuda->device);
+        return status;
+    }
+    describe(cuda);
+    *out = &cuda->device;
+    return LS_OK;
+}
+
+static const char *cuda_describe(const ls__device *device)
+{
+    return ((const ls__cuda *)device)->description;
+}
+
+static const char *cuda_libraries(const ls__device *device)
+{
+    return ((const ls__cuda *)device)->libraries;
+}
+
+static const char *cuda_processor(const ls__device *device)
+{
+    return ((const ls__cuda *)device)->processor;
+}
+
+/* None computes; one drives the device. */
+static int cuda_threads(const ls__device *device)
+{
+    (void)device;
+    return 1;
+}
+
+/* ---- Memory ---- */
+
+/* Which device a thread's calls go to is that thread's setting, and a context may change threads.
+ */
+static const ls__cuda_driver *enter(ls__device *device)
+{
+    const ls__cuda *cuda = (const ls__cuda *)device;
+    (void)cuda->driver->set_device(cuda->index); /* it was there when the context was opened */
+    return cuda->driver;
+}
+
+static void *cuda_allocate(ls__device *device, size_t bytes)
+{
+    void *memory = NULL;
+    return enter(device)->allocate(&memory, bytes) == 0 ? memory : NULL;
+}
+
+static void cuda_release(ls__device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    (void)enter(device)->release(memory);
+}
+
+static size_t cuda_free_bytes(ls__device *device)
+{
+    size_t free_bytes = 0, all_bytes = 0;
+    return enter(device)->memory_info(&free_bytes, &all_bytes) == 0 ? free_bytes : 0;
+}
+
+static ls_status queue_copy(ls__device *device, void *to, const void *from, size_t bytes,
+                            const char *what)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    if (bytes == 0) return LS_OK;
+    return ls__cuda_check(cuda, enter(device)->copy(to, from, bytes, cuda->stream), what);
+}
+
+static ls_status wait_for(ls__device *device, const char *what)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    return ls__cuda_check(cuda, enter(device)->stream_wait(cuda->stream), what);
+}
+
+static ls_status cuda_read(ls__device *device, void *host, const void *memory, size_t bytes)
+{
+    LS_TRY(queue_copy(device, host, memory, bytes, "copy from the device"));
+    return wait_for(device, "copy from the device");
+}
+
+static ls_status cuda_write(ls__device *device, void *memory, const void *host, size_t bytes)
+{
+    LS_TRY(queue_copy(device, memory, host, bytes, "copy to the device"));
+    return wait_for(device, "copy to the device");
+}
+
+static ls_status cuda_copy(ls__device *device, void *dst, const void *src, size_t bytes)
+{
+    return queue_copy(device, dst, src, bytes, "copy on the device");
+}
+
+static ls_status cuda_clear(ls__device *device, void *memory, size_t bytes)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    if (bytes == 0) return LS_OK;
+    return ls__cuda_check(cuda, enter(device)->fill(memory, 0, bytes, cuda->stream),
+                          "clearing memory");
+}
+
+static ls_status cuda_wait(ls__device *device)
+{
+    return wait_for(device, "waiting for the device");
+}
+
+static ls_status cuda_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype from,
+                           const void *src, int64_t count)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    (void)enter(device);
+    return ls__cuda_check(cuda, ls__cuda_cast(to, dst, from, src, count, cuda->stream), "cast");
+}
+
+static ls_status cuda_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
+                             ls__digest_sum *sum)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    ls__digest_sum part;
+    if (bytes == 0) return LS_OK;
+    (void)enter(device);
+    ls__digest_sum *on_device = &cuda->numbers->digest;
+    LS_TRY(ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, on_device, cuda->stream),
+                          "digest"));
+    LS_TRY(cuda_read(device, &part, on_device, sizeof(part)));
+    for (int i = 0; i < 2; i++) sum->lanes[i] += part.lanes[i];
+    return LS_OK;
+}
+
+ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step)
+{
+    const ls__cuda_numbers numbers = { .seed = step->seed,
+                                       .epoch = step->epoch,
+                                       .step = step->step,
+                                       .optimizer_step = step->optimizer_step,
+                                       .rate = step->rate };
+    if (cuda->numbers_known && memcmp(&numbers, &cuda->known, sizeof(numbers)) == 0) return LS_OK;
+    cuda->known = numbers;
+    cuda->numbers_known = true;
+    /* From memory that is not pinned, a copy has left it when the call returns. */
+    return queue_copy(&cuda->device, cuda->numbers, &cuda->known,
+                      offsetof(ls__cuda_numbers, digest), "numbers of the step");
+}
+
+/* ---- Kernels ---- */
+
+/* N,H,W,C is the layout of all kernels. */
+static int cuda_blocks(const ls__device *device, const ls_shape *shape, int64_t *out, int max)
+{
+    (void)device;
+    if (max > 0) out[0] = shape->dims[3];
+    return max > 0;
+}
+
+static int cuda_candidates(ls__device *device, const ls__op *op, ls__candidate *out, int max)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    int n = 0;
+    for (int i = 0; ls__cuda_providers[i] && n < max; i++)
+        n += ls__cuda_providers[i]->candidates(cuda, cuda->states[i], op, out + n, max - n);
+    return n;
+}
+
+/* A kernel's name begins with its provider's: "cudnn engine 7". */
+static ls_status cuda_kernel_open(ls__device *device, const ls__op *op, const char *name,
+                                  ls__kernel **out)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    *out = NULL;
+    (void)enter(device);
+    for (int i = 0; ls__cuda_providers[i]; i++) {
+        const ls__cuda_provider *provider = ls__cuda_providers[i];
+        const size_t length = strlen(provider->name);
+        if (strncmp(name, provider->name, length) == 0 &&
+            (name[length] == '\0' || name[length] == ' '))
+            return provider->kernel_open(cuda, cuda->states[i], op, name, out);
+    }
+    return ls__fail(device->ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'",
+                    ls__op_name(op->kind), name);
+}
+
+static size_t cuda_scratch_bytes(const ls__device *device)
+{
+    (void)device;
+    return 0;
+}
+
+static void cuda_begin(ls__device *device)
+{
+    (void)enter(device);
+}
+
+static void cuda_end(ls__device *device)
+{
+    (void)device;
+}
+
+/* ---- Events ---- */
+
+struct ls__event {
+    ls__cuda_event event;
+};
+
+static ls_status cuda_event_open(ls__device *device, ls__event **out)
+{
+    *out = ls__zalloc(device->ctx, sizeof(**out));
+    if (!*out) return ls__fail_memory(device->ctx, "event", sizeof(**out));
+    const ls_status status =
+        ls__cuda_check((ls__cuda *)device, enter(device)->event_open(&(*out)->event), "event");
+    if (status == LS_OK) return LS_OK;
+    ls__free(device->ctx, *out);
+    *out = NULL;
+    return status;
+}
+
+static ls_status cuda_event_record(ls__device *device, ls__event *event)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    return ls__cuda_check(cuda, enter(device)->event_record(event->event, cuda->stream), "event");
+}
+
+static ls_status cuda_event_wait(ls__device *device, ls__event *event)
+{
+    return ls__cuda_check((ls__cuda *)device, enter(device)->event_wait(event->event), "event");
+}
+
+static void cuda_event_close(ls__device *device, ls__event *event)
+{
+    if (!event) return;
+    (void)enter(device)->event_close(event->event);
+    ls__free(device->ctx, event);
+}
+
+const ls__backend ls__cuda_backend = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .threads = cuda_threads,
+    .libraries = cuda_libraries,
+    .processor = cuda_processor,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .free_bytes = cuda_free_bytes,
+    .host_memory = false,
+    .read = cuda_read,
+    .write = cuda_write,
+    .copy = cuda_copy,
+    .clear = cuda_clear,
+    .cast = cuda_cast,
+    .digest = cuda_digest,
+    .blocks = cuda_blocks,
+    .candidates = cuda_candidates,
+    .kernel_open = cuda_kernel_open,
+    .scratch_bytes = cuda_scratch_bytes,
+    .begin = cuda_begin,
+    .end = cuda_end,
+    .event_open = cuda_event_open,
+    .event_record = cuda_event_record,
+    .event_wait = cuda_event_wait,
+    .event_close = cuda_event_close,
+    .wait = cuda_wait,
+};

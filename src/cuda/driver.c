@@ -1,0 +1,171 @@
+/* driver.c: the table of CUDA's own functions. The runtime is linked statically: it finds the
+ * driver when it is first called, and says so when there is none. */
+#include "cuda/driver.h"
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+
+static const char *error_text(int status)
+{
+    return cudaGetErrorString((cudaError_t)status);
+}
+
+/* Errors of a kernel or of the device: the CUDA context is lost with them. */
+static bool is_sticky(int status)
+{
+    switch ((cudaError_t)status) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorUnknown: return true;
+    default: return false;
+    }
+}
+
+static int count_devices(int *count)
+{
+    return cudaGetDeviceCount(count);
+}
+
+static int driver_version(int *version)
+{
+    return cudaDriverGetVersion(version);
+}
+
+static int runtime_version(int *version)
+{
+    return cudaRuntimeGetVersion(version);
+}
+
+static int properties(int device, ls__cuda_properties *out)
+{
+    struct cudaDeviceProp p;
+    const cudaError_t status = cudaGetDeviceProperties(&p, device);
+    if (status != cudaSuccess) return status;
+    *out = (ls__cuda_properties){ .major = p.major,
+                                  .minor = p.minor,
+                                  .multiprocessors = p.multiProcessorCount,
+                                  .memory_bytes = p.totalGlobalMem,
+                                  .second_level_cache_bytes = (size_t)p.l2CacheSize };
+    snprintf(out->name, sizeof(out->name), "%.255s", p.name);
+    return 0;
+}
+
+static int set_device(int device)
+{
+    return cudaSetDevice(device);
+}
+
+/* A failed call leaves its error for the next cudaGetLastError, which launches ask. */
+static int taken(cudaError_t status)
+{
+    if (status != cudaSuccess) (void)cudaGetLastError();
+    return status;
+}
+
+static int allocate(void **memory, size_t bytes)
+{
+    return taken(cudaMalloc(memory, bytes));
+}
+
+static int release(void *memory)
+{
+    return taken(cudaFree(memory));
+}
+
+static int memory_info(size_t *free_bytes, size_t *all_bytes)
+{
+    return taken(cudaMemGetInfo(free_bytes, all_bytes));
+}
+
+static int allocate_pinned(void **memory, size_t bytes)
+{
+    return taken(cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
+}
+
+static int release_pinned(void *memory)
+{
+    return taken(cudaFreeHost(memory));
+}
+
+static int stream_open(ls__cuda_stream *stream)
+{
+    return taken(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
+}
+
+static int stream_close(ls__cuda_stream stream)
+{
+    return taken(cudaStreamDestroy(stream));
+}
+
+static int stream_wait(ls__cuda_stream stream)
+{
+    return taken(cudaStreamSynchronize(stream));
+}
+
+static int stream_wait_event(ls__cuda_stream stream, ls__cuda_event event)
+{
+    return taken(cudaStreamWaitEvent(stream, event, 0));
+}
+
+static int event_open(ls__cuda_event *event)
+{
+    return taken(cudaEventCreateWithFlags((cudaEvent_t *)event,
+                                          cudaEventDisableTiming | cudaEventBlockingSync));
+}
+
+static int event_close(ls__cuda_event event)
+{
+    return taken(cudaEventDestroy(event));
+}
+
+static int event_record(ls__cuda_event event, ls__cuda_stream stream)
+{
+    return taken(cudaEventRecord(event, stream));
+}
+
+static int event_wait(ls__cuda_event event)
+{
+    return taken(cudaEventSynchronize(event));
+}
+
+static int copy(void *to, const void *from, size_t bytes, ls__cuda_stream stream)
+{
+    return taken(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+}
+
+static int fill(void *memory, int byte, size_t bytes, ls__cuda_stream stream)
+{
+    return taken(cudaMemsetAsync(memory, byte, bytes, stream));
+}
+
+const ls__cuda_driver ls__cuda_driver_table = {
+    .error_text = error_text,
+    .is_sticky = is_sticky,
+    .count_devices = count_devices,
+    .driver_version = driver_version,
+    .runtime_version = runtime_version,
+    .properties = properties,
+    .set_device = set_device,
+    .allocate = allocate,
+    .release = release,
+    .memory_info = memory_info,
+    .allocate_pinned = allocate_pinned,
+    .release_pinned = release_pinned,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .stream_wait = stream_wait,
+    .stream_wait_event = stream_wait_event,
+    .event_open = event_open,
+    .event_close = event_close,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .copy = copy,
+    .fill = fill,
+};

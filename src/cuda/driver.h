@@ -1,0 +1,58 @@
+/* driver.h: the CUDA functions that the backend calls, as a table. Memory, streams and errors go
+ * through it, so that all of the backend but its libraries can be built, run and made to fail
+ * without a GPU (tests/cuda/emulator). Statuses are cudaError_t's numbers, 0 is success. */
+#ifndef LS_CUDA_DRIVER_H
+#define LS_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef void *ls__cuda_stream; /* cudaStream_t */
+typedef void *ls__cuda_event;  /* cudaEvent_t */
+
+typedef struct ls__cuda_properties {
+    char name[256];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    size_t memory_bytes, second_level_cache_bytes;
+} ls__cuda_properties;
+
+typedef struct ls__cuda_driver {
+    /* "no CUDA-capable device is detected"; whether the process can't go on using CUDA after it. */
+    const char *(*error_text)(int status);
+    bool (*is_sticky)(int status);
+
+    int (*count_devices)(int *count);
+    /* Versions as 1000 * major + 10 * minor: the newest that the installed driver can run, and the
+     * one that this was built with. */
+    int (*driver_version)(int *version);
+    int (*runtime_version)(int *version);
+    int (*properties)(int device, ls__cuda_properties *out);
+    /* Calls below go to this device; a thread's own setting. */
+    int (*set_device)(int device);
+
+    int (*allocate)(void **memory, size_t bytes);
+    int (*release)(void *memory);
+    int (*memory_info)(size_t *free_bytes, size_t *all_bytes);
+    int (*allocate_pinned)(void **memory, size_t bytes); /* host memory that copies can use */
+    int (*release_pinned)(void *memory);
+
+    int (*stream_open)(ls__cuda_stream *stream); /* waits for no other stream */
+    int (*stream_close)(ls__cuda_stream stream);
+    int (*stream_wait)(ls__cuda_stream stream);
+    int (*stream_wait_event)(ls__cuda_stream stream, ls__cuda_event event);
+
+    int (*event_open)(ls__cuda_event *event); /* without times */
+    int (*event_close)(ls__cuda_event event);
+    int (*event_record)(ls__cuda_event event, ls__cuda_stream stream);
+    int (*event_wait)(ls__cuda_event event);
+
+    /* Any direction; asynchronous where host memory is pinned. */
+    int (*copy)(void *to, const void *from, size_t bytes, ls__cuda_stream stream);
+    int (*fill)(void *memory, int byte, size_t bytes, ls__cuda_stream stream);
+} ls__cuda_driver;
+
+/* The build's: CUDA's own, or the emulator's. */
+extern const ls__cuda_driver ls__cuda_driver_table;
+
+#endif

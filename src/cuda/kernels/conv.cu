@@ -1,0 +1,146 @@
+/* conv.cu: convolution of any shape, one thread for each result, sums in double in a fixed order.
+ */
+#include "cuda/kernels/portable.h"
+
+/* x [n,h,w,c], w [k,r,s,c/groups], y [n,p,q,k] */
+typedef struct conv_shape {
+    int64_t n, h, w, c, p, q, k, r, s, groups;
+    int64_t stride[2], padding[2], dilation[2];
+} conv_shape;
+
+static conv_shape shape_of(const ls__cuda_call *call, int x, int y)
+{
+    const ls__operand *o = call->op->operands;
+    conv_shape g;
+    g.n = o[x].shape.dims[0];
+    g.h = o[x].shape.dims[1];
+    g.w = o[x].shape.dims[2];
+    g.c = o[x].shape.dims[3];
+    g.p = o[y].shape.dims[1];
+    g.q = o[y].shape.dims[2];
+    g.k = o[y].shape.dims[3];
+    g.r = call->op->u.conv.kernel[0];
+    g.s = call->op->u.conv.kernel[1];
+    g.groups = call->op->u.conv.groups;
+    for (int i = 0; i < 2; i++) {
+        g.stride[i] = call->op->u.conv.stride[i];
+        g.padding[i] = call->op->u.conv.padding[i];
+        g.dilation[i] = call->op->u.conv.dilation[i];
+    }
+    return g;
+}
+
+/* The input place that output place p sees through kernel place r, or -1; and the other way. */
+static __device__ int64_t input_place(const conv_shape *g, int dim, int64_t size, int64_t p,
+                                      int64_t r)
+{
+    const int64_t i = p * g->stride[dim] + r * g->dilation[dim] - g->padding[dim];
+    return i >= 0 && i < size ? i : -1;
+}
+
+static __device__ int64_t output_place(const conv_shape *g, int dim, int64_t size, int64_t i,
+                                       int64_t r)
+{
+    const int64_t p = i + g->padding[dim] - r * g->dilation[dim];
+    return p >= 0 && p % g->stride[dim] == 0 && p / g->stride[dim] < size ? p / g->stride[dim] : -1;
+}
+
+static __global__ void forward_kernel(conv_shape g, const float *x, const float *weights,
+                                      const float *bias, float *y)
+{
+    const int64_t in = g.c / g.groups, out = g.k / g.groups;
+    LS__FOR_EACH(i, g.n * g.p * g.q * g.k)
+    {
+        const int64_t k = i % g.k, q = i / g.k % g.q, p = i / g.k / g.q % g.p;
+        const int64_t n = i / g.k / g.q / g.p, first = k / out * in;
+        double sum = bias ? (double)bias[k] : 0;
+        for (int64_t r = 0; r < g.r; r++)
+            for (int64_t s = 0; s < g.s; s++) {
+                const int64_t h = input_place(&g, 0, g.h, p, r), w = input_place(&g, 1, g.w, q, s);
+                if (h < 0 || w < 0) continue;
+                const float *from = x + ((n * g.h + h) * g.w + w) * g.c + first;
+                const float *by = weights + ((k * g.r + r) * g.s + s) * in;
+                for (int64_t c = 0; c < in; c++) sum += (double)from[c] * (double)by[c];
+            }
+        y[i] = (float)sum;
+    }
+}
+
+int ls__cuda_conv(const ls__cuda_call *call)
+{
+    const conv_shape g = shape_of(call, 0, 3);
+    void *const *b = call->buffers;
+    return LS__LAUNCH(forward_kernel, ls__blocks_for(g.n * g.p * g.q * g.k), LS__BLOCK,
+                      call->stream, g, (const float *)b[0], (const float *)b[1],
+                      (const float *)b[2], (float *)b[3]);
+}
+
+static __global__ void data_kernel(conv_shape g, const float *dy, const float *weights, float *dx)
+{
+    const int64_t in = g.c / g.groups, out = g.k / g.groups;
+    LS__FOR_EACH(i, g.n * g.h * g.w * g.c)
+    {
+        const int64_t c = i % g.c, w = i / g.c % g.w, h = i / g.c / g.w % g.h;
+        const int64_t n = i / g.c / g.w / g.h, first = c / in * out;
+        double sum = 0;
+        for (int64_t r = 0; r < g.r; r++)
+            for (int64_t s = 0; s < g.s; s++) {
+                const int64_t p = output_place(&g, 0, g.p, h, r);
+                const int64_t q = output_place(&g, 1, g.q, w, s);
+                if (p < 0 || q < 0) continue;
+                const float *from = dy + ((n * g.p + p) * g.q + q) * g.k + first;
+                for (int64_t k = 0; k < out; k++)
+                    sum += (double)from[k] *
+                           (double)weights[(((first + k) * g.r + r) * g.s + s) * in + c % in];
+            }
+        dx[i] = (float)sum;
+    }
+}
+
+int ls__cuda_conv_backward_data(const ls__cuda_call *call)
+{
+    const conv_shape g = shape_of(call, 2, 0);
+    void *const *b = call->buffers;
+    return LS__LAUNCH(data_kernel, ls__blocks_for(g.n * g.h * g.w * g.c), LS__BLOCK, call->stream,
+                      g, (const float *)b[0], (const float *)b[1], (float *)b[2]);
+}
+
+/* Also the bias's gradient, for which the results behind the weights' stand. */
+static __global__ void weights_kernel(conv_shape g, const float *x, const float *dy, float *dw,
+                                      float *db)
+{
+    const int64_t in = g.c / g.groups, out = g.k / g.groups, count = g.k * g.r * g.s * in;
+    LS__FOR_EACH(i, count + (db ? g.k : 0))
+    {
+        const bool bias = i >= count;
+        const int64_t k = bias ? i - count : i / in / g.s / g.r;
+        const int64_t c = i % in, s = i / in % g.s, r = i / in / g.s % g.r;
+        double sum = 0;
+        for (int64_t n = 0; n < g.n; n++)
+            for (int64_t p = 0; p < g.p; p++)
+                for (int64_t q = 0; q < g.q; q++) {
+                    const double from = (double)dy[((n * g.p + p) * g.q + q) * g.k + k];
+                    if (bias) {
+                        sum += from;
+                        continue;
+                    }
+                    const int64_t h = input_place(&g, 0, g.h, p, r);
+                    const int64_t w = input_place(&g, 1, g.w, q, s);
+                    if (h >= 0 && w >= 0)
+                        sum += from * (double)x[((n * g.h + h) * g.w + w) * g.c + k / out * in + c];
+                }
+        if (bias)
+            db[k] = (float)sum;
+        else
+            dw[i] = (float)sum;
+    }
+}
+
+int ls__cuda_conv_backward_weights(const ls__cuda_call *call)
+{
+    const conv_shape g = shape_of(call, 0, 1);
+    void *const *b = call->buffers;
+    return LS__LAUNCH(weights_kernel, ls__blocks_for(g.k * (g.r * g.s * g.c / g.groups + 1)),
+                      LS__BLOCK, call->stream, g, (const float *)b[0], (const float *)b[1],
+                      (float *)b[2], (float *)b[3]);
+}

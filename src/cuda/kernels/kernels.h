@@ -1,0 +1,89 @@
+/* kernels.h: what kernels/ holds for the rest of the backend: functions that start kernels, in C.
+ * Each answers a cudaError_t's number, 0 for success. */
+#ifndef LS_CUDA_KERNELS_H
+#define LS_CUDA_KERNELS_H
+
+#include "base/hash.h"
+#include "tensor/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In device memory: what changes from step to step, so that a recorded step can be replayed. */
+typedef struct ls__cuda_numbers {
+    uint64_t seed;
+    int64_t epoch, step, optimizer_step;
+    double rate;
+    ls__digest_sum digest; /* of the digest under way; not a number of the step's */
+} ls__cuda_numbers;
+
+/* One run of an op. Buffers as in ls__kernel.run. */
+typedef struct ls__cuda_call {
+    const ls__op *op;
+    void *const *buffers;
+    void *workspace;
+    void *stream;
+    const ls__cuda_numbers *numbers; /* the rest is device memory */
+    const ls__segment *segments;     /* of the optimizer's ops */
+    int64_t n_segments;
+} ls__cuda_call;
+
+/* elementwise.cu */
+int ls__cuda_relu(const ls__cuda_call *call);
+int ls__cuda_relu_backward(const ls__cuda_call *call);
+int ls__cuda_add(const ls__cuda_call *call);
+int ls__cuda_normalize(const ls__cuda_call *call);
+int ls__cuda_pad_channels(const ls__cuda_call *call); /* and its backward */
+int ls__cuda_dropout(const ls__cuda_call *call);      /* and its backward */
+int ls__cuda_reorder(const ls__cuda_call *call);
+
+/* memory.cu */
+int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
+                  void *stream);
+/* *sum = the digest's sum of bytes that stand at `offset` of the whole. */
+int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__digest_sum *sum,
+                    void *stream);
+
+/* norm.cu */
+int ls__cuda_batch_norm(const ls__cuda_call *call);
+int ls__cuda_batch_norm_eval(const ls__cuda_call *call);
+int ls__cuda_batch_norm_backward(const ls__cuda_call *call);
+size_t ls__cuda_batch_norm_workspace(const ls__op *op);
+
+/* pool.cu */
+int ls__cuda_max_pool(const ls__cuda_call *call);
+int ls__cuda_max_pool_backward(const ls__cuda_call *call);
+int ls__cuda_avg_pool(const ls__cuda_call *call);
+int ls__cuda_avg_pool_backward(const ls__cuda_call *call);
+int ls__cuda_global_avg_pool(const ls__cuda_call *call);
+int ls__cuda_global_avg_pool_backward(const ls__cuda_call *call);
+
+/* loss.cu */
+int ls__cuda_cross_entropy(const ls__cuda_call *call);
+int ls__cuda_cross_entropy_backward(const ls__cuda_call *call);
+int ls__cuda_top_k(const ls__cuda_call *call);
+size_t ls__cuda_loss_workspace(const ls__op *op);
+
+/* optimizer.cu */
+int ls__cuda_l2_norm(const ls__cuda_call *call);
+int ls__cuda_sgd(const ls__cuda_call *call);
+int ls__cuda_adam(const ls__cuda_call *call);
+size_t ls__cuda_l2_norm_workspace(const ls__op *op);
+
+/* conv.cu: any kernel, stride, padding, dilation and groups, one thread for each result: what runs
+ * where the libraries have nothing, and what they are tested against. */
+int ls__cuda_conv(const ls__cuda_call *call);
+int ls__cuda_conv_backward_data(const ls__cuda_call *call);
+int ls__cuda_conv_backward_weights(const ls__cuda_call *call);
+
+/* linear.cu: likewise. */
+int ls__cuda_linear(const ls__cuda_call *call);
+int ls__cuda_linear_backward_data(const ls__cuda_call *call);
+int ls__cuda_linear_backward_weights(const ls__cuda_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,123 @@
+/* memory.cu: conversion between element types, and digests. */
+#include "base/half.h"
+#include "cuda/kernels/portable.h"
+
+/* ---- Casts: as cpu/cast.c ---- */
+
+static __device__ bool is_float(ls_dtype dtype)
+{
+    return dtype == LS_F32 || dtype == LS_BF16 || dtype == LS_F16;
+}
+
+static __device__ float load_float(ls_dtype dtype, const void *src, int64_t i)
+{
+    switch (dtype) {
+    case LS_BF16: return ls__bf16_to_f32(((const uint16_t *)src)[i]);
+    case LS_F16: return ls__f16_to_f32(((const uint16_t *)src)[i]);
+    default: return ((const float *)src)[i];
+    }
+}
+
+static __device__ int64_t load_integer(ls_dtype dtype, const void *src, int64_t i)
+{
+    switch (dtype) {
+    case LS_I32: return ((const int32_t *)src)[i];
+    case LS_U8: return ((const uint8_t *)src)[i];
+    default: return ((const int64_t *)src)[i];
+    }
+}
+
+static __device__ void store_float(ls_dtype dtype, void *dst, int64_t i, float x)
+{
+    switch (dtype) {
+    case LS_BF16: ((uint16_t *)dst)[i] = ls__f32_to_bf16(x); break;
+    case LS_F16: ((uint16_t *)dst)[i] = ls__f32_to_f16(x); break;
+    default: ((float *)dst)[i] = x;
+    }
+}
+
+static __device__ void store_integer(ls_dtype dtype, void *dst, int64_t i, int64_t x)
+{
+    switch (dtype) {
+    case LS_I32:
+        ((int32_t *)dst)[i] = (int32_t)(x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : x);
+        break;
+    case LS_U8: ((uint8_t *)dst)[i] = (uint8_t)(x < 0 ? 0 : x > UINT8_MAX ? UINT8_MAX : x); break;
+    default: ((int64_t *)dst)[i] = x;
+    }
+}
+
+/* Towards zero, saturating; NaN gives 0. */
+static __device__ int64_t to_integer(float x)
+{
+    if (x >= 0x1p63f) return INT64_MAX;
+    if (x < -0x1p63f) return INT64_MIN;
+    return x == x ? (int64_t)x : 0;
+}
+
+static __global__ void cast_kernel(ls_dtype to, void *dst, ls_dtype from, const void *src,
+                                   int64_t count)
+{
+    LS__FOR_EACH(i, count)
+    {
+        if (is_float(from)) {
+            const float x = load_float(from, src, i);
+            if (is_float(to))
+                store_float(to, dst, i, x);
+            else
+                store_integer(to, dst, i, to_integer(x));
+        } else {
+            const int64_t x = load_integer(from, src, i);
+            if (is_float(to))
+                store_float(to, dst, i, (float)x);
+            else
+                store_integer(to, dst, i, x);
+        }
+    }
+}
+
+int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
+                  void *stream)
+{
+    return LS__LAUNCH(cast_kernel, ls__blocks_for(count), LS__BLOCK, stream, to, dst, from, src,
+                      count);
+}
+
+/* ---- Digests: sums modulo 2^64, whose order does not matter ---- */
+
+typedef unsigned long long digest_lane; /* what atomicAdd takes */
+
+static __global__ void digest_clear_kernel(ls__digest_sum *sum)
+{
+    if (threadIdx.x < 2) sum->lanes[threadIdx.x] = 0;
+}
+
+static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, uint64_t offset,
+                                     ls__digest_sum *sum)
+{
+    __shared__ digest_lane shared[LS__BLOCK];
+    ls__digest_sum own = { { 0, 0 } };
+    const int64_t words = size / 8;
+    LS__FOR_EACH(i, words + (size % 8 != 0))
+    {
+        uint64_t word = 0;
+        if (i < words)
+            word = ((const uint64_t *)bytes)[i];
+        else
+            for (int64_t j = 0; j < size % 8; j++) word |= (uint64_t)bytes[8 * i + j] << (8 * j);
+        ls__digest_word(&own, word, offset / 8 + (uint64_t)i);
+    }
+    for (int lane = 0; lane < 2; lane++) {
+        const digest_lane all = ls__block_sum<digest_lane>(own.lanes[lane], shared);
+        if (threadIdx.x == 0) atomicAdd((digest_lane *)&sum->lanes[lane], all);
+    }
+}
+
+int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__digest_sum *sum,
+                    void *stream)
+{
+    const int status = LS__LAUNCH(digest_clear_kernel, 1, 32, stream, sum);
+    if (status != 0) return status;
+    return LS__LAUNCH(digest_kernel, ls__blocks_for((int64_t)bytes / 8 / 4), LS__BLOCK, stream,
+                      (const unsigned char *)memory, (int64_t)bytes, offset, sum);
+}

@@ -1,0 +1,188 @@
+/* own.c: the provider of our own kernels: one for each op. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cuda/cuda.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct own_entry {
+    int (*run)(const ls__cuda_call *call);
+    size_t (*workspace)(const ls__op *op); /* NULL: none */
+    bool numbers;                          /* reads the step's */
+    bool direct; /* a thread for each result: libraries are faster where they have the op */
+} own_entry;
+
+static const own_entry entries[LS__N_OPS] = {
+    [LS__OP_REORDER] = { ls__cuda_reorder },
+    [LS__OP_NORMALIZE] = { ls__cuda_normalize },
+    [LS__OP_CONV2D] = { ls__cuda_conv, .direct = true },
+    [LS__OP_CONV2D_BACKWARD_DATA] = { ls__cuda_conv_backward_data, .direct = true },
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { ls__cuda_conv_backward_weights, .direct = true },
+    [LS__OP_LINEAR] = { ls__cuda_linear, .direct = true },
+    [LS__OP_LINEAR_BACKWARD_DATA] = { ls__cuda_linear_backward_data, .direct = true },
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { ls__cuda_linear_backward_weights, .direct = true },
+    [LS__OP_BATCH_NORM] = { ls__cuda_batch_norm, ls__cuda_batch_norm_workspace },
+    [LS__OP_BATCH_NORM_EVAL] = { ls__cuda_batch_norm_eval, ls__cuda_batch_norm_workspace },
+    [LS__OP_BATCH_NORM_BACKWARD] = { ls__cuda_batch_norm_backward, ls__cuda_batch_norm_workspace },
+    [LS__OP_RELU] = { ls__cuda_relu },
+    [LS__OP_RELU_BACKWARD] = { ls__cuda_relu_backward },
+    [LS__OP_ADD] = { ls__cuda_add },
+    [LS__OP_PAD_CHANNELS] = { ls__cuda_pad_channels },
+    [LS__OP_PAD_CHANNELS_BACKWARD] = { ls__cuda_pad_channels },
+    [LS__OP_MAX_POOL] = { ls__cuda_max_pool },
+    [LS__OP_MAX_POOL_BACKWARD] = { ls__cuda_max_pool_backward },
+    [LS__OP_AVG_POOL] = { ls__cuda_avg_pool },
+    [LS__OP_AVG_POOL_BACKWARD] = { ls__cuda_avg_pool_backward },
+    [LS__OP_GLOBAL_AVG_POOL] = { ls__cuda_global_avg_pool },
+    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { ls__cuda_global_avg_pool_backward },
+    [LS__OP_DROPOUT] = { ls__cuda_dropout, .numbers = true },
+    [LS__OP_DROPOUT_BACKWARD] = { ls__cuda_dropout, .numbers = true },
+    [LS__OP_CROSS_ENTROPY] = { ls__cuda_cross_entropy, ls__cuda_loss_workspace },
+    [LS__OP_CROSS_ENTROPY_BACKWARD] = { ls__cuda_cross_entropy_backward },
+    [LS__OP_TOP_K] = { ls__cuda_top_k, ls__cuda_loss_workspace },
+    [LS__OP_L2_NORM] = { ls__cuda_l2_norm, ls__cuda_l2_norm_workspace },
+    [LS__OP_SGD] = { ls__cuda_sgd, .numbers = true },
+    [LS__OP_ADAM] = { ls__cuda_adam, .numbers = true },
+};
+
+/* Milliseconds, to compare with the libraries' kernels: those come first wherever there are any. */
+static const double COST_MS = 0.01, DIRECT_COST_MS = 1e6;
+
+typedef struct own_kernel {
+    ls__kernel kernel; /* first */
+    ls__cuda *cuda;
+    ls__op op;
+    const own_entry *entry;
+    /* The optimizer's segments as they lie on the device. */
+    ls__segment *segments, *segments_copy;
+    int64_t n_segments, segment_room;
+} own_kernel;
+
+/* The segments that an optimizer's op points to; false for other ops. */
+static bool find_segments(const ls__op *op, const ls__segment **segments, int64_t *n)
+{
+    switch (op->kind) {
+    case LS__OP_L2_NORM:
+        *segments = op->u.l2_norm.segments;
+        *n = *op->u.l2_norm.n_segments;
+        return true;
+    case LS__OP_SGD:
+        *segments = op->u.sgd.segments;
+        *n = *op->u.sgd.n_segments;
+        return true;
+    case LS__OP_ADAM:
+        *segments = op->u.adam.segments;
+        *n = *op->u.adam.n_segments;
+        return true;
+    default: return false;
+    }
+}
+
+static void release_segments(own_kernel *k)
+{
+    if (k->segments) (void)k->cuda->driver->release(k->segments);
+    ls__free(k->cuda->device.ctx, k->segments_copy);
+    k->segments = k->segments_copy = NULL;
+    k->segment_room = k->n_segments = 0;
+}
+
+static ls_status make_segment_room(own_kernel *k, int64_t n)
+{
+    if (n <= k->segment_room) return LS_OK;
+    const ls__cuda_driver *driver = k->cuda->driver;
+    const size_t bytes = (size_t)n * sizeof(ls__segment);
+    /* A kernel that reads the old ones may still be queued: releasing waits for it. */
+    release_segments(k);
+    k->segments_copy = ls__alloc(k->cuda->device.ctx, bytes);
+    if (!k->segments_copy)
+        return ls__fail_memory(k->cuda->device.ctx, ls__op_name(k->op.kind), bytes);
+    LS_TRY(ls__cuda_check(k->cuda, driver->allocate((void **)&k->segments, bytes),
+                          ls__op_name(k->op.kind)));
+    k->segment_room = n;
+    return LS_OK;
+}
+
+/* They change when parameters are frozen, so hardly ever. */
+static ls_status bring_segments(own_kernel *k)
+{
+    const ls__segment *segments;
+    int64_t n;
+    if (!find_segments(&k->op, &segments, &n)) return LS_OK;
+    const size_t bytes = (size_t)n * sizeof(*segments);
+    if (n == k->n_segments && (n == 0 || memcmp(segments, k->segments_copy, bytes) == 0))
+        return LS_OK;
+    LS_TRY(make_segment_room(k, n));
+    k->n_segments = n;
+    if (n == 0) return LS_OK;
+    memcpy(k->segments_copy, segments, bytes);
+    return ls__cuda_check(
+        k->cuda, k->cuda->driver->copy(k->segments, k->segments_copy, bytes, k->cuda->stream),
+        ls__op_name(k->op.kind));
+}
+
+static ls_status own_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                         const ls__step *step)
+{
+    own_kernel *k = (own_kernel *)kernel;
+    if (k->entry->numbers) LS_TRY(ls__cuda_set_numbers(k->cuda, step));
+    LS_TRY(bring_segments(k));
+    const ls__cuda_call call = { .op = &k->op,
+                                 .buffers = buffers,
+                                 .workspace = workspace,
+                                 .stream = k->cuda->stream,
+                                 .numbers = k->cuda->numbers,
+                                 .segments = k->segments,
+                                 .n_segments = k->n_segments };
+    return ls__cuda_check(k->cuda, k->entry->run(&call), ls__op_name(k->op.kind));
+}
+
+static void own_close(ls__kernel *kernel)
+{
+    own_kernel *k = (own_kernel *)kernel;
+    release_segments(k);
+    ls__free(k->cuda->device.ctx, k);
+}
+
+static const char *name_of(const own_entry *entry)
+{
+    return entry->direct ? "own direct" : "own";
+}
+
+static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
+                          int max)
+{
+    (void)cuda;
+    (void)state;
+    const own_entry *entry = &entries[op->kind];
+    if (max < 1 || !entry->run) return 0;
+    *out = (ls__candidate){ .deterministic = true,
+                            .cost_ms = entry->direct ? DIRECT_COST_MS : COST_MS };
+    snprintf(out->name, sizeof(out->name), "%s", name_of(entry));
+    return 1;
+}
+
+static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
+                                 ls__kernel **out)
+{
+    (void)state;
+    ls_context *ctx = cuda->device.ctx;
+    const own_entry *entry = &entries[op->kind];
+    if (!entry->run || strcmp(name, name_of(entry)) != 0)
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
+                        name);
+    own_kernel *k = ls__zalloc(ctx, sizeof(*k));
+    if (!k) return ls__fail_memory(ctx, ls__op_name(op->kind), sizeof(*k));
+    snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
+    k->kernel.workspace_bytes = entry->workspace ? entry->workspace(op) : 0;
+    k->kernel.run = own_run;
+    k->kernel.close = own_close;
+    k->cuda = cuda;
+    k->op = *op;
+    k->entry = entry;
+    *out = &k->kernel;
+    return LS_OK;
+}
+
+const ls__cuda_provider ls__cuda_own_provider = { .name = "own",
+                                                  .candidates = own_candidates,
+                                                  .kernel_open = own_kernel_open };

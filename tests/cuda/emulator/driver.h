@@ -1,0 +1,29 @@
+/* driver.h: the emulated device: what a test can do to it. Its memory can't be touched by the host
+ * outside of copies and kernels: doing so is a segmentation fault. */
+#ifndef LS_TEST_EMULATED_DRIVER_H
+#define LS_TEST_EMULATED_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Opens and closes the device's memory, around what the device does. */
+void emulated_memory_open(void);
+void emulated_memory_close(void);
+
+/* Counts a call, and says whether it is to fail. */
+bool emulated_failure(void);
+
+/* For tests, found in the module by these names. Calls are counted from 1 since the last
+ * emulate_fail_at; that one fails, and with sticky all after it. 0 = none. */
+typedef void emulate_fail_at_fn(int64_t call, bool sticky);
+typedef int64_t emulate_calls_fn(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

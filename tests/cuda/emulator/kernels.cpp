@@ -1,0 +1,150 @@
+/* kernels.cpp: the emulator's blocks and threads. */
+#include "driver.h"
+#include "emulator.h"
+#include <setjmp.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+emulated_place threadIdx, blockIdx, blockDim, gridDim;
+
+namespace
+{
+
+enum { MOST_THREADS = 1024, STACK_BYTES = 64 << 10, LAUNCH_FAILED = 719 };
+
+/* A thread of a block: runs the body, then waits to run it again for another block. */
+struct coroutine {
+    ucontext_t first;
+    jmp_buf place;
+    char *stack;
+    bool begun, waits; /* waits: at __syncthreads */
+    void *fake_stack;
+};
+
+coroutine threads[MOST_THREADS];
+jmp_buf scheduler;
+unsigned running;
+void (*body)(void *);
+void *body_arg;
+
+/* Tell AddressSanitizer on which stack we are. */
+void before_switch(void **fake_stack, const void *bottom, size_t size)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(fake_stack, bottom, size);
+#else
+    (void)fake_stack;
+    (void)bottom;
+    (void)size;
+#endif
+}
+
+const void *scheduler_stack;
+size_t scheduler_size;
+void *scheduler_fake;
+
+void after_switch(void *fake_stack, const void **bottom, size_t *size)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake_stack, bottom, size);
+#else
+    (void)fake_stack;
+    (void)bottom;
+    (void)size;
+#endif
+}
+
+void to_scheduler(coroutine *self)
+{
+    if (_setjmp(self->place) == 0) {
+        before_switch(&self->fake_stack, scheduler_stack, scheduler_size);
+        _longjmp(scheduler, 1);
+    }
+    after_switch(self->fake_stack, &scheduler_stack, &scheduler_size);
+}
+
+void thread_main(void)
+{
+    coroutine *self = &threads[running];
+    after_switch(NULL, &scheduler_stack, &scheduler_size);
+    for (;;) {
+        body(body_arg);
+        self->waits = false;
+        to_scheduler(self);
+    }
+}
+
+bool prepare(coroutine *thread)
+{
+    if (thread->stack) return true;
+    thread->stack = (char *)malloc(STACK_BYTES);
+    if (!thread->stack) return false;
+    getcontext(&thread->first);
+    thread->first.uc_stack.ss_sp = thread->stack;
+    thread->first.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&thread->first, thread_main, 0);
+    return true;
+}
+
+/* Until its end or the next __syncthreads. */
+void run_thread(unsigned t)
+{
+    coroutine *thread = &threads[t];
+    running = t;
+    threadIdx.x = t;
+    if (_setjmp(scheduler) == 0) {
+        before_switch(&scheduler_fake, thread->stack, STACK_BYTES);
+        if (thread->begun) _longjmp(thread->place, 1);
+        thread->begun = true;
+        setcontext(&thread->first);
+    }
+    after_switch(scheduler_fake, NULL, NULL);
+}
+
+void run_block(unsigned n_threads)
+{
+    bool waiting = true;
+    while (waiting) {
+        waiting = false;
+        unsigned n_waiting = 0;
+        for (unsigned t = 0; t < n_threads; t++) {
+            run_thread(t);
+            n_waiting += threads[t].waits;
+        }
+        /* Some at the barrier and some at the end: on a GPU that is undefined. */
+        if (n_waiting != 0 && n_waiting != n_threads) abort();
+        waiting = n_waiting == n_threads;
+    }
+}
+
+} /* namespace */
+
+void emulate_syncthreads(void)
+{
+    coroutine *self = &threads[running];
+    self->waits = true;
+    to_scheduler(self);
+}
+
+int emulate_launch(unsigned n_blocks, unsigned n_threads, void (*new_body)(void *arg), void *arg)
+{
+    if (emulated_failure()) return LAUNCH_FAILED;
+    if (n_blocks == 0 || n_threads == 0 || n_threads > MOST_THREADS) return 9; /* configuration */
+    for (unsigned t = 0; t < n_threads; t++)
+        if (!prepare(&threads[t])) return 2; /* memory */
+    body = new_body;
+    body_arg = arg;
+    blockDim.x = n_threads;
+    gridDim.x = n_blocks;
+    emulated_memory_open();
+    for (unsigned b = 0; b < n_blocks; b++) {
+        blockIdx.x = b;
+        run_block(n_threads);
+    }
+    emulated_memory_close();
+    return 0;
+}

@@ -1,0 +1,200 @@
+/* The CUDA device without a GPU: why it can't be opened, and on the emulated one memory, copies,
+ * casts, digests, and every call failing in turn. */
+#include "../suite.h"
+#include "base/context.h"
+#include "emulator/driver.h"
+#include "tensor/backend.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ls_context *open_on(const char *device, const ls_context_config *more)
+{
+    ls_context_config config = more ? *more : (ls_context_config){ 0 };
+    config.device = device;
+    ls_context *ctx = ls_context_open(&config);
+    ck_assert_ptr_nonnull(ctx);
+    return ctx;
+}
+
+static ls_context *open_cuda(void)
+{
+    ls_context *ctx = open_on("cuda", NULL);
+    ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    return ctx;
+}
+
+/* The context can't be opened; its message has the text. */
+static void check_refused(const char *device, ls_status status, const char *text)
+{
+    ls_context *ctx = open_on(device, NULL);
+    ck_assert_int_eq(ls_context_status(ctx), status);
+    ck_assert_msg(strstr(ls_context_message(ctx), text) != NULL, "%s", ls_context_message(ctx));
+    ls_context_close(&ctx);
+}
+
+START_TEST(reasons_for_not_opening)
+{
+    check_refused("cuda:2", LS_ERR_NOT_FOUND, "there are 2");
+    check_refused("cuda:x", LS_ERR_NOT_FOUND, "cuda:x");
+    check_refused("gpu", LS_ERR_NOT_FOUND, "gpu");
+    check_refused("cpu:1", LS_ERR_NOT_FOUND, "one cpu");
+    setenv("LOCKSTEP_EMULATED_DRIVER", "0", 1);
+    check_refused("cuda", LS_ERR_UNSUPPORTED, "no NVIDIA driver");
+    setenv("LOCKSTEP_EMULATED_DRIVER", "12040", 1);
+    check_refused("cuda", LS_ERR_UNSUPPORTED, "for CUDA 12.4, this needs 13.0");
+    unsetenv("LOCKSTEP_EMULATED_DRIVER");
+    setenv("LOCKSTEP_EMULATED_DEVICES", "0", 1);
+    check_refused("cuda", LS_ERR_UNSUPPORTED, "emulated error");
+}
+END_TEST
+
+START_TEST(module_that_is_not_there)
+{
+    char empty[] = "/tmp/lockstep-modules-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(empty));
+    setenv("LOCKSTEP_MODULES", empty, 1);
+    check_refused("cuda", LS_ERR_UNSUPPORTED, "there is no liblockstep_cuda.so");
+    char path[128];
+    snprintf(path, sizeof(path), "%s/liblockstep_cuda.so", empty);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("no module\n", file);
+    fclose(file);
+    check_refused("cuda", LS_ERR_UNSUPPORTED, "can't be loaded");
+    remove(path);
+    remove(empty);
+}
+END_TEST
+
+static char logged[1024];
+static void keep_log(void *user, ls_log_level level, const char *message)
+{
+    (void)user;
+    ck_assert_int_eq(level, LS_LOG_INFO);
+    snprintf(logged, sizeof(logged), "%s", message);
+}
+
+START_TEST(auto_is_the_best_there_is)
+{
+    ls_context *ctx = open_on("auto", NULL);
+    ck_assert_ptr_nonnull(strstr(ls_context_device(ctx), "cuda:0, emulated GPU"));
+    ls_context_close(&ctx);
+    setenv("LOCKSTEP_EMULATED_DEVICES", "0", 1);
+    ctx = open_on("auto", &(ls_context_config){ .log = keep_log });
+    ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+    ck_assert_str_eq(ls_context_message(ctx), "");
+    ck_assert_ptr_nonnull(strstr(ls_context_device(ctx), "cpu"));
+    ck_assert_msg(strstr(logged, "the cpu: device 'cuda': emulated error") != NULL, "%s", logged);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(second_device)
+{
+    ls_context *ctx = open_on("cuda:1", NULL);
+    ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+    ck_assert_ptr_nonnull(strstr(ls_context_device(ctx), "cuda:1, emulated GPU, sm_90"));
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* The same as on the CPU, byte by byte. */
+START_TEST(tensors)
+{
+    enum { N = 1003 };
+    float values[N];
+    uint16_t got[2][N];
+    ls_context *contexts[2] = { open_cuda(), open_on("cpu", NULL) };
+    for (int i = 0; i < N; i++) values[i] = (float)(i - 500) * 1.37e-3f;
+    ls_digest digests[2];
+    for (int i = 0; i < 2; i++) {
+        ls_tensor *x = ls_tensor_from(contexts[i], LS_F32, LS_SHAPE(17, 59), values);
+        ls_tensor *half = ls_tensor_open(contexts[i], LS_F16, LS_SHAPE(17, 59));
+        ck_assert(i == 1 || ls_tensor_data(x) == NULL);
+        ck_assert_int_eq(ls_tensor_cast(half, x), LS_OK);
+        ck_assert_int_eq(ls_tensor_digest(half, &digests[i]), LS_OK);
+        ck_assert_int_eq(ls_tensor_read(half, got[i], sizeof(got[i])), LS_OK);
+        ls_tensor *integers = ls_tensor_open(contexts[i], LS_I32, LS_SHAPE(17, 59));
+        ck_assert_int_eq(ls_tensor_cast(integers, x), LS_OK);
+        ck_assert_int_eq(ls_tensor_cast(x, integers), LS_OK);
+        ck_assert_int_eq(ls_tensor_fill(x, 2.5), LS_OK);
+    }
+    ck_assert_mem_eq(got[0], got[1], sizeof(got[0]));
+    ck_assert_mem_eq(&digests[0], &digests[1], sizeof(digests[0]));
+    for (int i = 0; i < 2; i++) ls_context_close(&contexts[i]);
+}
+END_TEST
+
+START_TEST(memory_runs_out)
+{
+    ls_context *ctx = open_cuda();
+    ck_assert_ptr_null(ls_tensor_open(ctx, LS_F32, LS_SHAPE(1 << 20, 1 << 10)));
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
+    ck_assert_ptr_nonnull(ls_tensor_open(ctx, LS_F32, LS_SHAPE(1 << 10)));
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* The module that the context has loaded. */
+static void *module_symbol(const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/liblockstep_cuda.so", getenv("LOCKSTEP_MODULES"));
+    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    ck_assert_ptr_nonnull(handle);
+    void *symbol = dlsym(handle, name);
+    ck_assert_ptr_nonnull(symbol);
+    return symbol;
+}
+
+/* Opens a context and uses what it can of it; every call may fail. */
+static ls_status use_all(void)
+{
+    float data[64] = { 1 }, back[64];
+    ls_context *ctx = open_on("cuda", NULL);
+    ls_tensor *a = ls_tensor_from(ctx, LS_F32, LS_SHAPE(8, 8), data);
+    ls_tensor *b = ls_tensor_open(ctx, LS_BF16, LS_SHAPE(8, 8));
+    ls_digest digest;
+    ls_status status = ls_tensor_cast(b, a);
+    if (status == LS_OK) status = ls_tensor_digest(b, &digest);
+    if (status == LS_OK) status = ls_tensor_read(a, back, sizeof(back));
+    if (status == LS_OK) ck_assert_mem_eq(data, back, sizeof(data));
+    const ls_status kept = ls_context_status(ctx);
+    if (status != LS_OK) ck_assert_int_ne(kept, LS_OK);
+    if (status != LS_OK) ck_assert_str_ne(ls_context_message(ctx), "");
+    ls_context_close(&ctx);
+    return kept;
+}
+
+START_TEST(every_call_fails_in_turn)
+{
+    ck_assert_int_eq(use_all(), LS_OK);
+    emulate_fail_at_fn *fail_at;
+    emulate_calls_fn *calls;
+    void *symbols[2] = { module_symbol("emulate_fail_at"), module_symbol("emulate_calls") };
+    memcpy(&fail_at, &symbols[0], sizeof(fail_at));
+    memcpy(&calls, &symbols[1], sizeof(calls));
+    fail_at(0, false);
+    ck_assert_int_eq(use_all(), LS_OK);
+    const int64_t n = calls();
+    ck_assert_int_gt(n, 10);
+    for (int64_t i = 1; i <= n; i++)
+        for (int sticky = 0; sticky < 2; sticky++) {
+            fail_at(i, sticky != 0);
+            const ls_status status = use_all();
+            /* What fails while closing is nobody's error any more. */
+            ck_assert_msg(status != LS_OK || i == n, "call %d of %d: no error", (int)i, (int)n);
+        }
+    fail_at(0, false);
+    ck_assert_int_eq(use_all(), LS_OK);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("cuda device", reasons_for_not_opening, module_that_is_not_there,
+                     auto_is_the_best_there_is, second_device, tensors, memory_runs_out,
+                     every_call_fails_in_turn);
+}

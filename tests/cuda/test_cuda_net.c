@@ -1,0 +1,210 @@
+/* A net on the emulated CUDA device beside the same net on the CPU: losses and weights of ten
+ * steps, the same bits when run again, an op of the user's own, checkpoints from one device to the
+ * other. */
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 6, SIDE = 13, CLASSES = 7, STEPS = 10 };
+static const double RATE = 1e-3;
+
+/* x [N,13,13,3] -> [N,7]: every op that the backend has. */
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv1", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
+    x = ls_max_pool(g, x, &(ls_pool_config){ .kernel = 3, .stride = 2, .padding = 1 });
+    ls_node *y =
+        ls_conv2d(g, "conv2", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1, .groups = 2 });
+    y = ls_batch_norm(g, "bn2", y, NULL);
+    x = ls_relu(g, ls_add(g, y, x));
+    y = ls_conv2d(g, "conv3", x, 12, &(ls_conv2d_config){ .kernel = 3, .stride = 2, .padding = 1 });
+    y = ls_batch_norm(g, "bn3", y, NULL);
+    x = ls_avg_pool(g, ls_pad_channels(g, x, 12), &(ls_pool_config){ .kernel = 2, .padding = 1 });
+    x = ls_relu(g, ls_add(g, y, x));
+    x = ls_relu(g, ls_conv2d(g, "conv4", x, 9, &(ls_conv2d_config){ .bias = true }));
+    x = ls_dropout(g, ls_global_avg_pool(g, x), 0.3f);
+    x = ls_relu(g, ls_linear(g, "fc1", x, 10, NULL));
+    return ls_linear(g, "fc2", x, CLASSES, NULL);
+}
+
+typedef struct run {
+    ls_context *ctx;
+    ls_net *net;
+    ls_optimizer *opt;
+    ls_batch batch;
+} run;
+
+static run open_run(const char *device, bool adam)
+{
+    run r = { .ctx = ls_context_open(&(ls_context_config){ .device = device, .seed = 5 }) };
+    r.net = ls_net_build(
+        r.ctx, model, NULL,
+        &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3) },
+                                     .mean = { 0.5f, 0.4f, 0.3f },
+                                     .deviation = { 0.2f, 0.3f, 0.25f },
+                                     .n_classes = CLASSES },
+                          .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f } });
+    if (adam)
+        r.opt = ls_adamw(r.net, &(ls_adam_config){ .weight_decay = 0.01f, .clip_norm = 1 });
+    else
+        r.opt = ls_sgd(
+            r.net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f, .clip_norm = 0.5f });
+    static uint8_t pixels[BATCH * SIDE * SIDE * 3];
+    int32_t labels[BATCH];
+    for (size_t i = 0; i < sizeof(pixels); i++) pixels[i] = (uint8_t)(i * 2654435761u >> 11);
+    for (int i = 0; i < BATCH; i++) labels[i] = i * 3 % CLASSES;
+    r.batch =
+        (ls_batch){ .images = ls_tensor_from(r.ctx, LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
+                    .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH), labels),
+                    .n = BATCH };
+    ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
+    return r;
+}
+
+static double take_step(run *r)
+{
+    double loss = 0;
+    const ls_status status = ls_net_step(r->net, r->opt, &r->batch, RATE);
+    ck_assert_msg(status == LS_OK, "%s", ls_context_message(r->ctx));
+    ck_assert_int_eq(ls_net_loss(r->net, &loss), LS_OK);
+    r->batch.step++;
+    return loss;
+}
+
+/* Largest |a - b| over largest |b|, of an entry of two nets. */
+static double entry_distance(run *a, run *b, int64_t i)
+{
+    enum { MOST = 4096 };
+    static float x[MOST], y[MOST];
+    const ls_tensor *of_a = ls_net_entry(a->net, i).value, *of_b = ls_net_entry(b->net, i).value;
+    const size_t bytes = ls_tensor_bytes(of_a);
+    ck_assert_uint_le(bytes, sizeof(x));
+    ck_assert_int_eq(ls_tensor_read(of_a, x, bytes), LS_OK);
+    ck_assert_int_eq(ls_tensor_read(of_b, y, bytes), LS_OK);
+    double error = 0, largest = 0;
+    for (size_t j = 0; j < bytes / sizeof(float); j++) {
+        error = fmax(error, fabs((double)x[j] - (double)y[j]));
+        largest = fmax(largest, fabs((double)y[j]));
+    }
+    return largest > 0 ? error / largest : error;
+}
+
+static void close_run(run *r)
+{
+    ls_context_close(&r->ctx);
+}
+
+static void check_parity(bool adam)
+{
+    run cuda = open_run("cuda", adam), cpu = open_run("cpu", adam);
+    for (int i = 0; i < STEPS; i++) {
+        const double a = take_step(&cuda), b = take_step(&cpu);
+        ck_assert_msg(fabs(a - b) <= 2e-6 * fabs(b), "step %d: loss %.9g, cpu %.9g", i, a, b);
+    }
+    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++) {
+        const double distance = entry_distance(&cuda, &cpu, i);
+        /* Adam's first steps divide gradients by themselves: near 0 their rounding shows. */
+        ck_assert_msg(distance <= (adam ? 1e-3 : 1e-5), "%s: %.3g of the largest",
+                      ls_net_entry(cpu.net, i).name, distance);
+    }
+    ck_assert_int_eq(ls_net_evaluate(cuda.net, &cuda.batch), LS_OK);
+    ck_assert_int_eq(ls_net_evaluate(cpu.net, &cpu.batch), LS_OK);
+    double a, b;
+    ck_assert_int_eq(ls_net_metric(cuda.net, "top1", &a), LS_OK);
+    ck_assert_int_eq(ls_net_metric(cpu.net, "top1", &b), LS_OK);
+    ck_assert_double_eq(a, b);
+    close_run(&cuda);
+    close_run(&cpu);
+}
+
+START_TEST(sgd_as_on_the_cpu)
+{
+    check_parity(false);
+}
+END_TEST
+
+START_TEST(adamw_as_on_the_cpu)
+{
+    check_parity(true);
+}
+END_TEST
+
+START_TEST(same_bits_again)
+{
+    ls_step_digest digests[2];
+    for (int i = 0; i < 2; i++) {
+        run r = open_run("cuda", false);
+        for (int step = 0; step < STEPS; step++) take_step(&r);
+        ck_assert_int_eq(ls_net_digest(r.net, &r.batch, &digests[i]), LS_OK);
+        close_run(&r);
+    }
+    ck_assert_mem_eq(&digests[0].weights, &digests[1].weights, sizeof(ls_digest));
+    ck_assert_mem_eq(&digests[0].gradients, &digests[1].gradients, sizeof(ls_digest));
+}
+END_TEST
+
+/* Frozen parameters change the optimizer's segments between steps. */
+START_TEST(freezing)
+{
+    run cuda = open_run("cuda", false), cpu = open_run("cpu", false);
+    run *both[2] = { &cuda, &cpu };
+    for (int i = 0; i < 2; i++) {
+        take_step(both[i]);
+        ck_assert_int_eq(ls_net_freeze(both[i]->net, "conv*"), LS_OK);
+        take_step(both[i]);
+        ck_assert_int_eq(ls_net_unfreeze(both[i]->net, "conv2.*"), LS_OK);
+        take_step(both[i]);
+    }
+    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++)
+        ck_assert_double_le(entry_distance(&cuda, &cpu, i), 1e-5);
+    close_run(&cuda);
+    close_run(&cpu);
+}
+END_TEST
+
+START_TEST(checkpoints_go_to_the_other_device)
+{
+    char path[] = "/tmp/lockstep-cuda-XXXXXX.safetensors";
+    const int file = mkstemps(path, (int)strlen(".safetensors"));
+    ck_assert_int_ge(file, 0);
+    close(file);
+    run cuda = open_run("cuda", false), cpu = open_run("cpu", false);
+    for (int i = 0; i < 3; i++) take_step(&cuda);
+    ls_state state = { .net = cuda.net, .optimizer = cuda.opt, .step = 3 };
+    ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(cuda.ctx));
+    /* Another device is another identity. */
+    ls_state here = { .net = cpu.net, .optimizer = cpu.opt };
+    ck_assert_int_eq(ls_checkpoint_load(path, &here), LS_ERR_MISMATCH);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(cpu.ctx), "device is \"cuda\" there"));
+    ck_assert_int_eq(ls_checkpoint_load_weights(path, cpu.net), LS_OK);
+    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++)
+        ck_assert_double_eq(entry_distance(&cuda, &cpu, i), 0);
+    /* And back: the run goes on as if it had not been stopped. */
+    run again = open_run("cuda", false);
+    ls_state there = { .net = again.net, .optimizer = again.opt };
+    ck_assert_msg(ls_checkpoint_load(path, &there) == LS_OK, "%s", ls_context_message(again.ctx));
+    again.batch.step = there.step;
+    for (int i = 0; i < 2; i++) {
+        take_step(&cuda);
+        take_step(&again);
+    }
+    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++)
+        ck_assert_double_eq(entry_distance(&cuda, &again, i), 0);
+    close_run(&cuda);
+    close_run(&cpu);
+    close_run(&again);
+    remove(path);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("cuda net", sgd_as_on_the_cpu, adamw_as_on_the_cpu, same_bits_again, freezing,
+                     checkpoints_go_to_the_other_device);
+}

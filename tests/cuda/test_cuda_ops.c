@@ -1,0 +1,119 @@
+/* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel. */
+#include "op_case.h"
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ls_context *open_cuda(void)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
+    ck_assert_ptr_nonnull(ctx);
+    ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    return ctx;
+}
+
+/* Layouts other than N,H,W,C are the CPU's. */
+static bool is_dense(const op_case *c)
+{
+    for (int i = 0; i < c->op.n_operands; i++) {
+        const ls__operand *operand = &c->op.operands[i];
+        if (operand->shape.n_dims == 4 && operand->block != operand->shape.dims[3]) return false;
+    }
+    return true;
+}
+
+/* Device memory with a copy of the blocks, guards included. */
+typedef struct device_buffers {
+    unsigned char *blocks[LS__MAX_OPERANDS];
+    void *memory[LS__MAX_OPERANDS];
+} device_buffers;
+
+static size_t block_bytes(const op_buffers *b, int i)
+{
+    return b->bytes[i] + 2 * (size_t)((unsigned char *)b->memory[i] - b->blocks[i]);
+}
+
+static void to_device(ls_context *ctx, const op_case *c, const op_buffers *b, device_buffers *out)
+{
+    const ls__backend *backend = ctx->device->backend;
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < b->n; i++) {
+        if (!b->blocks[i]) {
+            if (b->memory[i]) out->memory[i] = out->memory[c->shares[i] - 1];
+            continue;
+        }
+        const size_t bytes = block_bytes(b, i);
+        out->blocks[i] = backend->allocate(ctx->device, bytes);
+        ck_assert_ptr_nonnull(out->blocks[i]);
+        ck_assert_int_eq(backend->write(ctx->device, out->blocks[i], b->blocks[i], bytes), LS_OK);
+        out->memory[i] = out->blocks[i] + ((unsigned char *)b->memory[i] - b->blocks[i]);
+    }
+}
+
+static void from_device(ls_context *ctx, device_buffers *from, op_buffers *b)
+{
+    const ls__backend *backend = ctx->device->backend;
+    for (int i = 0; i < b->n; i++) {
+        if (!from->blocks[i]) continue;
+        const size_t bytes = block_bytes(b, i);
+        ck_assert_int_eq(backend->read(ctx->device, b->blocks[i], from->blocks[i], bytes), LS_OK);
+        backend->release(ctx->device, from->blocks[i], bytes);
+    }
+}
+
+static void run_on_device(ls_context *ctx, const op_case *c, const char *name, op_buffers *b)
+{
+    const ls__backend *backend = ctx->device->backend;
+    ls__kernel *kernel;
+    ck_assert_msg(backend->kernel_open(ctx->device, &c->op, name, &kernel) == LS_OK, "%s: %s",
+                  c->name, ls_context_message(ctx));
+    device_buffers on_device;
+    to_device(ctx, c, b, &on_device);
+    void *workspace = backend->allocate(ctx->device, kernel->workspace_bytes + 1);
+    ck_assert_ptr_nonnull(workspace);
+    backend->begin(ctx->device);
+    const ls_status status = kernel->run(kernel, on_device.memory, workspace, &c->step);
+    backend->end(ctx->device);
+    ck_assert_msg(status == LS_OK, "%s: %s", c->name, ls_context_message(ctx));
+    from_device(ctx, &on_device, b);
+    backend->release(ctx->device, workspace, kernel->workspace_bytes + 1);
+    kernel->close(kernel);
+    check_guards(c, b);
+}
+
+START_TEST(values)
+{
+    const op_case *c = &all_cases()->cases[_i];
+    if (!is_dense(c)) return;
+    ls_context *cpu = open_cpu(1, -1), *cuda = open_cuda();
+    op_buffers wanted, got;
+    fill_buffers(c, &wanted, false);
+    run_kernel(cpu, c, "reference", &wanted);
+
+    ls__candidate kernels[LS__MAX_CANDIDATES];
+    const int n = list_kernels(cuda, c, false, kernels);
+    ck_assert_msg(n > 0, "%s: there is no kernel", c->name);
+    for (int k = 0; k < n; k++) {
+        fill_buffers(c, &got, true);
+        run_on_device(cuda, c, kernels[k].name, &got);
+        compare_buffers(c, kernels[k].name, &got, &wanted);
+        free_buffers(&got);
+    }
+    free_buffers(&wanted);
+    ls_context_close(&cuda);
+    ls_context_close(&cpu);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda ops");
+    TCase *tcase = tcase_create("values");
+    tcase_add_loop_test(tcase, values, 0, all_cases()->n);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
