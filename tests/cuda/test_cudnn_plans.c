@@ -4,7 +4,7 @@
 #include "../suite.h"
 #include "base/alloc.h"
 #include "conv_ops.h"
-#include "cuda/cudnn/cudnn.h"
+#include "cuda/cudnn/fusion.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,40 +46,68 @@ static const struct {
                    { "f32", LS_F32, false } };
 enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
 
+/* An op or a fusion. */
+typedef struct subject {
+    const ls__op *op;
+    const ls__cudnn_fusion *fusion;
+    char text[LS__OP_TEXT_SIZE];
+} subject;
+
+static int list_kernels(ls__cudnn *cudnn, const subject *s, ls__candidate out[LS__MAX_CANDIDATES])
+{
+    return s->op ? ls__cudnn_conv_candidates(cudnn, s->op, out, LS__MAX_CANDIDATES)
+                 : ls__cudnn_fusion_candidates(cudnn, s->fusion, out, LS__MAX_CANDIDATES);
+}
+
+static ls_status open_kernel(ls__cudnn *cudnn, const subject *s, const char *name, ls__kernel **out)
+{
+    return s->op ? ls__cudnn_conv_open(cudnn, s->op, name, out)
+                 : ls__cudnn_fusion_open(cudnn, s->fusion, name, out);
+}
+
+static ls_status restore_kernel(ls__cudnn *cudnn, const subject *s, const char *text,
+                                ls__kernel **out)
+{
+    return s->op ? ls__cudnn_conv_restore(cudnn, s->op, text, out)
+                 : ls__cudnn_fusion_restore(cudnn, s->fusion, text, out);
+}
+
+static void check_restored(ls_context *ctx, ls__cudnn *cudnn, const subject *s,
+                           const ls__kernel *kernel)
+{
+    char *text;
+    ls__kernel *restored;
+    ck_assert_int_eq(ls__cudnn_plan_text(kernel, &text), LS_OK);
+    if (restore_kernel(cudnn, s, text, &restored) != LS_OK)
+        ck_abort_msg("%s", ls_context_message(ctx));
+    ck_assert_str_eq(restored->name, kernel->name);
+    ck_assert_uint_eq(restored->workspace_bytes, kernel->workspace_bytes);
+    restored->close(restored);
+    ls__free(ctx, text);
+}
+
 /* All of the kernels are made, under their own names and within the limit; the best one comes back
  * from its text. Returns how many. */
-static int check_plans(ls_context *ctx, ls__cudnn *cudnn, const ls__op *op)
+static int check_plans(ls_context *ctx, ls__cudnn *cudnn, const subject *s)
 {
-    char op_text[LS__OP_TEXT_SIZE];
     ls__candidate list[LS__MAX_CANDIDATES], again[LS__MAX_CANDIDATES];
     int n_deterministic = 0;
-    ls__op_text(op, op_text, sizeof op_text);
-    const int n = ls__cudnn_conv_candidates(cudnn, op, list, LS__MAX_CANDIDATES);
-    if (n == 0) ck_abort_msg("%s: no candidate. %s", op_text, ls_context_message(ctx));
+    const int n = list_kernels(cudnn, s, list);
+    ck_assert_int_eq(ls_context_status(ctx), LS_OK);
     for (int i = 0; i < n; i++) {
         ls__kernel *kernel;
         n_deterministic += list[i].deterministic;
         if (i > 0) ck_assert_double_gt(list[i].cost_ms, list[i - 1].cost_ms);
         for (int j = 0; j < i; j++) ck_assert_str_ne(list[i].name, list[j].name);
-        if (ls__cudnn_conv_open(cudnn, op, list[i].name, &kernel) != LS_OK)
+        if (open_kernel(cudnn, s, list[i].name, &kernel) != LS_OK)
             ck_abort_msg("%s", ls_context_message(ctx));
         ck_assert_str_eq(kernel->name, list[i].name);
         ck_assert_uint_le(kernel->workspace_bytes, LS__CUDNN_WORKSPACE_LIMIT);
-        if (i == 0) {
-            char *text;
-            ls__kernel *restored;
-            ck_assert_int_eq(ls__cudnn_plan_text(kernel, &text), LS_OK);
-            if (ls__cudnn_conv_restore(cudnn, op, text, &restored) != LS_OK)
-                ck_abort_msg("%s", ls_context_message(ctx));
-            ck_assert_str_eq(restored->name, kernel->name);
-            ck_assert_uint_eq(restored->workspace_bytes, kernel->workspace_bytes);
-            restored->close(restored);
-            ls__free(ctx, text);
-        }
+        if (i == 0) check_restored(ctx, cudnn, s, kernel);
         kernel->close(kernel);
     }
-    if (n_deterministic == 0) ck_abort_msg("%s: none of %d is deterministic", op_text, n);
-    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, op, again, LS__MAX_CANDIDATES), n);
+    if (n > 0 && n_deterministic == 0) ck_abort_msg("%s: none of %d is deterministic", s->text, n);
+    ck_assert_int_eq(list_kernels(cudnn, s, again), n);
     ck_assert_mem_eq(list, again, (size_t)n * sizeof *list);
     return n;
 }
@@ -88,18 +116,91 @@ START_TEST(every_convolution_has_its_plans)
 {
     ls_context *ctx = open_context();
     ls__cudnn *cudnn = open_cudnn(ctx);
+    ls__candidate first[LS__MAX_CANDIDATES], again[LS__MAX_CANDIDATES];
     conv_ops *list = calloc(1, sizeof *list);
     conv_ops_add(list, "resnet18", 256, 224);
     conv_ops_add(list, "resnet50", 256, 224);
     conv_ops_add(list, "resnet20", 128, 32);
     conv_ops_add(list, "resnet18", 128, 32);
+    const ls__op first_op = conv_op_in(&list->ops[0], LS_F16, false);
+    const int n_first = ls__cudnn_conv_candidates(cudnn, &first_op, first, LS__MAX_CANDIDATES);
     for (int p = 0; p < N_PRECISIONS; p++) {
         int n_plans = 0;
         for (int i = 0; i < list->n; i++) {
             const ls__op op = conv_op_in(&list->ops[i], precisions[p].dtype, precisions[p].tf32);
-            n_plans += check_plans(ctx, cudnn, &op);
+            subject s = { .op = &op };
+            ls__op_text(&op, s.text, sizeof s.text);
+            const int n = check_plans(ctx, cudnn, &s);
+            if (n == 0) ck_abort_msg("%s: no kernel", s.text);
+            n_plans += n;
         }
         printf("%s: %d ops, %d plans\n", precisions[p].name, list->n, n_plans);
+    }
+    /* More ops than the answers that are kept: the first one's have gone, and come anew. */
+    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &first_op, again, LS__MAX_CANDIDATES),
+                     n_first);
+    ck_assert_mem_eq(first, again, (size_t)n_first * sizeof *first);
+    free(list);
+    ls__cudnn_close(&cudnn);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* A middle-sized convolution of resnet50. */
+static const conv_shape middle = { 32, 28, 28, 128, 128, 3, 1, 1, 1 };
+
+START_TEST(biases_groups_and_dilations)
+{
+    static const conv_shape shapes[] = { { 32, 28, 28, 128, 128, 3, 1, 1, 1 },
+                                         { 32, 28, 28, 128, 128, 3, 2, 1, 4 },
+                                         { 32, 28, 28, 128, 128, 3, 1, 1, 128 },
+                                         { 8, 31, 17, 24, 40, 5, 3, 2, 1 },
+                                         { 1, 1, 1, 8, 8, 1, 1, 0, 1 } };
+    ls_context *ctx = open_context();
+    ls__cudnn *cudnn = open_cudnn(ctx);
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            for (int kind = LS__OP_CONV2D; kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS; kind++) {
+                const ls__op plain = conv_op(kind, &shapes[i], kind == LS__OP_CONV2D);
+                ls__op op = conv_op_in(&plain, precisions[p].dtype, precisions[p].tf32);
+                subject s = { .op = &op };
+                if (i == 0) { /* y's size stays */
+                    op.u.conv.dilation[0] = op.u.conv.dilation[1] = 2;
+                    op.u.conv.padding[0] = op.u.conv.padding[1] = 2;
+                }
+                ls__op_text(&op, s.text, sizeof s.text);
+                if (check_plans(ctx, cudnn, &s) == 0) ck_abort_msg("%s: no kernel", s.text);
+            }
+    ls__cudnn_close(&cudnn);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(fusions_have_their_plans)
+{
+    ls_context *ctx = open_context();
+    ls__cudnn *cudnn = open_cudnn(ctx);
+    conv_ops *list = calloc(1, sizeof *list);
+    conv_ops_add(list, "resnet18", 256, 224);
+    conv_ops_add(list, "resnet50", 256, 224);
+    for (int k = 0; k < LS__CUDNN_N_FUSIONS; k++) {
+        int n_plans = 0, n_convs = 0;
+        for (int i = 0; i < list->n; i++) {
+            if (list->ops[i].kind != LS__OP_CONV2D) continue;
+            const ls__cudnn_fusion f = { .kind = k,
+                                         .conv = conv_op_in(&list->ops[i], LS_F16, false),
+                                         .epsilon = 1e-5f,
+                                         .momentum = 0.1f };
+            subject s = { .fusion = &f };
+            ls__op_text(&f.conv, s.text, sizeof s.text);
+            const int n = check_plans(ctx, cudnn, &s);
+            /* Rows of 16 bytes: pictures of 3 channels have none. */
+            const bool wanted = k == LS__CUDNN_FINALIZE || list->ops[i].operands[0].block % 8 == 0;
+            if ((n > 0) != wanted) ck_abort_msg("fusion %d of %s: %d kernels", k, s.text, n);
+            n_convs += wanted;
+            n_plans += n;
+        }
+        printf("fusion %d: %d convolutions, %d plans\n", k, n_convs, n_plans);
     }
     free(list);
     ls__cudnn_close(&cudnn);
@@ -107,7 +208,205 @@ START_TEST(every_convolution_has_its_plans)
 }
 END_TEST
 
+/* The next error is this one, and names the op. */
+static void expect(ls_context *ctx, ls_status status, ls_status wanted, const char *text)
+{
+    ck_assert_int_eq(status, wanted);
+    const char *message = ls_context_message(ctx);
+    if (strstr(message, text) == NULL) ck_abort_msg("'%s' is not in '%s'", text, message);
+    ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+}
+
+START_TEST(names_say_which_configuration)
+{
+    static const char *const wrong[] = { "",
+                                         "reference",
+                                         "cudnn",
+                                         "cudnn ",
+                                         "cudnn 62 ",
+                                         "cudnn 62 2",
+                                         "cudnn 62 2=",
+                                         "cudnn 62 2=4,",
+                                         "cudnn 62 2=4 13=0",
+                                         "cudnn 62 2=4,13=0,",
+                                         "cudnn 62 99=0",
+                                         "cudnn 62 -1=0",
+                                         "cudnn 62 2=9999",
+                                         "cudnn 99999",
+                                         "cudnn -1",
+                                         "cudnn 62 2=99999999999999999999",
+                                         "cudnn 62 1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,"
+                                         "1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,"
+                                         "1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,"
+                                         "1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1,1=1" };
+    ls_context *ctx = open_context();
+    ls__cudnn *cudnn = open_cudnn(ctx);
+    const ls__op plain = conv_op(LS__OP_CONV2D, &middle, false);
+    const ls__op f16 = conv_op_in(&plain, LS_F16, false), tf32 = conv_op_in(&plain, LS_F32, true);
+    ls__candidate list[LS__MAX_CANDIDATES];
+    ls__kernel *kernel;
+    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &f16, list, LS__MAX_CANDIDATES),
+                     LS__MAX_CANDIDATES);
+    ck_assert_ptr_nonnull(strchr(list[0].name, '=')); /* the knobs are in the names */
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        expect(ctx, ls__cudnn_conv_open(cudnn, &f16, wrong[i], &kernel), LS_ERR_UNSUPPORTED,
+               "conv2d x=F16:32x28x28x128");
+        ck_assert_ptr_null(kernel);
+    }
+    /* The best tf32 kernel is none for f32. */
+    ck_assert_int_gt(ls__cudnn_conv_candidates(cudnn, &tf32, list, LS__MAX_CANDIDATES), 0);
+    expect(ctx, ls__cudnn_conv_open(cudnn, &plain, list[0].name, &kernel), LS_ERR_UNSUPPORTED,
+           "tf32");
+    /* Room for fewer than there are. */
+    memset(list, 0, sizeof list);
+    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &f16, list, 3), 3);
+    ck_assert_str_eq(list[3].name, "");
+    ls__cudnn_close(&cudnn);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(what_is_not_cudnns_is_left_to_others)
+{
+    ls_context *ctx = open_context();
+    ls__cudnn *cudnn = open_cudnn(ctx);
+    ls__candidate list[LS__MAX_CANDIDATES];
+    ls__kernel *kernel;
+    ls__op ops[4];
+    for (int i = 0; i < 4; i++)
+        ops[i] = conv_op(i == 3 ? LS__OP_CONV2D_BACKWARD_WEIGHTS : LS__OP_CONV2D, &middle, i == 3);
+    ops[0].operands[0].block = 8;
+    ops[1].operands[0].dtype = LS_U8;
+    ops[2].kind = LS__OP_ADD;
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &ops[i], list, LS__MAX_CANDIDATES), 0);
+        ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+        expect(ctx, ls__cudnn_conv_open(cudnn, &ops[i], "cudnn 0", &kernel), LS_ERR_UNSUPPORTED,
+               "cuDNN's");
+        expect(ctx, ls__cudnn_conv_restore(cudnn, &ops[i], "{}", &kernel), LS_ERR_UNSUPPORTED,
+               "cuDNN's");
+    }
+    const ls__cudnn_fusion fusion = { .conv = conv_op(LS__OP_CONV2D, &middle, false) }; /* f32 */
+    ck_assert_int_eq(ls__cudnn_fusion_candidates(cudnn, &fusion, list, LS__MAX_CANDIDATES), 0);
+    expect(ctx, ls__cudnn_fusion_open(cudnn, &fusion, "cudnn 2", &kernel), LS_ERR_UNSUPPORTED,
+           "f16");
+    ls__cudnn_close(&cudnn);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(texts_of_plans_are_checked)
+{
+    ls_context *ctx = open_context();
+    ls__cudnn *cudnn = open_cudnn(ctx);
+    const ls__op plain = conv_op(LS__OP_CONV2D, &middle, false);
+    const ls__op f16 = conv_op_in(&plain, LS_F16, false), bf16 = conv_op_in(&plain, LS_BF16, false);
+    ls__candidate list[LS__MAX_CANDIDATES];
+    ls__kernel *kernel, *restored;
+    char *text;
+    ck_assert_int_gt(ls__cudnn_conv_candidates(cudnn, &f16, list, LS__MAX_CANDIDATES), 1);
+    ck_assert_int_eq(ls__cudnn_conv_open(cudnn, &f16, list[0].name, &kernel), LS_OK);
+    ck_assert_int_eq(ls__cudnn_plan_text(kernel, &text), LS_OK);
+
+    expect(ctx, ls__cudnn_conv_restore(cudnn, &bf16, text, &restored), LS_ERR_MISMATCH, "x=BF16:");
+    ck_assert_ptr_null(restored);
+    expect(ctx, ls__cudnn_conv_restore(cudnn, &f16, "", &restored), LS_ERR_MISMATCH, "x=F16:");
+    /* Cut anywhere it is no plan. */
+    const size_t length = strlen(text);
+    for (size_t n = 0; n < length; n += 37) {
+        const char kept = text[n];
+        text[n] = '\0';
+        ck_assert_int_ne(ls__cudnn_conv_restore(cudnn, &f16, text, &restored), LS_OK);
+        ck_assert_ptr_null(restored);
+        ck_assert_int_ne(ls_context_status(ctx), LS_OK);
+        text[n] = kept;
+    }
+    /* Another name than its plan's. */
+    char *name = strstr(text, list[0].name) + strlen("cudnn ");
+    *name = *name == '1' ? '2' : '1';
+    ck_assert_int_ne(ls__cudnn_conv_restore(cudnn, &f16, text, &restored), LS_OK);
+    expect(ctx, LS_OK, LS_OK, "cuDNN made");
+    /* Nothing runs on a device that is only described. */
+    expect(ctx, kernel->run(kernel, (void *[4]){ NULL }, NULL, &(ls__step){ 0 }),
+           LS_ERR_UNSUPPORTED, "described device");
+    expect(ctx, ls__cudnn_set_stream(cudnn, NULL), LS_ERR_UNSUPPORTED, "described device");
+    kernel->close(kernel);
+    ls__free(ctx, text);
+    ls__cudnn_close(&cudnn);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(devices_are_checked)
+{
+    static const char *const wrong[] = { "", "{}", "H200", "{\"deviceName\":\"NVIDIA H200\"}" };
+    ls_context *ctx = open_context();
+    ls__cudnn *cudnn;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_int_ne(ls__cudnn_open(ctx, wrong[i], &cudnn), LS_OK);
+        ck_assert_ptr_null(cudnn);
+        ck_assert_int_ne(ls_context_status(ctx), LS_OK);
+    }
+    /* Where there is no GPU this is an error, else it is not. */
+    if (ls__cudnn_open(ctx, NULL, &cudnn) != LS_OK) {
+        ck_assert_ptr_null(cudnn);
+        ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "opening cuDNN: cuDNN: "));
+    }
+    ls__cudnn_close(&cudnn);
+    ls__cudnn_close(&cudnn);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* Opens, lists, makes, writes, restores. */
+static ls_status use_memory(ls_context *ctx, const ls__op *op)
+{
+    ls__cudnn *cudnn = NULL;
+    ls__candidate list[LS__MAX_CANDIDATES];
+    ls__kernel *kernel = NULL, *restored = NULL;
+    char *text = NULL;
+    ls_status status = ls__cudnn_open(ctx, device_json, &cudnn);
+    if (status == LS_OK && ls__cudnn_conv_candidates(cudnn, op, list, LS__MAX_CANDIDATES) == 0)
+        status = LS_ERR_MEMORY; /* the context says so too */
+    if (status == LS_OK) status = ls__cudnn_conv_open(cudnn, op, list[0].name, &kernel);
+    if (status == LS_OK) status = ls__cudnn_plan_text(kernel, &text);
+    if (status == LS_OK) status = ls__cudnn_conv_restore(cudnn, op, text, &restored);
+    if (restored != NULL) restored->close(restored);
+    if (kernel != NULL) kernel->close(kernel);
+    ls__free(ctx, text);
+    ls__cudnn_close(&cudnn);
+    return status;
+}
+
+START_TEST(failing_allocations_are_errors)
+{
+    const ls__op op = conv_op(LS__OP_CONV2D, &middle, false);
+    int n_failed = 0;
+    read_device();
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, 0);
+        ls_context *ctx =
+            ls_context_open(&(ls_context_config){ .allocator = &a.allocator, .threads = 1 });
+        const int64_t live = failing_allocator_live(&a);
+        a.fail_at = a.n_requests + n;
+        const ls_status status = use_memory(ctx, &op);
+        ck_assert_int_eq(ls_context_status(ctx), status);
+        ck_assert(status == LS_OK || status == LS_ERR_MEMORY);
+        ck_assert_int_eq(failing_allocator_live(&a), live);
+        n_failed += status != LS_OK;
+        const bool done = !failing_allocator_failed(&a);
+        ls_context_close(&ctx);
+        if (done) break;
+    }
+    ck_assert_int_ge(n_failed, 5);
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("cudnn_plans", every_convolution_has_its_plans);
+    return RUN_SUITE("cudnn_plans", every_convolution_has_its_plans, biases_groups_and_dilations,
+                     fusions_have_their_plans, names_say_which_configuration,
+                     what_is_not_cudnns_is_left_to_others, texts_of_plans_are_checked,
+                     devices_are_checked, failing_allocations_are_errors);
 }

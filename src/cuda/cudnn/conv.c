@@ -53,7 +53,7 @@ static double elements(const ls__operand *o)
     return n;
 }
 
-static double cost_ms(const ls__op *op)
+double ls__cudnn_conv_cost_ms(const ls__op *op)
 {
     const roles r = roles_of(op->kind);
     const ls__operand *x = &op->operands[r.x], *w = &op->operands[r.w], *y = &op->operands[r.y];
@@ -95,7 +95,7 @@ static ls__cudnn_problem problem_of(const ls__op *op)
                             .f32 = op->operands[0].dtype == LS_F32 || /* the factors */
                                    op->operands[1].dtype == LS_F32,
                             .tf32 = op->tf32,
-                            .cost_ms = cost_ms(op) };
+                            .cost_ms = ls__cudnn_conv_cost_ms(op) };
     ls__op_text(op, p.text, sizeof p.text);
     for (int i = 0; i < op->n_operands; i++) p.uses[i] = is_there(op, i);
     return p;

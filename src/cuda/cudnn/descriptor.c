@@ -95,6 +95,12 @@ bool ls__cudnn_is_unsupported(const ls__cudnn_calls *calls)
     return CUDNN_STATUS_CATEGORY(calls->status) == CUDNN_STATUS_NOT_SUPPORTED;
 }
 
+void ls__cudnn_forgive_input(ls__cudnn_calls *calls)
+{
+    if (CUDNN_STATUS_CATEGORY(calls->status) == CUDNN_STATUS_BAD_PARAM)
+        calls->status = CUDNN_STATUS_NOT_SUPPORTED;
+}
+
 ls_status ls__cudnn_report(ls_context *ctx, const ls__cudnn_calls *calls, const char *what)
 {
     if (calls->status == CUDNN_STATUS_SUCCESS) return LS_OK;

@@ -42,6 +42,9 @@ void ls__cudnn_release(cudnnBackendDescriptor_t *descriptor);
 
 /* Is the failure that cuDNN can't do it, rather than something gone wrong? */
 bool ls__cudnn_is_unsupported(const ls__cudnn_calls *calls);
+/* After calls with what somebody else has written, a name or a text: that cuDNN finds fault with it
+ * means that it can't do it, not that something of ours is broken. */
+void ls__cudnn_forgive_input(ls__cudnn_calls *calls);
 /* LS_OK, or keeps the failure in the context as "WHAT: MESSAGE". */
 ls_status ls__cudnn_report(ls_context *ctx, const ls__cudnn_calls *calls, const char *what);
 

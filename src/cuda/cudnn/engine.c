@@ -173,6 +173,7 @@ cudnnBackendDescriptor_t ls__cudnn_engine_configure(ls__cudnn_calls *calls,
         ls__cudnn_set(calls, made, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                       n_knobs, choices);
     ls__cudnn_finalize(calls, made, "an engine configuration");
+    ls__cudnn_forgive_input(calls);
     for (int i = 0; i < MAX_KNOBS; i++) ls__cudnn_release(&choices[i]);
     ls__cudnn_release(&engine);
     return made;

@@ -5,10 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Ids of virtual tensors begin here, after all buffers'. */
-enum { FIRST_VIRTUAL_ID = 100 };
-
-/* A descriptor that is released with the graph. */
+/* A descriptor that is released with the graph; NULL after a failure. */
 static cudnnBackendDescriptor_t make(ls__cudnn_graph *graph, cudnnBackendDescriptorType_t type)
 {
     assert(graph->n_descriptors < LS__CUDNN_MAX_DESCRIPTORS);
@@ -17,7 +14,7 @@ static cudnnBackendDescriptor_t make(ls__cudnn_graph *graph, cudnnBackendDescrip
     return made;
 }
 
-cudnnDataType_t ls__cudnn_type(ls_dtype dtype)
+static cudnnDataType_t type_of(ls_dtype dtype)
 {
     return dtype == LS_F16    ? CUDNN_DATA_HALF
            : dtype == LS_BF16 ? CUDNN_DATA_BFLOAT16
@@ -25,9 +22,9 @@ cudnnDataType_t ls__cudnn_type(ls_dtype dtype)
 }
 
 /* cuDNN counts N,C,H,W whatever the order in memory, which the strides tell: channels run
- * fastest. */
-static ls__cudnn_tensor make_tensor(ls__cudnn_graph *graph, int64_t id, bool is_virtual,
-                                    ls_dtype dtype, const ls_shape *shape)
+ * fastest. `flag` is an attribute to set, or CUDNN_ATTR_TENSOR_UNIQUE_ID for none. */
+static ls__cudnn_tensor make_tensor(ls__cudnn_graph *graph, int64_t id, cudnnDataType_t type,
+                                    const ls_shape *shape, cudnnBackendAttributeName_t flag)
 {
     ls__cudnn_calls *calls = &graph->calls;
     int64_t n = 1, h = 1, w = 1;
@@ -40,13 +37,13 @@ static ls__cudnn_tensor make_tensor(ls__cudnn_graph *graph, int64_t id, bool is_
     const int64_t dims[4] = { n, c, h, w }, strides[4] = { h * w * c, 1, w * c, c };
     const bool yes = true;
     ls__cudnn_tensor tensor = make(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    ls__cudnn_set_type(calls, tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, ls__cudnn_type(dtype));
+    ls__cudnn_set_type(calls, tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, type);
     ls__cudnn_set(calls, tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
     ls__cudnn_set(calls, tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
     ls__cudnn_set_int64(calls, tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
     ls__cudnn_set_int64(calls, tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, LS__CUDNN_ALIGNMENT);
-    if (is_virtual)
-        ls__cudnn_set(calls, tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &yes);
+    if (flag != CUDNN_ATTR_TENSOR_UNIQUE_ID)
+        ls__cudnn_set(calls, tensor, flag, CUDNN_TYPE_BOOLEAN, 1, &yes);
     ls__cudnn_finalize(calls, tensor, "a tensor");
     return tensor;
 }
@@ -54,12 +51,21 @@ static ls__cudnn_tensor make_tensor(ls__cudnn_graph *graph, int64_t id, bool is_
 ls__cudnn_tensor ls__cudnn_buffer(ls__cudnn_graph *graph, int index, ls_dtype dtype,
                                   const ls_shape *shape)
 {
-    return make_tensor(graph, LS__CUDNN_BUFFER_ID(index), false, dtype, shape);
+    return make_tensor(graph, LS__CUDNN_BUFFER_ID(index), type_of(dtype), shape,
+                       CUDNN_ATTR_TENSOR_UNIQUE_ID);
+}
+
+ls__cudnn_tensor ls__cudnn_scalar(ls__cudnn_graph *graph, int index, cudnnDataType_t type)
+{
+    const ls_shape one = LS_SHAPE(1);
+    return make_tensor(graph, LS__CUDNN_NUMBER_ID(index), type, &one,
+                       CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
 
 ls__cudnn_tensor ls__cudnn_virtual(ls__cudnn_graph *graph, ls_dtype dtype, const ls_shape *shape)
 {
-    return make_tensor(graph, FIRST_VIRTUAL_ID + graph->n_virtual++, true, dtype, shape);
+    return make_tensor(graph, LS__CUDNN_VIRTUAL_ID(graph->n_virtual++), type_of(dtype), shape,
+                       CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
 
 cudnnBackendDescriptor_t ls__cudnn_operation(ls__cudnn_graph *graph,

@@ -11,9 +11,12 @@
 enum {
     LS__CUDNN_MAX_DESCRIPTORS = 64, /* made for one graph */
     LS__CUDNN_MAX_OPERATIONS = 8,
-    LS__CUDNN_MAX_BUFFERS = 16
+    LS__CUDNN_MAX_BUFFERS = 16,
+    LS__CUDNN_MAX_NUMBERS = 3
 };
-#define LS__CUDNN_BUFFER_ID(index) ((int64_t)(index) + 1)
+#define LS__CUDNN_BUFFER_ID(index)  ((int64_t)(index) + 1)
+#define LS__CUDNN_NUMBER_ID(index)  (LS__CUDNN_BUFFER_ID(LS__CUDNN_MAX_BUFFERS) + (index))
+#define LS__CUDNN_VIRTUAL_ID(index) (LS__CUDNN_NUMBER_ID(LS__CUDNN_MAX_NUMBERS) + (index))
 
 typedef cudnnBackendDescriptor_t ls__cudnn_tensor;
 
@@ -27,28 +30,35 @@ typedef struct ls__cudnn_graph {
     cudnnBackendDescriptor_t graph; /* set by ls__cudnn_graph_finish */
 } ls__cudnn_graph;
 
+typedef union ls__cudnn_number {
+    int64_t i;
+    float f;
+} ls__cudnn_number;
+
 /* What is to be computed. */
 typedef struct ls__cudnn_problem {
-    char text[LS__OP_TEXT_SIZE]; /* names it: the key of what is known of it */
+    char text[LS__OP_TEXT_SIZE + 64]; /* names it: the key of what is known of it */
     /* Puts the operations into an empty graph; failures stay in its calls. */
     void (*build)(const struct ls__cudnn_problem *problem, ls__cudnn_graph *graph);
     const void *description;          /* build's own */
     bool uses[LS__CUDNN_MAX_BUFFERS]; /* which of the kernel's buffers the graph has */
     bool f32;                         /* factors are f32, not f16 or bf16 */
     bool tf32;                        /* which may be rounded to tf32 */
-    double cost_ms;                   /* on an H200 at its limits */
+    int n_numbers;                    /* that a kernel gets when it runs; plans don't know them */
+    ls__cudnn_number numbers[LS__CUDNN_MAX_NUMBERS];
+    double cost_ms; /* on an H200 at its limits */
 } ls__cudnn_problem;
 
 /* The whole graph of a problem. Always to be closed. */
 void ls__cudnn_graph_open(ls__cudnn_graph *graph, const ls__cudnn_problem *problem);
 void ls__cudnn_graph_close(ls__cudnn_graph *graph);
 
-cudnnDataType_t ls__cudnn_type(ls_dtype dtype);
-
 /* A buffer: an activation [N,H,W,C], weights [O,kh,kw,I], or a vector [C]. */
 ls__cudnn_tensor ls__cudnn_buffer(ls__cudnn_graph *graph, int index, ls_dtype dtype,
                                   const ls_shape *shape);
-/* An f32 tensor of that shape within the kernel, and one of another type. */
+/* One of the problem's numbers. */
+ls__cudnn_tensor ls__cudnn_scalar(ls__cudnn_graph *graph, int index, cudnnDataType_t type);
+/* A tensor within the kernel. */
 ls__cudnn_tensor ls__cudnn_virtual(ls__cudnn_graph *graph, ls_dtype dtype, const ls_shape *shape);
 
 /* y = x * w, CONV2D's convolution; dx and dw from dy likewise. kind says which of the three tensors

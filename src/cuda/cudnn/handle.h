@@ -13,8 +13,8 @@ typedef struct ls__cudnn_answer {
     ls__candidate *candidates;
 } ls__cudnn_answer;
 
-/* More than two nets of 50 layers ask for; the oldest unused goes first. */
-enum { LS__CUDNN_MAX_ANSWERS = 512 };
+/* More than three nets like resnet50 ask for; the one unused for longest goes first. */
+enum { LS__CUDNN_MAX_ANSWERS = 256 };
 
 struct ls__cudnn {
     ls_context *ctx;
@@ -34,5 +34,8 @@ ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *pr
                                    const char *text, ls__kernel **out);
 
 void ls__cudnn_forget_answers(ls__cudnn *cudnn);
+
+/* What a convolution costs at least, see ls__cudnn_problem. */
+double ls__cudnn_conv_cost_ms(const ls__op *op);
 
 #endif

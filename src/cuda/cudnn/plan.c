@@ -7,16 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_POINTERS = LS__CUDNN_MAX_BUFFERS + LS__CUDNN_MAX_NUMBERS };
+
 typedef struct plan_kernel {
     ls__kernel kernel; /* first */
     ls__cudnn *cudnn;
     cudnnBackendDescriptor_t plan;
-    int n_buffers; /* that the graph has: their ids and places among the kernel's */
-    int64_t ids[LS__CUDNN_MAX_BUFFERS];
+    int n_buffers; /* that the graph has, and their places among the kernel's */
     int places[LS__CUDNN_MAX_BUFFERS];
+    int n_numbers;
+    ls__cudnn_number numbers[LS__CUDNN_MAX_NUMBERS];
+    int64_t ids[MAX_POINTERS]; /* of the buffers, then of the numbers */
     /* The pointers of the last run, which are the next one's mostly. */
     cudnnBackendDescriptor_t pack;
-    void *pointers[LS__CUDNN_MAX_BUFFERS];
+    void *pointers[MAX_POINTERS];
     void *workspace;
     char text[]; /* the problem's */
 } plan_kernel;
@@ -34,9 +38,9 @@ static void set_pack(plan_kernel *k, ls__cudnn_calls *calls, void *const *buffer
     ls__cudnn_release(&k->pack);
     k->pack = ls__cudnn_make(calls, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-                  k->n_buffers, k->ids);
+                  k->n_buffers + k->n_numbers, k->ids);
     ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-                  k->n_buffers, k->pointers);
+                  k->n_buffers + k->n_numbers, k->pointers);
     ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
                   &k->workspace);
     ls__cudnn_finalize(calls, k->pack, "the list of pointers");
@@ -84,6 +88,12 @@ static plan_kernel *make_kernel(ls__cudnn *cudnn, const ls__cudnn_problem *probl
             k->ids[k->n_buffers] = LS__CUDNN_BUFFER_ID(i);
             k->places[k->n_buffers++] = i;
         }
+    k->n_numbers = problem->n_numbers;
+    for (int i = 0; i < k->n_numbers; i++) {
+        k->numbers[i] = problem->numbers[i];
+        k->ids[k->n_buffers + i] = LS__CUDNN_NUMBER_ID(i);
+        k->pointers[k->n_buffers + i] = &k->numbers[i]; /* numbers lie in host memory */
+    }
     return k;
 }
 
@@ -207,6 +217,7 @@ ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *pr
     ls__cudnn_set(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
                   (int64_t)plan_length - 1, plan);
     ls__cudnn_finalize(&calls, k->plan, "the restored plan");
+    ls__cudnn_forgive_input(&calls);
     const ls_status status = accept_plan(k, &calls, problem, name);
     if (status != LS_OK) {
         close(&k->kernel);
