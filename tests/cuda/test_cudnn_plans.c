@@ -20,11 +20,22 @@ static void read_device(void)
     fclose(file);
 }
 
+/* Contexts whose memory is counted: closing one tells what was not released. */
+static failing_allocator counted;
+
 static ls_context *open_context(void)
 {
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    failing_allocator_init(&counted, 0);
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .threads = 1, .allocator = &counted.allocator });
     ck_assert_int_eq(ls_context_status(ctx), LS_OK);
     return ctx;
+}
+
+static void close_context(ls_context **ctx)
+{
+    ls_context_close(ctx);
+    ck_assert_int_eq(failing_allocator_live(&counted), 0);
 }
 
 static ls__cudnn *open_cudnn(ls_context *ctx)
@@ -142,7 +153,7 @@ START_TEST(every_convolution_has_its_plans)
     ck_assert_mem_eq(first, again, (size_t)n_first * sizeof *first);
     free(list);
     ls__cudnn_close(&cudnn);
-    ls_context_close(&ctx);
+    close_context(&ctx);
 }
 END_TEST
 
@@ -172,7 +183,7 @@ START_TEST(biases_groups_and_dilations)
                 if (check_plans(ctx, cudnn, &s) == 0) ck_abort_msg("%s: no kernel", s.text);
             }
     ls__cudnn_close(&cudnn);
-    ls_context_close(&ctx);
+    close_context(&ctx);
 }
 END_TEST
 
@@ -204,7 +215,7 @@ START_TEST(fusions_have_their_plans)
     }
     free(list);
     ls__cudnn_close(&cudnn);
-    ls_context_close(&ctx);
+    close_context(&ctx);
 }
 END_TEST
 
@@ -257,12 +268,14 @@ START_TEST(names_say_which_configuration)
     ck_assert_int_gt(ls__cudnn_conv_candidates(cudnn, &tf32, list, LS__MAX_CANDIDATES), 0);
     expect(ctx, ls__cudnn_conv_open(cudnn, &plain, list[0].name, &kernel), LS_ERR_UNSUPPORTED,
            "tf32");
-    /* Room for fewer than there are. */
+    /* Room for fewer than there are: of an op that is known, and of one that is not. */
+    const ls__op bf16 = conv_op_in(&plain, LS_BF16, false);
     memset(list, 0, sizeof list);
     ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &f16, list, 3), 3);
+    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &bf16, list, 3), 3);
     ck_assert_str_eq(list[3].name, "");
     ls__cudnn_close(&cudnn);
-    ls_context_close(&ctx);
+    close_context(&ctx);
 }
 END_TEST
 
@@ -291,7 +304,7 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
     expect(ctx, ls__cudnn_fusion_open(cudnn, &fusion, "cudnn 2", &kernel), LS_ERR_UNSUPPORTED,
            "f16");
     ls__cudnn_close(&cudnn);
-    ls_context_close(&ctx);
+    close_context(&ctx);
 }
 END_TEST
 
@@ -333,7 +346,7 @@ START_TEST(texts_of_plans_are_checked)
     kernel->close(kernel);
     ls__free(ctx, text);
     ls__cudnn_close(&cudnn);
-    ls_context_close(&ctx);
+    close_context(&ctx);
 }
 END_TEST
 
@@ -354,7 +367,7 @@ START_TEST(devices_are_checked)
     }
     ls__cudnn_close(&cudnn);
     ls__cudnn_close(&cudnn);
-    ls_context_close(&ctx);
+    close_context(&ctx);
 }
 END_TEST
 
