@@ -38,6 +38,8 @@ void repro_catch_signals(void)
     signal_set(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    /* Where our parent ignores it, so did we, and the children's ends would be lost. */
+    sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }
 
 int repro_signal(void)
@@ -93,12 +95,15 @@ static int run_process(char **argv, const char *log, int *status)
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (error) return error;
     siginfo_t end; /* the process number stays taken until waitpid */
-    while (waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-        ;
+    int waited;
+    do waited = waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT);
+    while (waited < 0 && errno == EINTR);
     child = 0;
-    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-        ;
-    return 0;
+    if (waited < 0) return errno;
+    pid_t ended;
+    do ended = waitpid(pid, status, 0);
+    while (ended < 0 && errno == EINTR);
+    return ended < 0 ? errno : 0;
 }
 
 /* ---- What it said when it failed ---- */
@@ -186,8 +191,8 @@ int repro_train(const repro *r, const repro_run *run)
         leg_words(r, run, i, dir, &w);
         const int error = run_process(w.argv, log, &status);
         if (error && !repro_signal()) {
-            fprintf(stderr, "lockstep %s: run %s could not be started: %s\n", r->verb->name,
-                    run->name, strerror(error));
+            fprintf(stderr, "lockstep %s: run %s could not be started or waited for: %s\n",
+                    r->verb->name, run->name, strerror(error));
             return EXIT_NO_VERDICT;
         }
         answer = answer_of(r, run, log, status);

@@ -2,6 +2,7 @@
 #include "base/error.h"
 
 #include "base/context.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,17 @@ ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
 {
     if (bytes == 0) return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory", what);
     return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
+}
+
+ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...)
+{
+    char text[LS__MESSAGE_SIZE], reason[LS__ERRNO_TEXT_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return ls__fail(ctx, error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO, "%s: %s", text,
+                    ls__errno_text(error, reason, sizeof(reason)));
 }
 
 static void put_log(ls_context *ctx, ls_log_level level, const char *format, va_list args)

@@ -13,6 +13,10 @@ ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_l
 /* "NAME: out of memory, N bytes asked": for the library's own host memory. bytes 0 = not known. */
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes);
 
+/* "TEXT: the system's reason" for a call that failed with errno `error`: LS_ERR_NOT_FOUND for
+ * ENOENT, else LS_ERR_IO. */
+ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...) LS_PRINTF(3, 4);
+
 /* Is an unread error waiting? Yes for NULL, which an earlier failure left behind. Public verbs
  * begin with LS__ENTER, public makers with LS__ENTER_NULL. */
 bool ls__has_error(const ls_context *ctx);

@@ -63,11 +63,9 @@ static kind kind_of(DIR *folder, const struct dirent *entry)
     return S_ISREG(info.st_mode) ? KIND_FILE : S_ISDIR(info.st_mode) ? KIND_FOLDER : KIND_OTHER;
 }
 
-static ls_status fail_errno(ls_context *ctx, const char *path, int number)
+static ls_status fail_errno(ls_context *ctx, const char *path, int error)
 {
-    char text[LS__ERRNO_TEXT_SIZE];
-    return ls__fail(ctx, number == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO, "image folder '%s': %s",
-                    path, ls__errno_text(number, text, sizeof(text)));
+    return ls__fail_errno(ctx, error, "image folder '%s'", path);
 }
 
 /* The next entry whose name does not begin with a dot. NULL with *status LS_OK at the end. */

@@ -39,9 +39,7 @@ static int make_folders(char *path)
 
 static ls_status fail_errno(ls_context *ctx, const char *dir, int error)
 {
-    char reason[LS__ERRNO_TEXT_SIZE];
-    return ls__fail(ctx, LS_ERR_IO, "run folder '%s': %s", dir,
-                    ls__errno_text(error, reason, sizeof(reason)));
+    return ls__fail_errno(ctx, error, "run folder '%s'", dir);
 }
 
 ls_status ls__run_folder_create(ls_context *ctx, const char *dir)

@@ -165,7 +165,12 @@ START_TEST(wrong_records_are_refused)
     ck_assert_int_eq(ls_record_read(ctx, path("a"), 5, &digest), LS_ERR_INVALID);
     expect_error(LS_ERR_INVALID, "step 5");
     ck_assert_int_eq(ls_record_count(ctx, dir, &n), LS_ERR_IO);
-    expect_error(LS_ERR_IO, "directory");
+    expect_error(LS_ERR_IO, "not a regular file");
+    ck_assert_int_eq(mkfifo(path("pipe"), 0600), 0); /* opening one waits for its other end */
+    ck_assert_int_eq(ls_record_count(ctx, path("pipe"), &n), LS_ERR_IO);
+    expect_error(LS_ERR_IO, "not a regular file");
+    ck_assert_ptr_null(ls_record_open(ctx, path("pipe"), 0));
+    expect_error(LS_ERR_IO, "not a regular file");
     ck_assert_int_eq(ls_record_append(NULL, &digest), LS_ERR_EARLIER);
 
     patch("a", 2 * LINE + 30, "G");

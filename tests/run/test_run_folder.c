@@ -163,7 +163,7 @@ START_TEST(run_folders_are_made_once)
     snprintf(deep, sizeof(deep), "%s/config.json", dir);
     ck_assert_int_eq(ls__run_folder_create(ctx, deep), LS_ERR_IO);
     ck_assert_ptr_nonnull(ls_context_message(ctx));
-    ck_assert_int_eq(ls__run_folder_create(ctx, ""), LS_ERR_IO);
+    ck_assert_int_eq(ls__run_folder_create(ctx, ""), LS_ERR_NOT_FOUND);
     end();
 }
 END_TEST
@@ -208,8 +208,8 @@ START_TEST(one_process_at_a_time)
     ck_assert_str_eq(ls_context_message(other), wanted);
     ls_context_close(&ctx);
     ck_assert_int_eq(ls__run_folder_lock(other, dir), LS_OK);
-    ck_assert_int_eq(ls__run_folder_lock(other, path("none")), LS_ERR_IO);
-    ck_assert_int_eq(ls_context_status(other), LS_ERR_IO);
+    ck_assert_int_eq(ls__run_folder_lock(other, path("none")), LS_ERR_NOT_FOUND);
+    ck_assert_int_eq(ls_context_status(other), LS_ERR_NOT_FOUND);
     ls_context_close(&other);
     end();
 }
