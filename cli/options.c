@@ -118,7 +118,7 @@ static void print_help(const cli_verb *verb)
     printf("usage: lockstep %s [option...]%s%s\n\n%s\n", verb->name, *verb->arguments ? " " : "",
            verb->arguments, verb->summary);
     for (int i = 0; verb->options[i].kind != OPTION_END; i++) print_option(&verb->options[i]);
-    printf("      --help\n");
+    printf("  -h, --help\n");
     if (verb->details) printf("\n%s", verb->details);
 }
 
@@ -263,7 +263,7 @@ parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *va
         char *word = argv[at];
         if (!only_arguments && strcmp(word, "--") == 0) {
             only_arguments = true;
-        } else if (!only_arguments && strcmp(word, "--help") == 0) {
+        } else if (!only_arguments && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
             print_help(verb);
             return PARSE_HELP;
         } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {

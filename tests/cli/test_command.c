@@ -16,8 +16,10 @@ START_TEST(help_and_version)
 {
     begin_folder();
     expect(0, "--help");
-    static const char *const verbs[] = { "train", "eval", "predict", "describe", "demo-data" };
-    for (int i = 0; i < 5; i++) expect_out(verbs[i]);
+    static const char *const verbs[] = { "train",   "eval",  "predict",  "describe",
+                                         "compare", "repro", "demo-data" };
+    const size_t n_verbs = sizeof(verbs) / sizeof(verbs[0]);
+    for (size_t i = 0; i < n_verbs; i++) expect_out(verbs[i]);
     expect(0, "--version");
     expect_out("lockstep 0.");
     static const char *const flags[] = {
@@ -35,6 +37,22 @@ START_TEST(help_and_version)
     expect_out("--inference");
     expect(0, "demo-data --help");
     expect_out("DIR");
+    for (size_t i = 0; i < n_verbs; i++) {
+        char usage[64];
+        snprintf(usage, sizeof(usage), "usage: lockstep %s", verbs[i]);
+        static const char *const words[] = { "-h", "--help" };
+        for (size_t w = 0; w < 2; w++) {
+            expect(0, "%s %s", verbs[i], words[w]);
+            expect_out(usage);
+            ck_assert_str_eq(said_err, "");
+        }
+        snprintf(usage, sizeof(usage), "lockstep %s: unknown option '--frobnicate'", verbs[i]);
+        expect(2, "%s --frobnicate", verbs[i]);
+        expect_err(usage);
+        snprintf(usage, sizeof(usage), "lockstep %s: unknown option '-Q'", verbs[i]);
+        expect(2, "%s -Q", verbs[i]);
+        expect_err(usage);
+    }
     end_folder();
 }
 END_TEST
@@ -232,7 +250,8 @@ START_TEST(predictions)
     expect(3, "predict --checkpoint elsewhere/w.safetensors elsewhere/text.jpg elsewhere/picture "
               "elsewhere/none.png");
     expect_out("elsewhere/picture\n  0.");
-    expect_err("elsewhere/text.jpg");
+    expect_err("lockstep predict: elsewhere/text.jpg: ");
+    ck_assert_ptr_null(strstr(said_err, "epoch"));
     expect_err("elsewhere/none.png");
     end_folder();
 }
