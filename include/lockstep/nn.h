@@ -139,7 +139,7 @@ typedef struct ls_op_call {
                                                  is needed */
     bool training;
     void *user;
-    void *stream; /* the device's stream; NULL on the CPU */
+    void *stream; /* the device's cudaStream_t, to which the work goes; NULL on the CPU */
 } ls_op_call;
 typedef struct ls_op_config {
     const char *kind; /* for messages and ls_net_describe: "swish"; required */

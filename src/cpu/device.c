@@ -220,6 +220,12 @@ static ls_status cpu_wait(ls__device *device)
     return LS_OK;
 }
 
+static void *cpu_stream(ls__device *device)
+{
+    (void)device;
+    return NULL;
+}
+
 const ls__backend ls__cpu_backend = {
     .name = "cpu",
     .open = cpu_open,
@@ -249,4 +255,5 @@ const ls__backend ls__cpu_backend = {
     .event_wait = cpu_event_wait,
     .event_close = cpu_event_close,
     .wait = cpu_wait,
+    .stream = cpu_stream,
 };

@@ -1,7 +1,8 @@
 /* cuda.h: the CUDA device, and what its providers of kernels share.
  *
- * An op's kernel comes from one of the providers: NVIDIA's libraries (cudnn/ for convolutions), and
- * our own kernels (own.c, kernels/) for everything between, and for what the libraries leave out.
+ * An op's kernel comes from one of the providers: NVIDIA's libraries (cudnn/ for convolutions,
+ * blas.c for linear layers), and our own kernels (own.c, kernels/) for everything between, and for
+ * what the libraries leave out.
  *
  * All work of a device goes to its one stream. Sums have an order that shapes alone decide; nothing
  * is added by atomics but integers. */
@@ -44,7 +45,7 @@ struct ls__cuda {
 
 /* The build's, in the order in which they are asked; ends with NULL. */
 extern const ls__cuda_provider *const ls__cuda_providers[];
-extern const ls__cuda_provider ls__cuda_own_provider;
+extern const ls__cuda_provider ls__cuda_blas_provider, ls__cuda_own_provider;
 
 /* LS_OK for status 0; otherwise keeps "WHAT: CUDA: ...", and for errors after which the process
  * can't use CUDA any more says so. */

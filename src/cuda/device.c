@@ -328,6 +328,11 @@ static void cuda_event_close(ls__device *device, ls__event *event)
     ls__free(device->ctx, event);
 }
 
+static void *cuda_stream(ls__device *device)
+{
+    return ((ls__cuda *)device)->stream;
+}
+
 const ls__backend ls__cuda_backend = {
     .name = "cuda",
     .open = cuda_open,
@@ -357,4 +362,5 @@ const ls__backend ls__cuda_backend = {
     .event_wait = cuda_event_wait,
     .event_close = cuda_event_close,
     .wait = cuda_wait,
+    .stream = cuda_stream,
 };

@@ -118,7 +118,8 @@ static ls_status run_custom(const ls__program *p, const ls__instruction *in)
                         .input_specs = specs,
                         .output_spec = p->specs[node->id],
                         .training = p->mode == LS_TRAIN,
-                        .user = node->u.custom.user };
+                        .user = node->u.custom.user,
+                        .stream = p->ctx->device->backend->stream(p->ctx->device) };
     for (int i = 0; i < node->n_inputs; i++) {
         specs[i] = p->specs[node->inputs[i]->id];
         call.inputs[i] = in->buffers[i];

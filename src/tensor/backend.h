@@ -249,6 +249,8 @@ typedef struct ls__backend {
     void (*event_close)(ls__device *device, ls__event *event);
     /* Waits for all that was queued. */
     ls_status (*wait)(ls__device *device);
+    /* The queue itself, for ops of the user's own: a cudaStream_t; NULL on the CPU. */
+    void *(*stream)(ls__device *device);
 } ls__backend;
 
 /* Backends' devices begin with this. */

@@ -203,8 +203,44 @@ START_TEST(checkpoints_go_to_the_other_device)
 }
 END_TEST
 
+/* An op of the user's own gets the device's memory and stream. */
+static void *seen_stream;
+static const void *seen_input;
+
+static ls_status see(const ls_op_call *call)
+{
+    seen_stream = call->stream;
+    seen_input = call->inputs[0];
+    return LS_OK;
+}
+
+static ls_node *model_with_op(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_global_avg_pool(g, x);
+    return ls_op(
+        g, "mine", 1, &x,
+        &(ls_op_config){ .kind = "see", .output = { LS_F32, ls_node_shape(x) }, .forward = see });
+}
+
+START_TEST(own_op_gets_the_stream)
+{
+    static const float pixels[2 * 4 * 4 * 3] = { 1 };
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
+    const ls_spec image = { LS_F32, LS_SHAPE(2, 4, 4, 3) };
+    ls_net *net = ls_net_build(ctx, model_with_op, NULL,
+                               &(ls_net_config){ .input = { .image = image }, .inference = true });
+    ck_assert_int_eq(ls_net_feed(net, "input", ls_tensor_from(ctx, LS_F32, image.shape, pixels)),
+                     LS_OK);
+    ck_assert_int_eq(ls_net_forward(net, LS_EVAL), LS_OK);
+    ck_assert_ptr_nonnull(seen_stream);
+    ck_assert_ptr_nonnull(seen_input);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("cuda net", sgd_as_on_the_cpu, adamw_as_on_the_cpu, same_bits_again, freezing,
-                     checkpoints_go_to_the_other_device);
+                     checkpoints_go_to_the_other_device, own_op_gets_the_stream);
 }

@@ -105,34 +105,23 @@ int ls__cuda_conv_backward_data(const ls__cuda_call *call)
                       g, (const float *)b[0], (const float *)b[1], (float *)b[2]);
 }
 
-/* Also the bias's gradient, for which the results behind the weights' stand. */
-static __global__ void weights_kernel(conv_shape g, const float *x, const float *dy, float *dw,
-                                      float *db)
+static __global__ void weights_kernel(conv_shape g, const float *x, const float *dy, float *dw)
 {
-    const int64_t in = g.c / g.groups, out = g.k / g.groups, count = g.k * g.r * g.s * in;
-    LS__FOR_EACH(i, count + (db ? g.k : 0))
+    const int64_t in = g.c / g.groups, out = g.k / g.groups;
+    LS__FOR_EACH(i, g.k * g.r * g.s * in)
     {
-        const bool bias = i >= count;
-        const int64_t k = bias ? i - count : i / in / g.s / g.r;
-        const int64_t c = i % in, s = i / in % g.s, r = i / in / g.s % g.r;
+        const int64_t c = i % in, s = i / in % g.s, r = i / in / g.s % g.r, k = i / in / g.s / g.r;
         double sum = 0;
         for (int64_t n = 0; n < g.n; n++)
             for (int64_t p = 0; p < g.p; p++)
                 for (int64_t q = 0; q < g.q; q++) {
-                    const double from = (double)dy[((n * g.p + p) * g.q + q) * g.k + k];
-                    if (bias) {
-                        sum += from;
-                        continue;
-                    }
                     const int64_t h = input_place(&g, 0, g.h, p, r);
                     const int64_t w = input_place(&g, 1, g.w, q, s);
-                    if (h >= 0 && w >= 0)
-                        sum += from * (double)x[((n * g.h + h) * g.w + w) * g.c + k / out * in + c];
+                    if (h < 0 || w < 0) continue;
+                    sum += (double)dy[((n * g.p + p) * g.q + q) * g.k + k] *
+                           (double)x[((n * g.h + h) * g.w + w) * g.c + k / out * in + c];
                 }
-        if (bias)
-            db[k] = (float)sum;
-        else
-            dw[i] = (float)sum;
+        dw[i] = (float)sum;
     }
 }
 
@@ -140,7 +129,9 @@ int ls__cuda_conv_backward_weights(const ls__cuda_call *call)
 {
     const conv_shape g = shape_of(call, 0, 1);
     void *const *b = call->buffers;
-    return LS__LAUNCH(weights_kernel, ls__blocks_for(g.k * (g.r * g.s * g.c / g.groups + 1)),
-                      LS__BLOCK, call->stream, g, (const float *)b[0], (const float *)b[1],
-                      (float *)b[2], (float *)b[3]);
+    const int status =
+        LS__LAUNCH(weights_kernel, ls__blocks_for(g.k * g.r * g.s * g.c / g.groups), LS__BLOCK,
+                   call->stream, g, (const float *)b[0], (const float *)b[1], (float *)b[2]);
+    if (status != 0 || !b[3]) return status;
+    return ls__cuda_column_sums(b[1], g.n * g.p * g.q, g.k, b[3], call->stream);
 }

@@ -81,6 +81,8 @@ int ls__cuda_conv_backward_weights(const ls__cuda_call *call);
 int ls__cuda_linear(const ls__cuda_call *call);
 int ls__cuda_linear_backward_data(const ls__cuda_call *call);
 int ls__cuda_linear_backward_weights(const ls__cuda_call *call);
+/* sums[columns] of x [rows,columns], f32: a bias's gradient. */
+int ls__cuda_column_sums(const void *x, int64_t rows, int64_t columns, void *sums, void *stream);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,340 @@
+/* blas.c: linear layers through cuBLASLt. Its matrices lie column by column, so ours, which lie row
+ * by row, are their transposes:
+ *
+ *   forward            y' [O,N] = (w' [I,O])' x' [I,N]
+ *   backward by data   dx' [I,N] = w' [I,O] dy' [O,N]
+ *   backward weights   dw' [I,O] = x' [I,N] (dy' [O,N])'
+ *
+ * A kernel's name says all of cuBLASLt's choice: the algorithm, then tile, parts of the sum, way of
+ * adding them, swizzle, custom option, stages, inner shape, cluster: "cublaslt 66
+ * 20,1,0,0,0,5,0,2". Sums are not cut in parts, which would meet in an order of their own. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cuda/cuda.h"
+#include <cublasLt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WORKSPACE_LIMIT = 64 << 20, MOST_RESULTS = LS__MAX_CANDIDATES };
+
+/* In the order of a name. The first six take 32 bits, the others 16. */
+static const cublasLtMatmulAlgoConfigAttributes_t settings[] = {
+    CUBLASLT_ALGO_CONFIG_TILE_ID,          CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+    CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
+    CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,    CUBLASLT_ALGO_CONFIG_STAGES_ID,
+    CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID,   CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
+};
+enum { N_SETTINGS = sizeof(settings) / sizeof(settings[0]), N_WIDE = 6 };
+
+typedef struct blas {
+    cublasLtHandle_t handle;
+    char version[32];
+} blas;
+
+/* One product D = op(A) op(B) (+ bias), with cuBLASLt's descriptors of it. */
+typedef struct product {
+    cublasComputeType_t compute;
+    cudaDataType_t type;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, d;
+} product;
+
+typedef struct blas_kernel {
+    ls__kernel kernel; /* first */
+    ls__cuda *cuda;
+    const blas *blas;
+    ls__op op;
+    product product;
+    cublasLtMatmulAlgo_t algorithm;
+} blas_kernel;
+
+static ls_status check(ls__cuda *cuda, cublasStatus_t status, const char *what)
+{
+    if (status == CUBLAS_STATUS_SUCCESS) return LS_OK;
+    return ls__fail(cuda->device.ctx, LS_ERR_DEVICE, "%s: cuBLASLt: %s", what,
+                    cublasLtGetStatusString(status));
+}
+
+/* ---- Describing ---- */
+
+static void close_product(product *p)
+{
+    if (p->a) (void)cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b) (void)cublasLtMatrixLayoutDestroy(p->b);
+    if (p->d) (void)cublasLtMatrixLayoutDestroy(p->d);
+    if (p->operation) (void)cublasLtMatmulDescDestroy(p->operation);
+    *p = (product){ 0 };
+}
+
+static bool find_type(ls_dtype dtype, cudaDataType_t *out)
+{
+    switch (dtype) {
+    case LS_F32: *out = CUDA_R_32F; return true;
+    case LS_F16: *out = CUDA_R_16F; return true;
+    case LS_BF16: *out = CUDA_R_16BF; return true;
+    default: return false;
+    }
+}
+
+static bool is_there(const ls__operand *operand)
+{
+    return operand->shape.n_dims >= 0;
+}
+
+/* A row-major operand, as the column-major matrix that it is to cuBLASLt. */
+static cublasStatus_t open_layout(cublasLtMatrixLayout_t *out, cudaDataType_t type,
+                                  const ls__operand *operand)
+{
+    const int64_t *d = operand->shape.dims;
+    return cublasLtMatrixLayoutCreate(out, type, (uint64_t)d[1], (uint64_t)d[0], d[1]);
+}
+
+static cublasStatus_t set_operation(product *p, cublasLtMatmulDescAttributes_t attribute,
+                                    const void *value, size_t bytes)
+{
+    return cublasLtMatmulDescSetAttribute(p->operation, attribute, value, bytes);
+}
+
+/* Which operands are A, B and D. */
+static void find_roles(ls__op_kind kind, int *a, int *b, int *d)
+{
+    *a = kind == LS__OP_LINEAR_BACKWARD_WEIGHTS ? 0 : 1;
+    *b = kind == LS__OP_LINEAR_BACKWARD_WEIGHTS ? 1 : 0;
+    *d = kind == LS__OP_LINEAR ? 3 : 2;
+}
+
+static cublasStatus_t describe(const ls__op *op, product *p)
+{
+    const ls__operand *o = op->operands;
+    const cublasOperation_t turned = CUBLAS_OP_T;
+    const bool f32 = o[0].dtype == LS_F32;
+    int a, b, d;
+    find_roles(op->kind, &a, &b, &d);
+    *p =
+        (product){ .compute = f32 && op->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F };
+    (void)find_type(o[0].dtype, &p->type);
+    cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, p->compute, CUDA_R_32F);
+    if (status == 0) status = open_layout(&p->a, p->type, &o[a]);
+    if (status == 0) status = open_layout(&p->b, p->type, &o[b]);
+    if (status == 0) status = open_layout(&p->d, p->type, &o[d]);
+    if (status == 0 && op->kind == LS__OP_LINEAR)
+        status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof(turned));
+    if (status == 0 && op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS)
+        status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSB, &turned, sizeof(turned));
+    if (status == 0 && op->kind == LS__OP_LINEAR && is_there(&o[2])) {
+        const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+        status = set_operation(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+    }
+    if (status != 0) close_product(p);
+    return status;
+}
+
+/* The bias's gradient is our own kernel's business. */
+static bool fits(const ls__op *op)
+{
+    cudaDataType_t type;
+    if (op->kind != LS__OP_LINEAR && op->kind != LS__OP_LINEAR_BACKWARD_DATA &&
+        op->kind != LS__OP_LINEAR_BACKWARD_WEIGHTS)
+        return false;
+    for (int i = 0; i < op->n_operands; i++)
+        if (is_there(&op->operands[i]) && op->operands[i].dtype != op->operands[0].dtype &&
+            !(op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && i == 3))
+            return false;
+    return find_type(op->operands[0].dtype, &type);
+}
+
+/* ---- Names ---- */
+
+static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *out, size_t size)
+{
+    int32_t id = -1;
+    size_t written;
+    (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof(id),
+                                               &written);
+    int length = snprintf(out, size, "cublaslt %" PRId32, id);
+    for (int i = 0; i < N_SETTINGS && length < (int)size; i++) {
+        uint32_t wide = 0;
+        uint16_t narrow = 0;
+        if (i < N_WIDE)
+            (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &wide, sizeof(wide),
+                                                       &written);
+        else
+            (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &narrow,
+                                                       sizeof(narrow), &written);
+        length += snprintf(out + length, size - (size_t)length, "%c%" PRIu32, i ? ',' : ' ',
+                           i < N_WIDE ? wide : narrow);
+    }
+}
+
+/* The algorithm of a name, for a product. False when the name is none. */
+static bool read_algorithm(const blas *b, const product *p, const char *name,
+                           cublasLtMatmulAlgo_t *out)
+{
+    int id, used = 0;
+    if (sscanf(name, "cublaslt %d%n", &id, &used) != 1) return false;
+    if (cublasLtMatmulAlgoInit(b->handle, p->compute, CUDA_R_32F, p->type, p->type, p->type,
+                               p->type, id, out) != 0)
+        return false;
+    name += used;
+    for (int i = 0; i < N_SETTINGS; i++) {
+        uint32_t value;
+        if (sscanf(name, i ? ",%" SCNu32 "%n" : " %" SCNu32 "%n", &value, &used) != 1) return false;
+        name += used;
+        const uint16_t narrow = (uint16_t)value;
+        if (cublasLtMatmulAlgoConfigSetAttribute(
+                out, settings[i], i < N_WIDE ? (const void *)&value : (const void *)&narrow,
+                i < N_WIDE ? sizeof(value) : sizeof(narrow)) != 0)
+            return false;
+    }
+    return *name == '\0';
+}
+
+/* ---- The provider ---- */
+
+static ls_status blas_open(ls__cuda *cuda, void **state)
+{
+    ls_context *ctx = cuda->device.ctx;
+    blas *b = ls__zalloc(ctx, sizeof(*b));
+    if (!b) return ls__fail_memory(ctx, "cuBLASLt", sizeof(*b));
+    const ls_status status = check(cuda, cublasLtCreate(&b->handle), "opening cuBLASLt");
+    if (status != LS_OK) {
+        ls__free(ctx, b);
+        return status;
+    }
+    const size_t version = cublasLtGetVersion();
+    snprintf(b->version, sizeof(b->version), "cuBLASLt %zu.%zu.%zu", version / 10000,
+             version / 100 % 100, version % 100);
+    *state = b;
+    return LS_OK;
+}
+
+static void blas_close(ls__cuda *cuda, void *state)
+{
+    blas *b = state;
+    (void)cublasLtDestroy(b->handle);
+    ls__free(cuda->device.ctx, b);
+}
+
+static const char *blas_library(void *state)
+{
+    return ((const blas *)state)->version;
+}
+
+static cublasStatus_t ask_heuristics(const blas *b, const product *p,
+                                     cublasLtMatmulHeuristicResult_t *results, int *n)
+{
+    cublasLtMatmulPreference_t preference = NULL;
+    const uint64_t workspace = WORKSPACE_LIMIT;
+    const uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
+    cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+    if (status == 0)
+        status = cublasLtMatmulPreferenceSetAttribute(
+            preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+    if (status == 0)
+        status = cublasLtMatmulPreferenceSetAttribute(
+            preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof(none));
+    if (status == 0)
+        status = cublasLtMatmulAlgoGetHeuristic(b->handle, p->operation, p->a, p->b, p->d, p->d,
+                                                preference, MOST_RESULTS, results, n);
+    if (preference) (void)cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+/* As for cuDNN's kernels, the order is what counts: it is the heuristics'. */
+static int blas_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
+                           int max)
+{
+    (void)cuda;
+    cublasLtMatmulHeuristicResult_t results[MOST_RESULTS];
+    product p;
+    int n_results = 0, n = 0;
+    if (!fits(op) || describe(op, &p) != 0) return 0;
+    if (ask_heuristics(state, &p, results, &n_results) != 0) n_results = 0;
+    for (int i = 0; i < n_results && n < max; i++) {
+        if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
+        ls__candidate *c = &out[n];
+        *c = (ls__candidate){ .deterministic = true, .cost_ms = 1 + 0.01 * n };
+        name_algorithm(&results[i].algo, c->name, sizeof(c->name));
+        bool listed = false;
+        for (int j = 0; j < n; j++) listed |= strcmp(out[j].name, c->name) == 0;
+        n += !listed;
+    }
+    close_product(&p);
+    return n;
+}
+
+static ls_status blas_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                          const ls__step *step)
+{
+    (void)step;
+    blas_kernel *k = (blas_kernel *)kernel;
+    const float one = 1, zero = 0;
+    int a, b, d;
+    find_roles(k->op.kind, &a, &b, &d);
+    if (k->op.kind == LS__OP_LINEAR && buffers[2])
+        LS_TRY(check(k->cuda,
+                     set_operation(&k->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &buffers[2],
+                                   sizeof(buffers[2])),
+                     ls__op_name(k->op.kind)));
+    LS_TRY(check(k->cuda,
+                 cublasLtMatmul(k->blas->handle, k->product.operation, &one, buffers[a],
+                                k->product.a, buffers[b], k->product.b, &zero, buffers[d],
+                                k->product.d, buffers[d], k->product.d, &k->algorithm, workspace,
+                                k->kernel.workspace_bytes, k->cuda->stream),
+                 ls__op_name(k->op.kind)));
+    if (k->op.kind != LS__OP_LINEAR_BACKWARD_WEIGHTS || !buffers[3]) return LS_OK;
+    const int64_t *dy = k->op.operands[1].shape.dims;
+    return ls__cuda_check(
+        k->cuda, ls__cuda_column_sums(buffers[1], dy[0], dy[1], buffers[3], k->cuda->stream),
+        ls__op_name(k->op.kind));
+}
+
+static void close_kernel(ls__kernel *kernel)
+{
+    blas_kernel *k = (blas_kernel *)kernel;
+    close_product(&k->product);
+    ls__free(k->cuda->device.ctx, k);
+}
+
+static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
+                                  ls__kernel **out)
+{
+    ls_context *ctx = cuda->device.ctx;
+    cublasLtMatmulHeuristicResult_t result;
+    if (!fits(op))
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: %s is not for it", ls__op_name(op->kind),
+                        name);
+    blas_kernel *k = ls__zalloc(ctx, sizeof(*k));
+    if (!k) return ls__fail_memory(ctx, name, sizeof(*k));
+    k->cuda = cuda;
+    k->blas = state;
+    k->op = *op;
+    k->kernel.run = blas_run;
+    k->kernel.close = close_kernel;
+    snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
+    ls_status status = check(cuda, describe(op, &k->product), ls__op_name(op->kind));
+    if (status == LS_OK && !read_algorithm(k->blas, &k->product, name, &k->algorithm))
+        status = ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuBLASLt has no kernel '%s'",
+                          ls__op_name(op->kind), name);
+    if (status == LS_OK)
+        status = check(cuda,
+                       cublasLtMatmulAlgoCheck(k->blas->handle, k->product.operation, k->product.a,
+                                               k->product.b, k->product.d, k->product.d,
+                                               &k->algorithm, &result),
+                       name);
+    if (status != LS_OK) {
+        close_kernel(&k->kernel);
+        return status;
+    }
+    k->kernel.workspace_bytes = result.workspaceSize;
+    *out = &k->kernel;
+    return LS_OK;
+}
+
+const ls__cuda_provider ls__cuda_blas_provider = { .name = "cublaslt",
+                                                   .open = blas_open,
+                                                   .close = blas_close,
+                                                   .library = blas_library,
+                                                   .candidates = blas_candidates,
+                                                   .kernel_open = blas_kernel_open };
