@@ -4,6 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool shares_memory(const op_case *c)
+{
+    for (int i = 0; i < c->op.n_operands; i++)
+        if (c->shares[i]) return true;
+    return false;
+}
+
 START_TEST(values)
 {
     const op_case *c = &all_cases()->cases[_i];
@@ -16,7 +23,8 @@ START_TEST(values)
     run_kernel(ctx, c, "reference", &wanted);
 
     const int n = list_kernels(ctx, c, false, kernels);
-    for (int k = -1; k < n; k++) {
+    /* the reference again, where it has to work in place */
+    for (int k = shares_memory(c) ? -1 : 0; k < n; k++) {
         const char *kernel = k < 0 ? "reference" : kernels[k].name;
         fill_buffers(c, &got, true);
         run_kernel(ctx, c, kernel, &got);
