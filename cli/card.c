@@ -1,5 +1,6 @@
 /* card.c: what a checkpoint says beside its weights; see card.h. */
 #include "card.h"
+#include "run/json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static bool read_channels(const char *text, float out[3])
     return good;
 }
 
-static bool read_classes(const char *text, model_card *out)
+static bool read_classes(ls_context *ctx, const char *text, model_card *out)
 {
     out->json = text ? json_loads(text, 0, NULL) : NULL;
     const size_t n = json_array_size(out->json);
@@ -62,14 +63,15 @@ static bool read_classes(const char *text, model_card *out)
     out->classes = classes;
     out->options.n_classes = (int64_t)n;
     for (size_t i = 0; classes && i < n; i++) {
-        classes[i] = json_string_value(json_array_get(out->json, i));
-        if (!classes[i]) return false;
+        json_t *name = json_array_get(out->json, i);
+        if (!json_is_string(name) || !ls__json_restore(ctx, name)) return false;
+        classes[i] = json_string_value(name);
     }
     return classes != NULL;
 }
 
 /* The first key whose value cannot be used, or NULL. */
-static const char *read_keys(const ls_tensor_file *file, model_card *out)
+static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, model_card *out)
 {
     const char *model = ls_tensor_file_metadata(file, "model");
     out->model = ls_model_find(model);
@@ -87,7 +89,7 @@ static const char *read_keys(const ls_tensor_file *file, model_card *out)
     if (!read_side(ls_tensor_file_metadata(file, "resize"), &out->resize)) return "resize";
     if (!read_channels(ls_tensor_file_metadata(file, "mean"), out->mean)) return "mean";
     if (!read_channels(ls_tensor_file_metadata(file, "std"), out->deviation)) return "std";
-    if (!read_classes(ls_tensor_file_metadata(file, "classes"), out)) return "classes";
+    if (!read_classes(ctx, ls_tensor_file_metadata(file, "classes"), out)) return "classes";
     return NULL;
 }
 
@@ -99,7 +101,7 @@ bool card_read(ls_context *ctx, const cli_verb *verb, const char *path, model_ca
         fprintf(stderr, "lockstep %s: %s\n", verb->name, ls_context_message(ctx));
         return false;
     }
-    const char *key = read_keys(file, out);
+    const char *key = read_keys(ctx, file, out);
     const char *value = key ? ls_tensor_file_metadata(file, key) : NULL;
     if (key)
         fprintf(stderr,

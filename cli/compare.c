@@ -1,6 +1,7 @@
 /* compare.c: 'lockstep compare': whether two runs are the same, and if not, where they part. */
 #include "compare_report.h"
 #include "run/identity.h"
+#include "run/json.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,8 @@ static json_t *changed_fields(const ls_record_difference *d)
 static bool compare_records(comparison *c, ls_record_difference *out)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cpu", .threads = 1 });
+    put(c, "a", ls__json_text(ctx, c->sides[0].dir));
+    put(c, "b", ls__json_text(ctx, c->sides[1].dir));
     const bool good = ls_record_compare(ctx, c->sides[0].record, c->sides[1].record, out) == LS_OK;
     if (!good) print_error(c->verb, ctx, EXIT_RUNTIME);
     ls_context_close(&ctx);
@@ -182,10 +185,8 @@ static int compare_runs(comparison *c)
         ls__identity_differences(json_object_get(c->sides[0].manifest, "identity"),
                                  json_object_get(c->sides[1].manifest, "identity"), true);
     int answer = ANSWER_NOT_COMPARABLE;
-    put(c, "a", json_string(c->sides[0].dir));
-    put(c, "b", json_string(c->sides[1].dir));
-    put(c, "identity_differences", json_incref(differences));
     if (!compare_records(c, &d)) goto end;
+    put(c, "identity_differences", json_incref(differences));
     const bool forced = report_forced(c);
     if (json_array_size(differences) == 0 && d.n_a > 0 && d.n_b > 0) {
         answer = d.step < 0 ? ANSWER_IDENTICAL : ANSWER_DIFFERENT;

@@ -1,5 +1,6 @@
 /* compare_report.c: see compare_report.h. */
 #include "compare_report.h"
+#include "run/json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,9 @@ static json_t *place_json(const compare_side runs[2], const ls__finding *f)
     for (int i = 0; i < 2 && f->place >= 0; i++) {
         const char *path = ls_dataset_sample_path(runs[i].trainer.train_data, f->samples[i]);
         json_array_append_new(json_object_get(out, "pictures"),
-                              json_pack("{s:I, s:I, s:s?}", "sample", (json_int_t)f->samples[i],
-                                        "label", (json_int_t)f->labels[i], "file", path));
+                              json_pack("{s:I, s:I, s:o}", "sample", (json_int_t)f->samples[i],
+                                        "label", (json_int_t)f->labels[i], "file",
+                                        ls__json_text(runs[i].trainer.ctx, path)));
     }
     return out;
 }
@@ -67,7 +69,9 @@ json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[
     json_t *out = json_pack("{s:s, s:I, s:I, s:I, s:o}", "found", found_names[f->found], "step",
                             (json_int_t)f->step, "epoch", (json_int_t)f->epoch + 1, "step_in_epoch",
                             (json_int_t)f->step_in_epoch, "reproduced", reproduced_json(sides));
-    json_object_set_new(out, "from", json_pack("[s, s]", runs[0].begun_from, runs[1].begun_from));
+    json_object_set_new(out, "from",
+                        json_pack("[o, o]", ls__json_text(runs[0].trainer.ctx, runs[0].begun_from),
+                                  ls__json_text(runs[1].trainer.ctx, runs[1].begun_from)));
     if (f->found == LS__FOUND_RATE)
         json_object_set_new(out, "rates", json_pack("[f, f]", f->rates[0], f->rates[1]));
     if (f->found == LS__FOUND_BATCH) json_object_set_new(out, "batch", place_json(runs, f));

@@ -94,15 +94,37 @@ json_t *ls__json_floats(const float *values, int64_t n, float fallback)
 
 json_t *ls__json_text(ls_context *ctx, const char *text)
 {
-    json_t *out = json_string(text);
+    json_t *out = strstr(text, "\\x") ? NULL : json_string(text);
     if (out) return out;
-    char *escaped = ls__alloc(ctx, 4 * strlen(text) + 1);
+    char *escaped = ls__alloc(ctx, 4 * strlen(text) + 1), *at = escaped;
     if (!escaped) return NULL;
-    for (char *at = escaped; *text; text++)
-        at += sprintf(at, (unsigned char)*text < 0x80 ? "%c" : "\\x%02X", (unsigned char)*text);
+    for (; *text; text++) {
+        const unsigned char byte = (unsigned char)*text;
+        at += sprintf(at, byte < 0x80 && byte != '\\' ? "%c" : "\\x%02X", byte);
+    }
+    *at = '\0';
     out = json_string(escaped);
     ls__free(ctx, escaped);
     return out;
+}
+
+bool ls__json_restore(ls_context *ctx, json_t *text)
+{
+    char *bytes = ls__strdup(ctx, json_string_value(text)), *to = bytes;
+    if (!bytes) return false;
+    for (const char *from = bytes; *from;) {
+        unsigned byte;
+        int length = 0;
+        if (sscanf(from, "\\x%2x%n", &byte, &length) == 1 && length == 4 && byte != 0)
+            *to++ = (char)byte;
+        else
+            *to++ = *from;
+        from += length == 4 ? 4 : 1;
+    }
+    *to = '\0';
+    const bool good = json_string_set_nocheck(text, bytes) == 0;
+    ls__free(ctx, bytes);
+    return good;
 }
 
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset)

@@ -21,8 +21,12 @@ ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *fil
  * `fallback`. */
 json_t *ls__json_floats(const float *values, int64_t n, float fallback);
 /* JSON is UTF-8, names of files can be anything: in texts that are not UTF-8 bytes beyond ASCII
- * become \xE9 and the like. NULL without memory. */
+ * become \xE9 and the like, and in these and in those with a \x of their own the backslash becomes
+ * \x5C. NULL without memory. */
 json_t *ls__json_text(ls_context *ctx, const char *text);
+/* Back again: makes a text, of which json_string_value then gives the bytes that they were. False
+ * without memory. */
+bool ls__json_restore(ls_context *ctx, json_t *text);
 /* Of class names, such texts. */
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset);
 

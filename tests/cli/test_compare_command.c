@@ -99,6 +99,40 @@ START_TEST(a_fault_is_found)
 }
 END_TEST
 
+/* Names of classes and files may be any bytes: checkpoints and reports bring them back. */
+START_TEST(names_that_are_not_utf8)
+{
+    begin_folder();
+    draw_data();
+    ck_assert_int_eq(system("for d in data/train data/val; do mv $d/star $d/$(printf 'caf\\351'); "
+                            "mv $d/ring $d/'a\\x41\\'; done"),
+                     0);
+    expect(0, TRAIN "--epochs 1 --out a --stop-at 3");
+    expect(0, "train --resume a");
+    expect(0, "eval --checkpoint a/last.safetensors --data-dir data --per-class");
+    expect_out("\n  caf\xe9 ");
+    expect_out("\n  a\\x41\\ ");
+    ck_assert_int_eq(system("cp $(ls -d data/val/caf*/* | head -1) picture.png"), 0);
+    expect(0, "predict --checkpoint a/last.safetensors --top 10 picture.png");
+    expect_out("  caf\xe9\n");
+
+    /* bytes of a picture change that its size does not tell */
+    ck_assert_int_eq(
+        system("mv a $(printf 'r\\351') && cp -r data other && for f in other/train/caf*/*; do "
+               "printf '\\252' | dd of=$f bs=1 seek=60 conv=notrunc status=none; "
+               "done"),
+        0);
+    expect(0, TRAIN "--epochs 1 --on-bad-image skip --data-dir other --out b");
+    expect(1, "compare r\xe9 b --json");
+    json_t *report = json_loads(said_out, 0, NULL);
+    ck_assert_str_eq(json_string_value(json_object_get(report, "a")), "r\\xE9");
+    ck_assert(json_is_object(json_object_get(report, "replay")));
+    ck_assert_ptr_nonnull(strstr(said_out, "/caf\\\\xE9/"));
+    json_decref(report);
+    end_folder();
+}
+END_TEST
+
 /* The data's bytes change unnoticed by names and sizes: the batch tells. */
 START_TEST(another_picture_is_found)
 {
@@ -150,5 +184,5 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("compare_command", the_same, other_runs, a_fault_is_found,
-                     another_picture_is_found, mistakes);
+                     names_that_are_not_utf8, another_picture_is_found, mistakes);
 }
