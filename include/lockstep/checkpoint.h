@@ -6,6 +6,8 @@
 
 #include <lockstep/optim.h>
 
+LS_BEGIN_DECLARATIONS
+
 /* What belongs to a run, all from one context; members may be NULL. */
 typedef struct ls_state {
     ls_net *net;
@@ -52,5 +54,7 @@ LS_API ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx);
  * torch's batch counters in the file are ignored. Accepts files from elsewhere with torchvision's
  * names, in F32, F16 or BF16. */
 LS_API ls_status ls_checkpoint_load_weights(const char *path, ls_net *net);
+
+LS_END_DECLARATIONS
 
 #endif

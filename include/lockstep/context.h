@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+LS_BEGIN_DECLARATIONS
+
 typedef struct ls_context ls_context;
 
 /* Where host memory comes from. Both functions must be safe to call from any thread.
@@ -101,5 +103,7 @@ LS_API const char *ls_version(void); /* "0.1.0" */
 /* In config structs zero means the default. Where zero itself is wanted for a float, LS_ZERO stands
  * for it. */
 #define LS_ZERO (-0.0f)
+
+LS_END_DECLARATIONS
 
 #endif

@@ -8,6 +8,8 @@
 
 #include <lockstep/tensor.h>
 
+LS_BEGIN_DECLARATIONS
+
 typedef struct ls_dataset ls_dataset;
 typedef struct ls_loader ls_loader;
 
@@ -166,5 +168,7 @@ LS_API ls_loader_stats ls_loader_statistics(const ls_loader *loader);
 /* The i-th unreadable sample in order of sample number, with the reason (borrowed); -1 out of
  * range. */
 LS_API int64_t ls_loader_bad_sample(const ls_loader *loader, int64_t i, const char **reason);
+
+LS_END_DECLARATIONS
 
 #endif

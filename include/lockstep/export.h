@@ -15,4 +15,13 @@
 #define LS_PRINTF(format_index, first_index)
 #endif
 
+/* Declarations stand between these, so that C++ finds them too. */
+#if defined(__cplusplus)
+#define LS_BEGIN_DECLARATIONS extern "C" {
+#define LS_END_DECLARATIONS   }
+#else
+#define LS_BEGIN_DECLARATIONS
+#define LS_END_DECLARATIONS
+#endif
+
 #endif

@@ -10,6 +10,8 @@
 
 #include <lockstep/nn.h>
 
+LS_BEGIN_DECLARATIONS
+
 typedef enum ls_stem {
     LS_STEM_AUTO,  /* small for resnet20 to resnet110 and for pictures under 64 pixels high */
     LS_STEM_SMALL, /* 3x3, stride 1: for pictures of about 32x32 */
@@ -52,5 +54,7 @@ typedef struct ls_model {
 LS_API const ls_model *ls_model_at(int i);
 /* NULL when there is none of that name. */
 LS_API const ls_model *ls_model_find(const char *name);
+
+LS_END_DECLARATIONS
 
 #endif

@@ -5,6 +5,8 @@
 #include <lockstep/data.h>
 #include <lockstep/nn.h>
 
+LS_BEGIN_DECLARATIONS
+
 typedef struct ls_net ls_net;
 typedef struct ls_optimizer ls_optimizer;
 
@@ -117,5 +119,7 @@ typedef struct ls_net_memory {
     size_t unshared_bytes; /* what the arena would be if no two values shared memory */
 } ls_net_memory;
 LS_API ls_net_memory ls_net_memory_plan(const ls_net *net);
+
+LS_END_DECLARATIONS
 
 #endif

@@ -10,6 +10,8 @@
 
 #include <lockstep/tensor.h>
 
+LS_BEGIN_DECLARATIONS
+
 typedef struct ls_graph ls_graph;
 typedef struct ls_node ls_node;
 typedef ls_node *(*ls_model_fn)(ls_graph *graph, ls_node *input, const void *options);
@@ -156,5 +158,7 @@ typedef struct ls_op_config {
  * step with that status. */
 LS_API ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
                       const ls_op_config *config);
+
+LS_END_DECLARATIONS
 
 #endif

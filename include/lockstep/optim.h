@@ -4,6 +4,8 @@
 
 #include <lockstep/net.h>
 
+LS_BEGIN_DECLARATIONS
+
 /* ---- Optimizers: one pass over the net's parameter block. The net must stay open. Frozen
  * parameters are left alone, with their state. ----
  *
@@ -176,5 +178,7 @@ enum { LS_SCHEDULE_STATE = 4 };
 LS_API void ls_schedule_get_state(const ls_schedule *schedule, double state[LS_SCHEDULE_STATE]);
 LS_API ls_status ls_schedule_set_state(ls_schedule *schedule,
                                        const double state[LS_SCHEDULE_STATE]);
+
+LS_END_DECLARATIONS
 
 #endif

@@ -13,9 +13,16 @@
  * benchmark is on or off. Ops and the names of their kernels are in the log (LS_LOG_INFO) and, the
  * names, in ls_net_describe.
  *
- *   { "format": "lockstep plan 1", "lockstep": "0.1.0", "device": "cpu", "libraries":
- * "oneDNN 2.6.3", "processor": "AVX2, ...", "choices": { "conv2d x=8x32x32x3 w=16x3x3x3 b=-
- * y=8x32x32x16 padding=1x1": "onednn jit:avx2" } }
+ *   {
+ *     "format": "lockstep plan 1",
+ *     "lockstep": "0.1.0",
+ *     "device": "cpu",
+ *     "libraries": "oneDNN 2.6.3",
+ *     "processor": "AVX2, ...",
+ *     "choices": {
+ *       "conv2d x=8x32x32x3 w=16x3x3x3 b=- y=8x32x32x16 padding=1x1": "onednn jit:avx2"
+ *     }
+ *   }
  *
  * A checkpoint has all that the table had when its run's net was built. A run that goes on takes it
  * from there, by ls_checkpoint_load_plan (checkpoint.h), and needs no plan file. */
@@ -23,6 +30,8 @@
 #define LOCKSTEP_PLAN_H
 
 #include <lockstep/context.h>
+
+LS_BEGIN_DECLARATIONS
 
 /* Puts a file's choices into the context's table, where they replace others for the same ops. Nets
  * that were built before keep what they have. The table holds 4096; beyond, the least recently used
@@ -44,5 +53,7 @@ LS_API ls_status ls_plan_save(ls_context *ctx, const char *path);
 
 /* How many ops were timed in this context. */
 LS_API int64_t ls_plan_timed(const ls_context *ctx);
+
+LS_END_DECLARATIONS
 
 #endif

@@ -8,6 +8,8 @@
 #include <lockstep/export.h>
 #include <stdint.h>
 
+LS_BEGIN_DECLARATIONS
+
 /* What is drawn for. New uses get a stream of their own at the end: the numbers are part of a run's
  * identity. */
 typedef enum ls_stream {
@@ -51,5 +53,7 @@ LS_API uint64_t ls_random_below(uint32_t high, uint32_t low, uint64_t n);
 /* Where element i of a keyed permutation of 0..n-1 goes: a Feistel network over Philox words with
  * cycle walking. Same (seed, epoch) = same permutation; O(1) memory. i >= n goes to itself. */
 LS_API uint64_t ls_random_permute(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i);
+
+LS_END_DECLARATIONS
 
 #endif

@@ -12,6 +12,8 @@
 
 #include <lockstep/net.h>
 
+LS_BEGIN_DECLARATIONS
+
 typedef struct ls_step_digest {
     ls_digest batch; /* images, labels and sample numbers, in order */
     double loss;
@@ -54,5 +56,7 @@ typedef struct ls_record_difference {
 } ls_record_difference;
 LS_API ls_status ls_record_compare(ls_context *ctx, const char *a, const char *b,
                                    ls_record_difference *out);
+
+LS_END_DECLARATIONS
 
 #endif

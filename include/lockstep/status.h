@@ -8,6 +8,8 @@
 
 #include <lockstep/export.h>
 
+LS_BEGIN_DECLARATIONS
+
 /* X(name, text) */
 #define LS_STATUS_LIST(X)                                                                          \
     X(OK, "ok")                                                                                    \
@@ -41,5 +43,7 @@ LS_API const char *ls_status_text(ls_status status);
         ls_status ls_try_status_ = (call);                                                         \
         if (ls_try_status_ != LS_OK) return ls_try_status_;                                        \
     } while (0)
+
+LS_END_DECLARATIONS
 
 #endif

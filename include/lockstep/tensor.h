@@ -5,6 +5,8 @@
 
 #include <lockstep/context.h>
 
+LS_BEGIN_DECLARATIONS
+
 /* X(name, text, bytes) */
 #define LS_DTYPE_LIST(X)                                                                           \
     X(F32, "F32", 4)                                                                               \
@@ -129,5 +131,7 @@ LS_API const char *ls_tensor_file_metadata(const ls_tensor_file *file,
  * number of dimensions we do not have (F64, I16, ...) is LS_ERR_UNSUPPORTED. */
 LS_API ls_tensor *ls_tensor_file_load(ls_tensor_file *file, const char *name);
 LS_API ls_status ls_tensor_file_read(ls_tensor_file *file, const char *name, ls_tensor *out);
+
+LS_END_DECLARATIONS
 
 #endif
