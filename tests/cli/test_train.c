@@ -463,11 +463,11 @@ START_TEST(a_run_that_is_going_on_is_left_alone)
 }
 END_TEST
 
-/* A plan file that wants the plain-C kernels for the convolutions of batches of 8 that a run had.
- * Returns how many these are. */
-static int write_plan_of_references(const char *path, const char *manifest)
+/* A plan file that wants the plain-C kernels for ops of a run that begin so, and with `all` for its
+ * other ops those that they had. Returns how many it names. */
+static int write_plan_of_references(const char *path, const char *manifest, const char *start,
+                                    bool all)
 {
-    static const char start[] = "conv2d x=8x";
     json_t *identity = read_identity(manifest), *choices = json_object();
     const char *op;
     json_t *kernel;
@@ -475,6 +475,8 @@ static int write_plan_of_references(const char *path, const char *manifest)
     {
         if (strncmp(op, start, strlen(start)) == 0)
             json_object_set_new(choices, op, json_string("reference"));
+        else if (all)
+            json_object_set(choices, op, kernel);
     }
     const int n = (int)json_object_size(choices);
     json_t *plan = json_pack("{s:s, s:s, s:s, s:O, s:O, s:o}", "format", "lockstep plan 1",
@@ -494,11 +496,12 @@ START_TEST(a_run_goes_on_without_its_plan_file)
     begin_folder();
     draw_data();
     expect(0, TRAIN "-b 16 --epochs 1 --out plain");
-    ck_assert_int_gt(write_plan_of_references("plan.json", "plain/manifest.json"), 4);
+    ck_assert_int_gt(
+        write_plan_of_references("plan.json", "plain/manifest.json", "conv2d x=8x", false), 4);
     expect(0, TRAIN "-b 16 --plan plan.json --out whole");
     json_t *whole = read_identity("whole/manifest.json");
     for (int i = 0; i < 2; i++) {
-        write_plan_of_references("plan.json", "plain/manifest.json");
+        write_plan_of_references("plan.json", "plain/manifest.json", "conv2d x=8x", false);
         expect(0, TRAIN "-b 16 --plan plan.json --out stopped%d --stop-at 3", i);
         if (i == 0)
             ck_assert_int_eq(remove("plan.json"), 0);
@@ -516,6 +519,34 @@ START_TEST(a_run_goes_on_without_its_plan_file)
     json_decref(whole);
     expect(2, "train --resume stopped1 --plan other.json");
     expect_err("--plan differs from the run's own \"plan.json\"");
+    end_folder();
+}
+END_TEST
+
+/* With benchmark on, a run whose first part has kernels that no timing would choose, since the
+ * plain-C ones are not even tried, goes on with them, whatever threads and workers it has then. The
+ * plan names all of its ops, so that nothing depends on time. */
+START_TEST(timed_runs_go_on_with_their_kernels)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--benchmark --out plain");
+    ck_assert_int_gt(
+        write_plan_of_references("plan.json", "plain/manifest.json", "conv2d x=8x", true), 20);
+    expect(0, TRAIN "--benchmark --plan plan.json --out whole");
+    ck_assert(!same_files("plain/record.txt", "whole/record.txt"));
+    expect(0, TRAIN "--benchmark --plan plan.json --out stopped --stop-at 7");
+    ck_assert_int_eq(remove("plan.json"), 0);
+    expect(0, "train --resume stopped --stop-at 33 -j 3 --threads 1");
+    write_plan_of_references("plan.json", "plain/manifest.json", "no such op", true);
+    expect(0, "train --resume stopped -j 1 --threads 3");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    json_t *whole = read_identity("whole/manifest.json");
+    json_t *stopped = read_identity("stopped/manifest.json");
+    ck_assert(json_equal(whole, stopped));
+    json_decref(whole);
+    json_decref(stopped);
     end_folder();
 }
 END_TEST
@@ -567,5 +598,6 @@ int main(void)
                      checkpoints_in_mid_epoch, patience, killed_before_its_first_epoch_ends,
                      killed_at_any_moment, full_disk, nonfinite_loss, changed_data, unusable_plans,
                      seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
-                     bad_images_are_remembered, a_run_that_is_going_on_is_left_alone);
+                     timed_runs_go_on_with_their_kernels, bad_images_are_remembered,
+                     a_run_that_is_going_on_is_left_alone);
 }
