@@ -22,14 +22,21 @@ typedef struct ls_state {
 } ls_state;
 
 /* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", the
- * rest into metadata: "identity", what the run's bits depend on: the
- * seed, device, libraries (the C library too) and processor, the data with a digest
- * (ls_dataset_digest), the settings of loaders, optimizer and schedule, a digest of the model,
- * which parameters are frozen, the kernels used; "classes", a JSON array of names, from the loader;
- * "mean" and "std", JSON arrays of numbers, and "crop", the side of the pictures, from the loader
- * or else the net; "bad_images", what the loaders have found unreadable; "epoch", "step", "best";
- * "choices", the kernels with where they come from, also those that were known for ops to come; and
- * what `state->metadata` adds, whose keys must be others.
+ * rest into metadata:
+ *
+ *   "identity"       what the run's bits depend on: the seed, device, libraries (the C library too)
+ *                    and processor, the data with a digest (ls_dataset_digest), the settings of
+ *                    loaders, optimizer and schedule, a digest of the model, which parameters are
+ *                    frozen, the kernels used
+ *   "classes"        a JSON array of names, from the loader
+ *   "mean", "std"    JSON arrays of numbers, from the loader or else the net
+ *   "crop"           the side of the pictures, likewise
+ *   "bad_images"     what the loaders have found unreadable
+ *   "epoch", "step", "best"
+ *   "choices"        the kernels with where they come from, also those that were known for ops to
+ *                    come
+ *
+ * and what `state->metadata` adds, whose keys must be others.
  * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name
  * the path; what was there before stays. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
