@@ -26,7 +26,8 @@ accuracy=$(best val_top1)
 
 scripts/curve.sh "$demo/run/metrics.csv" "$demo/curve.png" "resnet20 on the demo pictures"
 
-picture=$(find "$demo/data/val" -type f | sort | head -n 1)
+# not head, which would leave sort with a broken pipe: the status of all under pipefail
+picture=$(find "$demo/data/val" -type f | sort | awk 'NR == 1')
 cat <<TEXT
 
 validation accuracy: $accuracy (at least $wanted is wanted)

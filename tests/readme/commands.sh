@@ -12,7 +12,7 @@ cd "$work"
 ln -s "$build" build
 ln -s "$source/scripts" scripts
 build/lockstep demo-data photos --train 16 --val 2 >/dev/null
-photo=$(find photos/val -name '*.jpg' | sort | head -n 1)
+photo=$(find photos/val -name '*.jpg' | sort | awk 'NR == 1') # head would break the pipe
 cp "$photo" my_photo.jpg
 
 # block LANGUAGE: the text inside of such fences.
