@@ -257,7 +257,7 @@ START_TEST(names_say_which_configuration)
     ls__candidate list[LS__MAX_CANDIDATES];
     ls__kernel *kernel;
     ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &f16, list, LS__MAX_CANDIDATES),
-                     LS__MAX_CANDIDATES);
+                     LS__CUDNN_MAX_CANDIDATES);
     ck_assert_ptr_nonnull(strchr(list[0].name, '=')); /* the knobs are in the names */
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         expect(ctx, ls__cudnn_conv_open(cudnn, &f16, wrong[i], &kernel), LS_ERR_UNSUPPORTED,
@@ -291,6 +291,7 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
     ops[0].operands[0].block = 8;
     ops[1].operands[0].dtype = LS_U8;
     ops[2].kind = LS__OP_ADD;
+    ops[2].u.add.relu = false;
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &ops[i], list, LS__MAX_CANDIDATES), 0);
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
@@ -334,6 +335,15 @@ START_TEST(texts_of_plans_are_checked)
         ck_assert_int_ne(ls_context_status(ctx), LS_OK);
         text[n] = kept;
     }
+    /* Another device: an A100's compute capability. */
+    ls__cudnn *other;
+    memcpy(strstr(device_json, "\"deviceVer\":900"), "\"deviceVer\":800", 15);
+    ck_assert_int_eq(ls__cudnn_open(ctx, device_json, &other), LS_OK);
+    expect(ctx, ls__cudnn_conv_restore(other, &f16, text, &restored), LS_ERR_UNSUPPORTED,
+           "MISMATCH");
+    expect(ctx, ls__cudnn_conv_open(other, &f16, list[0].name, &restored), LS_ERR_UNSUPPORTED,
+           "MISMATCH");
+    ls__cudnn_close(&other);
     /* Another name than its plan's. */
     char *name = strstr(text, list[0].name) + strlen("cudnn ");
     *name = *name == '1' ? '2' : '1';

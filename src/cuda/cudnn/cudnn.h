@@ -17,7 +17,9 @@ typedef struct ls__cudnn ls__cudnn;
  * convolutions copy their operands into another layout and take most: 0.96 GiB for a batch of 256
  * in the stem of resnet50. A net's ops share what they take, as its planner sees fit. */
 #define LS__CUDNN_WORKSPACE_LIMIT ((size_t)1 << 30)
-enum { LS__CUDNN_ALIGNMENT = 16 };
+/* Of one op there are at most so many candidates, which leaves places in a list of
+ * LS__MAX_CANDIDATES to others. */
+enum { LS__CUDNN_ALIGNMENT = 16, LS__CUDNN_MAX_CANDIDATES = 24 };
 
 /* device_json NULL: for the CUDA device that is current in this thread. Otherwise for the device
  * that the text describes, as cuDNN writes them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION):
