@@ -81,20 +81,25 @@ double bench_quantile(const double *sorted, int64_t n, double share)
 ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
                            ls_batch *out)
 {
-    ls_tensor *images = ls_tensor_open(ctx, LS_U8, LS_SHAPE(batch, image_size, image_size, 3));
-    ls_tensor *labels = ls_tensor_open(ctx, LS_I32, LS_SHAPE(batch));
-    LS_TRY(ls_context_status(ctx));
-    uint8_t *pixels = ls_tensor_data(images);
-    int32_t *label = ls_tensor_data(labels);
+    const int64_t n_pixels = batch * image_size * image_size * 3;
+    uint8_t *pixels = malloc((size_t)n_pixels);
+    int32_t *label = malloc((size_t)batch * sizeof(*label));
     uint32_t words[4];
-    for (int64_t i = 0; i < ls_tensor_count(images); i++) {
+    for (int64_t i = 0; pixels && i < n_pixels; i++) {
         if (i % 16 == 0)
             ls_random_words(1, &(ls_draw){ LS_STREAM_USER, .sample = (uint64_t)(i / 16) }, words);
         pixels[i] = (uint8_t)(words[i % 16 / 4] >> (i % 4 * 8));
     }
-    for (int64_t i = 0; i < batch; i++) label[i] = (int32_t)(i % classes);
-    *out = (ls_batch){ .images = images, .labels = labels, .n = batch };
-    return LS_OK;
+    for (int64_t i = 0; label && i < batch; i++) label[i] = (int32_t)(i % classes);
+    const ls_shape shape = LS_SHAPE(batch, image_size, image_size, 3);
+    if (pixels && label)
+        *out = (ls_batch){ .images = ls_tensor_from(ctx, LS_U8, shape, pixels),
+                           .labels = ls_tensor_from(ctx, LS_I32, LS_SHAPE(batch), label),
+                           .n = batch };
+    const bool made = pixels && label;
+    free(pixels);
+    free(label);
+    return made ? ls_context_status(ctx) : LS_ERR_MEMORY;
 }
 
 ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch,
@@ -109,6 +114,7 @@ ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch
                                                   .deviation = { 0.229f, 0.224f, 0.225f },
                                                   .n_classes = (int)classes },
                                        .loss = { LS_CROSS_ENTROPY },
+                                       .precision = work->precision,
                                        .steps = work->steps,
                                        .inference = work->inference });
     if (!work->inference)

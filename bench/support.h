@@ -37,6 +37,7 @@ double bench_quantile(const double *sorted, int64_t n, double share);
 typedef struct bench_work {
     int64_t steps;  /* how many are expected; 0 = unknown */
     bool inference; /* a net without backward, and no optimizer */
+    ls_precision precision;
     ls_context *ctx;
     ls_net *net;
     ls_optimizer *opt;

@@ -45,6 +45,7 @@ typedef struct recipe {
     int64_t checkpoint_every; /* 0 = not in mid-epoch */
     bool keep_checkpoints, force;
     const char *device, *out, *resume;
+    int precision;     /* ls_precision */
     int deterministic; /* ls_deterministic */
     bool benchmark;
     const char *plan;

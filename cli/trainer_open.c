@@ -117,6 +117,7 @@ static int open_net(trainer *t)
     const int64_t steps = r->epochs * ls_loader_steps(t->train);
     const ls_net_config config = { .input = ls_loader_spec(t->train),
                                    .steps = r->steps && r->steps < steps ? r->steps : steps,
+                                   .precision = (ls_precision)r->precision,
                                    .loss = { LS_CROSS_ENTROPY,
                                              .label_smoothing = (float)r->label_smoothing } };
     t->net = ls_net_build(t->ctx, t->card.model->function, &t->card.options, &config);

@@ -22,7 +22,12 @@ typedef struct ls_loss_config {
     const float *class_weights; /* n_classes of them, copied; NULL = all 1 */
 } ls_loss_config;
 
-typedef enum ls_precision { LS_PRECISION_F32 } ls_precision;
+/* What tensors hold, and what products are computed with. */
+typedef enum ls_precision {
+    LS_PRECISION_F32, /* f32 throughout */
+    LS_PRECISION_TF32 /* f32, but convolutions and linear layers may round their factors to tf32's 10
+                         bits of mantissa; sums stay f32. On CUDA devices only */
+} ls_precision;
 
 typedef struct ls_net_config {
     ls_input_spec input; /* of the model's input, named "input"; required */

@@ -345,6 +345,7 @@ const ls__backend ls__cuda_backend = {
     .release = cuda_release,
     .free_bytes = cuda_free_bytes,
     .host_memory = false,
+    .has_tf32 = true,
     .read = cuda_read,
     .write = cuda_write,
     .copy = cuda_copy,

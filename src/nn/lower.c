@@ -1,5 +1,6 @@
 /* lower.c: stages become instructions over values: forward in order, backward in reverse. */
 #include "nn/lower.h"
+#include "nn/net_state.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -230,6 +231,14 @@ static bool mixes_layouts(ls__op_kind kind)
     return kind == LS__OP_REORDER || kind == LS__OP_NORMALIZE || ls__changes_channels(kind);
 }
 
+/* Ops whose factors may be rounded to tf32. */
+static bool multiplies(ls__op_kind kind)
+{
+    return kind == LS__OP_CONV2D || kind == LS__OP_CONV2D_BACKWARD_DATA ||
+           kind == LS__OP_CONV2D_BACKWARD_WEIGHTS || kind == LS__OP_LINEAR ||
+           kind == LS__OP_LINEAR_BACKWARD_DATA || kind == LS__OP_LINEAR_BACKWARD_WEIGHTS;
+}
+
 void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
               int n_outputs, const int *outputs)
 {
@@ -238,6 +247,7 @@ void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const
     const int n_operands = in->op.n_operands;
     memcpy(&in->op, kind_and_config, sizeof in->op);
     in->op.n_operands = n_operands;
+    in->op.tf32 = multiplies(in->op.kind) && b->program->net->config.precision == LS_PRECISION_TF32;
     if (mixes_layouts(in->op.kind)) return;
     int first = -1;
     for (int i = 0; i < n_operands; i++) {

@@ -46,6 +46,8 @@ void ls__net_use_gradients(ls_net *net);
  * is a sample of these, which depends on the set of ops alone. Ops and kernels are part of a run's
  * identity, reasons are not. */
 const ls__choices *ls__net_choices(const ls_net *net);
+/* "f32", "tf32" */
+const char *ls__net_precision(const ls_net *net);
 
 /* The context's table as it was when the net had been built, or what ls__net_take_choices has put
  * in its place: it decides for ops that come up later. */

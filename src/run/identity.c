@@ -182,7 +182,7 @@ json_t *ls__identity_make(ls_context *ctx, const ls_state *state)
     put_text(&s, "libraries", backend->libraries(ctx->device));
     put_text(&s, "libc", libc_version());
     put_text(&s, "processor", backend->processor(ctx->device));
-    put_text(&s, "precision", "f32");
+    put_text(&s, "precision", state->net ? ls__net_precision(state->net) : "f32");
     if (state->loader) {
         put(&s, "data", data_json(ctx, state->loader->dataset));
         put_text(&s, "decoders", ls__decoders());

@@ -209,6 +209,8 @@ typedef struct ls__backend {
     size_t (*free_bytes)(ls__device *device);
     /* Whether the host may read device memory directly. */
     bool host_memory;
+    /* Whether ops may have tf32 set. */
+    bool has_tf32;
 
     /* Copies between host and device memory, in the order of runs; finished on return. */
     ls_status (*read)(ls__device *device, void *host, const void *memory, size_t bytes);

@@ -239,8 +239,25 @@ START_TEST(own_op_gets_the_stream)
 }
 END_TEST
 
+/* tf32 belongs to the device, to the kernels' ops and to the identity. */
+START_TEST(tf32)
+{
+    const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(2, 13, 13, 3) } },
+                                   .precision = LS_PRECISION_TF32,
+                                   .inference = true };
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cpu" });
+    ck_assert_ptr_null(ls_net_build(ctx, model, NULL, &config));
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "TF32"));
+    ls_context_close(&ctx);
+    ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
+    ck_assert_ptr_nonnull(ls_net_build(ctx, model, NULL, &config));
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("cuda net", sgd_as_on_the_cpu, adamw_as_on_the_cpu, same_bits_again, freezing,
-                     checkpoints_go_to_the_other_device, own_op_gets_the_stream);
+                     checkpoints_go_to_the_other_device, own_op_gets_the_stream, tf32);
 }
