@@ -25,8 +25,8 @@ typedef struct ls_loss_config {
 /* What tensors hold, and what products are computed with. */
 typedef enum ls_precision {
     LS_PRECISION_F32, /* f32 throughout */
-    LS_PRECISION_TF32 /* f32, but convolutions and linear layers may round their factors to tf32's 10
-                         bits of mantissa; sums stay f32. On CUDA devices only */
+    LS_PRECISION_TF32 /* f32, but convolutions and linear layers may round their factors to tf32's
+                         10 bits of mantissa; sums stay f32. On CUDA devices only */
 } ls_precision;
 
 typedef struct ls_net_config {
