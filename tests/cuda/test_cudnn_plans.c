@@ -264,7 +264,12 @@ START_TEST(names_say_which_configuration)
                "conv2d x=F16:32x28x28x128");
         ck_assert_ptr_null(kernel);
     }
-    /* The best tf32 kernel is none for f32. */
+    /* The best tf32 kernel is none for f32; choices are kept apart by the op's text. */
+    char text[LS__OP_TEXT_SIZE];
+    ls__op_text(&tf32, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, " tf32"));
+    ls__op_text(&plain, text, sizeof text);
+    ck_assert_ptr_null(strstr(text, "tf32"));
     ck_assert_int_gt(ls__cudnn_conv_candidates(cudnn, &tf32, list, LS__MAX_CANDIDATES), 0);
     expect(ctx, ls__cudnn_conv_open(cudnn, &plain, list[0].name, &kernel), LS_ERR_UNSUPPORTED,
            "tf32");
