@@ -35,6 +35,7 @@ typedef struct ls_state {
  *   "epoch", "step", "best"
  *   "choices"        the kernels with where they come from, also those that were known for ops to
  *                    come
+ *   "digest"         of all the rest of the file
  *
  * and what `state->metadata` adds, whose keys must be others.
  * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name
@@ -44,7 +45,8 @@ LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
  * Everything is checked before anything is changed: names, shapes, and the identity of what state
  * points to; with an optimizer also seed, device, libraries, processor, model and kernels. Errors
  * name the file and what differs, there and here: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE;
- * LS_ERR_FORMAT when the file is no checkpoint of a run. With `force` another identity is no error.
+ * LS_ERR_FORMAT when the file is no checkpoint of a run, or is not as it was saved, which the
+ * digest shows. With `force` another identity is no error, nor is a missing digest.
  * What is NULL is neither compared nor restored: to go on with another schedule, leave it out.
  * With an optimizer and without `force` the net also takes over the run's kernels for ops that it
  * has not come to yet. Those of ops that it has are compared: a run with kernels chosen by timing,
@@ -59,7 +61,8 @@ LS_API ls_status ls_checkpoint_load(const char *path, ls_state *state);
 LS_API ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx);
 /* Weights and buffers only, into a net whose names and shapes are the same; optimizer entries and
  * torch's batch counters in the file are ignored. Accepts files from elsewhere with torchvision's
- * names, in F32, F16 or BF16. */
+ * names, in F32, F16 or BF16. LS_ERR_FORMAT when the file has a digest of ours and is not as it was
+ * saved. */
 LS_API ls_status ls_checkpoint_load_weights(const char *path, ls_net *net);
 
 LS_END_DECLARATIONS

@@ -92,6 +92,26 @@ static ls_status check_rest(const loading *l, const ls__records *records, bool o
     return LS_OK;
 }
 
+/* Whether the file is as it was written: a bit that has turned since would go on in the run. One
+ * without a digest is from elsewhere. */
+static ls_status check_digest(const loading *l, bool needed)
+{
+    const char *wrote = ls_tensor_file_metadata(l->file, LS__CHECKPOINT_DIGEST);
+    if (!wrote && !needed) return LS_OK;
+    if (!wrote)
+        return ls__fail(l->ctx, LS_ERR_FORMAT,
+                        "'%s' is no checkpoint of a run: its metadata has no '%s'", l->path,
+                        LS__CHECKPOINT_DIGEST);
+    ls_digest digest;
+    char text[LS_DIGEST_TEXT_SIZE];
+    LS_TRY(ls__tensor_file_digest(l->file, LS__CHECKPOINT_DIGEST, &digest));
+    if (strcmp(ls_digest_text(digest, text), wrote) == 0) return LS_OK;
+    return ls__fail(l->ctx, LS_ERR_FORMAT,
+                    "'%s' is damaged, or was changed: the digest of its contents is %s, wanted "
+                    "%.40s",
+                    l->path, text, wrote);
+}
+
 /* ---- Reading ---- */
 
 /* Memory for the largest tensor as it lies in the file. */
@@ -215,6 +235,7 @@ static ls_status load(loading *l, const char *path, ls_state *state)
     LS_TRY(ls__records_of_optimizer(l->bump, state->optimizer, &l->optimizer));
     LS_TRY(check_records(l, &l->net, false));
     if (state->net) LS_TRY(check_rest(l, &l->net, false));
+    LS_TRY(check_digest(l, !state->force));
     LS_TRY(ls__metadata_check(l->bump, l->ctx, l->path, l->file, state, &position));
     LS_TRY(check_records(l, &l->optimizer, false));
     if (state->optimizer) LS_TRY(check_rest(l, &l->optimizer, true));
@@ -233,6 +254,7 @@ static ls_status load_weights(loading *l, const char *path, ls_net *net)
     LS_TRY(ls__records_of_net(l->bump, net, 0, &l->net));
     LS_TRY(check_records(l, &l->net, true));
     LS_TRY(check_rest(l, &l->net, false));
+    LS_TRY(check_digest(l, false));
     LS_TRY(read_all(l));
     LS_TRY(write_all(l));
     ls__net_use_gradients(net);

@@ -8,6 +8,7 @@
  *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
  *   bad_images       {"loader": [[7, "no picture"], ...], "validation": []}: samples found
  * unreadable optimizer_steps  updates done;  schedule_state: four numbers
+ *   digest           of all the rest of the file, tensors and texts (checkpoint_save.c)
  *
  * When a run goes on, what it is now must be what the file says. */
 #include "run/checkpoint.h"

@@ -6,6 +6,8 @@
 #include "tensor/backend.h"
 #include "tensor/safetensors.h"
 
+#include <string.h>
+
 typedef struct writing {
     ls__device *device;
     ls__records net, optimizer;
@@ -18,22 +20,60 @@ static const ls__record *record_at(const writing *w, int64_t i)
     return i < w->net.n ? &w->net.items[i] : &w->optimizer.items[i - w->net.n];
 }
 
-static ls_status put(void *user, int64_t i, ls__atomic_file *file)
+/* A record's elements as the file has them; they stay until the next call. */
+static ls_status elements_of(const writing *w, const ls__record *record, const void **out,
+                             size_t *bytes)
 {
-    const writing *w = user;
-    const ls__record *record = record_at(w, i);
-    if (!record->memory) return ls__atomic_file_write(file, &record->number, sizeof record->number);
-    const size_t bytes = (size_t)record->count * sizeof(float);
+    *out = &record->number;
+    *bytes = sizeof record->number;
+    if (!record->memory) return LS_OK;
     const float *elements = record->memory;
+    *bytes = (size_t)record->count * sizeof(float);
     if (w->copy) {
-        LS_TRY(w->device->backend->read(w->device, w->copy, record->memory, bytes));
+        LS_TRY(w->device->backend->read(w->device, w->copy, record->memory, *bytes));
         elements = w->copy;
     }
     if (record->transposed) {
         ls__weights_to_file(w->turned, elements, &record->spec.shape);
         elements = w->turned;
     }
+    *out = elements;
+    return LS_OK;
+}
+
+static ls_status put(void *user, int64_t i, ls__atomic_file *file)
+{
+    const void *elements;
+    size_t bytes;
+    LS_TRY(elements_of(user, record_at(user, i), &elements, &bytes));
     return ls__atomic_file_write(file, elements, bytes);
+}
+
+/* The metadata with the digest of all else, by which whoever loads the file knows that it is whole.
+ * The file begins with it, so all elements are gone through once before. */
+static ls_status seal(ls_context *ctx, ls__bump *bump, const writing *w,
+                      const char *const **metadata)
+{
+    size_t n = 0;
+    ls__digest_sum sum = { { 0, 0 } };
+    for (; (*metadata)[n]; n += 2)
+        ls__tensors_digest_text(&sum, (*metadata)[n], (*metadata)[n + 1]);
+    for (int64_t i = 0; i < w->net.n + w->optimizer.n; i++) {
+        const ls__record *record = record_at(w, i);
+        const void *elements;
+        size_t bytes;
+        LS_TRY(elements_of(w, record, &elements, &bytes));
+        ls__tensors_digest_elements(&sum, record->name, &record->spec, elements, bytes);
+    }
+    const char **sealed = ls__bump_alloc(bump, (n + 3) * sizeof *sealed);
+    char *text = ls__bump_alloc(bump, LS_DIGEST_TEXT_SIZE);
+    if (!sealed || !text) return ls__fail_memory(ctx, "ls_checkpoint_save", n * sizeof *sealed);
+    memcpy(sealed, *metadata, n * sizeof *sealed);
+    sealed[n] = LS__CHECKPOINT_DIGEST;
+    sealed[n + 1] = ls_digest_text(ls__tensors_digest_finish(&sum), text);
+    sealed[n + 2] = NULL;
+    *metadata = sealed;
+    return LS_OK;
 }
 
 static ls_status write(ls_context *ctx, ls__bump *bump, const char *path, writing *w,
@@ -53,6 +93,7 @@ static ls_status write(ls_context *ctx, ls__bump *bump, const char *path, writin
         names[i] = record_at(w, i)->name;
         specs[i] = record_at(w, i)->spec;
     }
+    LS_TRY(seal(ctx, bump, w, &metadata));
     return ls__tensors_write(ctx, path, n, names, specs, put, w, metadata);
 }
 

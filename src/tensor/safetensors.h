@@ -4,6 +4,7 @@
 #define LS_TENSOR_SAFETENSORS_H
 
 #include "base/file.h"
+#include "base/hash.h"
 #include <lockstep/tensor.h>
 
 /* Numbers in the file are little-endian; they are read and written as they lie in memory. */
@@ -25,6 +26,15 @@ typedef ls_status (*ls__put_elements_fn)(void *user, int64_t i, ls__atomic_file 
 ls_status ls__tensors_write(ls_context *ctx, const char *path, int64_t n, const char *const *names,
                             const ls_spec *specs, ls__put_elements_fn put, void *user,
                             const char *const *metadata);
+
+/* A file's contents as a sum of its parts, in any order, to be finished by
+ * ls__tensors_digest_finish: what is in a file is what was to be in it. */
+void ls__tensors_digest_text(ls__digest_sum *sum, const char *key, const char *value);
+void ls__tensors_digest_elements(ls__digest_sum *sum, const char *name, const ls_spec *spec,
+                                 const void *elements, size_t bytes);
+ls_digest ls__tensors_digest_finish(ls__digest_sum *sum);
+/* The same of a whole file but for one text of its metadata. */
+ls_status ls__tensor_file_digest(const ls_tensor_file *file, const char *but, ls_digest *out);
 
 /* Type and shape of a tensor; an error when there is none of that name, or none that we can read.
  */

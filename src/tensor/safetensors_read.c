@@ -429,3 +429,32 @@ ls_status ls__tensor_file_read_host(const ls_tensor_file *file, const char *name
     }
     return read_at(file, out, bytes, e->begin);
 }
+
+ls_status ls__tensor_file_digest(const ls_tensor_file *file, const char *but, ls_digest *out)
+{
+    ls_context *ctx = file->owned.ctx;
+    ls__digest_sum sum = { { 0, 0 } };
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)file->metadata, key, value)
+    {
+        if (strcmp(key, but) != 0) ls__tensors_digest_text(&sum, key, json_string_value(value));
+    }
+    size_t largest = 1;
+    for (int64_t i = 0; i < file->n_entries; i++) {
+        const size_t bytes = (size_t)(file->entries[i].end - file->entries[i].begin);
+        if (bytes > largest) largest = bytes;
+    }
+    void *elements = ls__alloc(ctx, largest);
+    if (!elements) return ls__fail_memory(ctx, file->path, largest);
+    ls_status status = LS_OK;
+    for (int64_t i = 0; i < file->n_entries && status == LS_OK; i++) {
+        const entry *e = &file->entries[i];
+        const size_t bytes = (size_t)(e->end - e->begin);
+        status = read_at(file, elements, bytes, e->begin);
+        if (status == LS_OK) ls__tensors_digest_elements(&sum, e->name, &e->spec, elements, bytes);
+    }
+    ls__free(ctx, elements);
+    *out = ls__tensors_digest_finish(&sum);
+    return status;
+}
