@@ -7,6 +7,10 @@ install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${LOCKSTEP_LIBRARIES} EXPORT lockstep_targets)
 install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR})
 
+if(LOCKSTEP_HAS_CUDA)
+  install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 configure_package_config_file(cmake/lockstepConfig.cmake.in ${PROJECT_BINARY_DIR}/package/lockstepConfig.cmake
   INSTALL_DESTINATION ${LOCKSTEP_CMAKE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)

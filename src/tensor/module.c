@@ -59,12 +59,12 @@ static void *open_module(const char *file, char *reason, size_t size)
         if (!handle && !reason[0]) snprintf(reason, size, "there is no %s in %.200s", file, set);
         return handle;
     }
-    char own[PATH_MAX], beside[PATH_MAX + 8];
+    char own[PATH_MAX], libraries[PATH_MAX + sizeof("/../" LS__LIBRARY_FOLDER)];
     void *handle = NULL;
     if (find_own_folder(own, sizeof(own))) {
-        snprintf(beside, sizeof(beside), "%s/../lib", own);
+        snprintf(libraries, sizeof(libraries), "%s/../" LS__LIBRARY_FOLDER, own);
         handle = open_file(own, file, reason, size);
-        if (!handle && !reason[0]) handle = open_file(beside, file, reason, size);
+        if (!handle && !reason[0]) handle = open_file(libraries, file, reason, size);
     }
     if (!handle && !reason[0]) handle = open_file(NULL, file, reason, size);
     return handle;

@@ -37,8 +37,9 @@ typedef const ls__module *ls__module_open_fn(const ls__host *host);
 
 /* The backend of module liblockstep_NAME.so, which stays loaded. It is looked for in the folder
  * that the environment's LOCKSTEP_MODULES names, and there alone when that is set; else beside the
- * library or program that this code is part of, in ../lib from there, and where the system looks.
- * LS_ERR_UNSUPPORTED, with the reason, when there is none or when it is of another version. */
+ * library or program that this code is part of, in the folder of libraries of its installation, and
+ * where the system looks. LS_ERR_UNSUPPORTED, with the reason, when there is none or when it is of
+ * another version. */
 ls_status ls__module_load(ls_context *ctx, const char *name, const ls__backend **out);
 
 #endif
