@@ -226,14 +226,16 @@ ls_status ls_plan_load(ls_context *ctx, const char *path)
 
 /* ---- Saving ---- */
 
-/* What the file has, and over it what the context's table has. */
+/* What the file has, and over it what the context's table has, but for the heuristic's choices: no
+ * file has those, and one that was timed is worth more. */
 static ls_status merge(ls_context *ctx, ls__choices *all, const char *path)
 {
     struct stat there;
     if (stat(path, &there) == 0 && S_ISREG(there.st_mode))
         LS_TRY(read_file(ctx, all, path, "ls_plan_save"));
     for (int i = 0; i < ctx->choices->n; i++)
-        LS_TRY(ls__choices_put(ctx, all, ctx->choices->items[i]));
+        if (!ctx->choices->items[i]->derived)
+            LS_TRY(ls__choices_put(ctx, all, ctx->choices->items[i]));
     ls__choices_keep_recent(all, LS__MAX_CHOICES);
     return LS_OK;
 }

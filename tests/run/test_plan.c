@@ -105,6 +105,44 @@ START_TEST(what_is_there_stays)
 }
 END_TEST
 
+static ls_node *small(ls_graph *graph, ls_node *input, const void *options)
+{
+    (void)options;
+    return ls_conv2d(graph, "conv", input, 8, &(ls_conv2d_config){ .kernel = 3 });
+}
+
+/* A checkpoint brings choices of the heuristic's, which no plan has: what others timed for the same
+ * ops stays. */
+START_TEST(the_heuristic_is_no_news)
+{
+    begin();
+    const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(2, 8, 8, 16) } },
+                                   .inference = true };
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+    ck_assert_int_eq(ls_checkpoint_save(path("run"), &(ls_state){ .net = net }), LS_OK);
+    ls_tensor_file *file = ls_tensor_file_open(ctx, path("run.safetensors"));
+    json_t *known = json_loads(ls_tensor_file_metadata(file, "choices"), 0, NULL);
+    json_t *heuristic = json_object_get(known, "heuristic");
+    ck_assert_uint_gt(json_object_size(heuristic), 0);
+
+    write_plan("there.json", 0, 3, "theirs");
+    json_t *plan = read_plan("there.json"), *choices = json_object_get(plan, "choices");
+    const char *op;
+    json_t *kernel;
+    json_object_foreach(heuristic, op, kernel) json_object_set_new(choices, op, json_string("own"));
+    ck_assert_int_eq(json_dump_file(plan, path("there.json"), 0), 0);
+    ck_assert_int_eq(ls_checkpoint_load_plan(path("run.safetensors"), ctx), LS_OK);
+    ck_assert_int_eq(ls_plan_save(ctx, path("there.json")), LS_OK);
+    json_t *saved = read_plan("there.json");
+    ck_assert(json_equal(saved, plan));
+    json_decref(saved);
+    json_decref(plan);
+    json_decref(known);
+    end();
+}
+END_TEST
+
 START_TEST(a_full_plan_keeps_ours)
 {
     begin();
@@ -221,7 +259,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("plan files", what_is_there_stays, a_full_plan_keeps_ours,
-                     what_is_no_plan_of_ours_stays_as_it_is, processes_share_a_plan,
-                     links_are_written_through, every_allocation_may_fail);
+    return RUN_SUITE("plan files", what_is_there_stays, the_heuristic_is_no_news,
+                     a_full_plan_keeps_ours, what_is_no_plan_of_ours_stays_as_it_is,
+                     processes_share_a_plan, links_are_written_through, every_allocation_may_fail);
 }
