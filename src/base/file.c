@@ -26,13 +26,6 @@ struct ls__atomic_file {
     bool failed; /* a write went wrong: commit must not happen */
 };
 
-static ls_status fail_errno(ls_context *ctx, int error, const char *doing, const char *path)
-{
-    char reason[LS__ERRNO_TEXT_SIZE];
-    return ls__fail(ctx, error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO, "%s '%s': %s", doing, path,
-                    ls__errno_text(error, reason, sizeof(reason)));
-}
-
 /* Frees the struct; removes the temporary file when it is still there. */
 static void release(ls__atomic_file **file)
 {
@@ -89,9 +82,9 @@ static ls_status open_temporary(ls__atomic_file *f)
         const int error = errno;
         ls__free(f->ctx, f->temporary);
         f->temporary = NULL;
-        if (error != EEXIST) return fail_errno(f->ctx, error, "writing", f->path);
+        if (error != EEXIST) return ls__fail_errno(f->ctx, error, "writing '%s'", f->path);
     }
-    return fail_errno(f->ctx, EEXIST, "writing", f->path);
+    return ls__fail_errno(f->ctx, EEXIST, "writing '%s'", f->path);
 }
 
 ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out)
@@ -117,14 +110,14 @@ ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_fil
     struct stat there;
     const bool exists = stat(f->target, &there) == 0;
     if (exists && S_ISDIR(there.st_mode)) {
-        status = fail_errno(ctx, EISDIR, "writing", path);
+        status = ls__fail_errno(ctx, EISDIR, "writing '%s'", path);
     } else if (exists && !S_ISREG(there.st_mode)) {
         f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
-        if (f->fd < 0) status = fail_errno(ctx, errno, "writing", path);
+        if (f->fd < 0) status = ls__fail_errno(ctx, errno, "writing '%s'", path);
     } else if (!has_name) {
-        status = fail_errno(ctx, ENOENT, "writing", path);
+        status = ls__fail_errno(ctx, ENOENT, "writing '%s'", path);
     } else if (lstat(f->target, &there) == 0 && S_ISLNK(there.st_mode)) {
-        status = fail_errno(ctx, ELOOP, "writing", path);
+        status = ls__fail_errno(ctx, ELOOP, "writing '%s'", path);
     } else {
         status = open_temporary(f);
     }
@@ -146,7 +139,7 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
             size -= (size_t)n;
         } else if (n == 0 || errno != EINTR) {
             file->failed = true;
-            return fail_errno(file->ctx, n == 0 ? EIO : errno, "writing", file->path);
+            return ls__fail_errno(file->ctx, n == 0 ? EIO : errno, "writing '%s'", file->path);
         }
     }
     return LS_OK;
@@ -156,7 +149,8 @@ ls_status ls__atomic_file_lock(ls__atomic_file *file)
 {
     if (!file->temporary) return LS_OK;
     file->lock_fd = open(*file->folder ? file->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file->lock_fd < 0) return fail_errno(file->ctx, errno, "locking the folder of", file->path);
+    if (file->lock_fd < 0)
+        return ls__fail_errno(file->ctx, errno, "locking the folder of '%s'", file->path);
     while (flock(file->lock_fd, LOCK_EX) != 0 && errno == EINTR) continue;
     return LS_OK;
 }
@@ -178,12 +172,12 @@ ls_status ls__atomic_file_commit(ls__atomic_file **file)
     } else if (f->temporary) {
         folder_fd = open(*f->folder ? f->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder_fd < 0 || fsync(f->fd) != 0 || rename(f->temporary, f->target) != 0) {
-            status = fail_errno(f->ctx, errno, "writing", f->path);
+            status = ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
         } else {
             ls__free(f->ctx, f->temporary);
             f->temporary = NULL;
             if (!flush_folder(folder_fd)) {
-                status = fail_errno(f->ctx, errno, "flushing the folder of", f->path);
+                status = ls__fail_errno(f->ctx, errno, "flushing the folder of '%s'", f->path);
             }
         }
     }
