@@ -7,15 +7,15 @@
 #include "base/threads.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <time.h>
 
 /* How long a thread without work looks for some before it sleeps. Waking a sleeper costs some 50
  * microseconds (futex), and the kernels of one step follow each other within a few. */
-enum { SPIN_NS = 50000 };
+static const double SPIN_SECONDS = 50e-6;
 
 typedef struct worker {
     ls__threads *pool;
@@ -60,13 +60,6 @@ static inline void relax(void)
 #endif
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static bool has_work(ls__threads *pool)
 {
     return atomic_load(&pool->remaining) > 0 || atomic_load(&pool->stop);
@@ -81,13 +74,13 @@ static bool is_done(ls__threads *pool)
 static bool spin_for(ls__threads *pool, bool (*condition)(ls__threads *pool))
 {
     if (!pool->spin) return condition(pool);
-    const int64_t until = now_ns() + SPIN_NS;
+    const double until = ls__now_seconds() + SPIN_SECONDS;
     do {
         for (int i = 0; i < 32; i++) {
             if (condition(pool)) return true;
             relax();
         }
-    } while (now_ns() < until);
+    } while (ls__now_seconds() < until);
     return false;
 }
 
@@ -160,9 +153,9 @@ void ls__threads_observe(ls__threads *pool, ls__observe_fn observe, void *user)
 static void run_observed(const ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *arg)
 {
     for (int64_t i = 0; i < n_tasks; i++) {
-        const int64_t start = now_ns();
+        const double start = ls__now_seconds();
         fn(arg, i, 0);
-        pool->observe(pool->observer, i == 0 ? n_tasks : 0, 1e-9 * (double)(now_ns() - start));
+        pool->observe(pool->observer, i == 0 ? n_tasks : 0, ls__now_seconds() - start);
     }
 }
 

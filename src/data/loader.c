@@ -1,10 +1,10 @@
 /* loader.c: the caller's side of a loader. */
 #include "data/loader.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "tensor/pool.h"
 #include <string.h>
-#include <time.h>
 
 /* The counter of a draw has 20 bits for the epoch (random.h). */
 enum { MAX_EPOCHS = 1 << 20 };
@@ -283,13 +283,6 @@ static ls_status hand_out(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch
     return LS_OK;
 }
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 bool ls_loader_next(ls_loader *loader, ls_batch *batch)
 {
     if (batch) *batch = (ls_batch){ 0 };
@@ -299,9 +292,9 @@ bool ls_loader_next(ls_loader *loader, ls_batch *batch)
                                   batch ? "no epoch was started" : "batch is NULL");
         return false;
     }
-    const double before = now_seconds();
+    const double before = ls__now_seconds();
     const int index = ls__queue_take(loader->queue);
-    loader->wait_seconds += now_seconds() - before;
+    loader->wait_seconds += ls__now_seconds() - before;
     if (index < 0) return false;
 
     const int64_t left = loader->dataset->n_samples - loader->step * loader->config.batch;

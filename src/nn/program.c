@@ -2,12 +2,12 @@
 #include "nn/program.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "nn/lower.h"
 #include "tensor/pool.h"
 
 #include <string.h>
-#include <time.h>
 
 /* Shapes of all nodes for these inputs, which are copied as the program's key. */
 static ls_status infer(ls__program *p, const ls_spec *input_specs)
@@ -146,19 +146,12 @@ static ls_status run_kernel(const ls__program *p, ls__instruction *in, const ls_
                                  p->values[in->operands[1]].bytes);
 }
 
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 ls_status ls__program_run(ls__program *p, int instruction, const ls__step *step)
 {
     ls__instruction *in = &p->instructions[instruction];
     if (in->skipped) return LS_OK;
-    const double start = p->seconds ? now_seconds() : 0;
+    const double start = p->seconds ? ls__now_seconds() : 0;
     LS_TRY(run_kernel(p, in, step));
-    if (p->seconds) p->seconds[instruction] += now_seconds() - start;
+    if (p->seconds) p->seconds[instruction] += ls__now_seconds() - start;
     return LS_OK;
 }

@@ -6,6 +6,7 @@
  * left go by the estimate, and into the table all the same, so that a run with this run's plan
  * times nothing. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Timing may take this share of all steps' time. Where sizes change all the time only few steps
  * have the sizes that the net is built for, so an unknown number counts as few; with these numbers
@@ -42,9 +42,7 @@ static const double CLEARLY_FASTER = 0.97;
 
 static double now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+    return 1e3 * ls__now_seconds();
 }
 
 /* Runs the kernel until its time is known: see the numbers at the top. Negative when it fails. */
