@@ -6,8 +6,8 @@
  *   classes          ["cat", "dog"]
  *   mean, std, crop  how pictures are prepared: [0.485, ...], [0.229, ...], side or [height, width]
  *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
- *   bad_images       {"loader": [[7, "no picture"], ...], "validation": []}: samples found
- * unreadable optimizer_steps  updates done;  schedule_state: four numbers
+ *   bad_images       {"loader": [[7, "no picture"], ...], "validation": []}
+ *   optimizer_steps  updates done;  schedule_state: four numbers
  *   digest           of all the rest of the file, tensors and texts (checkpoint_save.c)
  *
  * When a run goes on, what it is now must be what the file says. */
@@ -319,13 +319,14 @@ static ls_status read_bad_samples(const checking *c, const json_t *all, const ls
     if (!out->samples || !out->reasons) return ls__fail_memory(c->ctx, "ls_checkpoint_load", n);
     for (size_t i = 0; i < n; i++) {
         const json_t *pair = json_array_get(all, i), *sample = json_array_get(pair, 0);
-        const char *reason = json_string_value(json_array_get(pair, 1));
+        json_t *reason = json_array_get(pair, 1);
         const int64_t at = json_is_integer(sample) ? json_integer_value(sample) : -1;
-        if (at <= last || at >= ls_dataset_count(loader->dataset) || !reason)
+        if (at <= last || at >= ls_dataset_count(loader->dataset) || !json_is_string(reason))
             return fail_metadata(c, "bad_images", "no pairs of samples and texts");
+        const bool restored = ls__json_restore(c->ctx, reason);
         out->samples[i] = last = at;
-        out->reasons[i] = ls__bump_strdup(c->bump, reason);
-        if (!out->reasons[i]) return ls__fail_memory(c->ctx, "ls_checkpoint_load", strlen(reason));
+        out->reasons[i] = restored ? ls__bump_strdup(c->bump, json_string_value(reason)) : NULL;
+        if (!out->reasons[i]) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
     }
     out->n = (int64_t)n;
     return LS_OK;

@@ -1,7 +1,7 @@
 /* metrics.h: a run's numbers, a row per epoch, as DIR/metrics.jsonl (one JSON object a line) and
  * DIR/metrics.csv. Both are small and written anew with each row, so that they are whole whenever a
- * run is killed. Numbers are written so that they come back exactly:
- * schedules that follow a metric can be replayed from them. */
+ * run is killed. Numbers come back exactly: schedules that follow a metric can be replayed from
+ * them. */
 #ifndef LS_RUN_METRICS_H
 #define LS_RUN_METRICS_H
 
