@@ -108,18 +108,23 @@ json_t *ls__json_text(ls_context *ctx, const char *text)
     return out;
 }
 
+/* The byte of a \xE9 that the text begins with; 0 where it begins with something else. */
+static int escaped_byte(const char *text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (text[0] != '\\' || text[1] != 'x' || !text[2] || !text[3]) return 0;
+    const char *high = strchr(digits, text[2]), *low = strchr(digits, text[3]);
+    return high && low ? (int)(16 * (high - digits) + (low - digits)) : 0;
+}
+
 bool ls__json_restore(ls_context *ctx, json_t *text)
 {
     char *bytes = ls__strdup(ctx, json_string_value(text)), *to = bytes;
     if (!bytes) return false;
     for (const char *from = bytes; *from;) {
-        unsigned byte;
-        int length = 0;
-        if (sscanf(from, "\\x%2x%n", &byte, &length) == 1 && length == 4 && byte != 0)
-            *to++ = (char)byte;
-        else
-            *to++ = *from;
-        from += length == 4 ? 4 : 1;
+        const int byte = escaped_byte(from);
+        *to++ = byte > 0 ? (char)byte : *from;
+        from += byte > 0 ? 4 : 1;
     }
     *to = '\0';
     const bool good = json_string_set_nocheck(text, bytes) == 0;
