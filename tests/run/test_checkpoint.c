@@ -3,199 +3,13 @@
  * nothing. */
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include "checkpoint_support.h"
 #include <lockstep/lockstep.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { N_SAMPLES = 44, SIDE = 8, BATCH = 8, STEPS = 6, MAX_CLASSES = 6 };
-
-/* ---- A small run ---- */
-
-static ls_node *model(ls_graph *g, ls_node *x, const void *options)
-{
-    const int n_classes = *(const int *)options;
-    x = ls_conv2d(g, "conv1", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
-    x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
-    x = ls_conv2d(g, "conv2", x, 6,
-                  &(ls_conv2d_config){ .kernel = 3, .kernel_w = 1, .bias = true });
-    x = ls_dropout(g, ls_relu(g, x), 0.2f);
-    return ls_linear(g, "fc", ls_global_avg_pool(g, x), n_classes, NULL);
-}
-
-typedef enum kind { SGD, ADAM, ADAMW, PLAIN_SGD, N_KINDS } kind;
-
-typedef struct options {
-    kind kind;
-    int threads, n_classes;
-    ls_benchmark benchmark;
-    const char *plan;
-    uint64_t seed;
-    float momentum;
-    double rate;
-    int64_t batch;
-    const ls_allocator *allocator;
-} options;
-
-static const options usual = {
-    .threads = 1, .n_classes = 4, .seed = 5, .momentum = 0.9f, .rate = 0.05, .batch = BATCH
-};
-
-typedef struct run {
-    ls_context *ctx;
-    ls_state state;
-} run;
-
-static ls_optimizer *open_optimizer(ls_net *net, const options *o)
-{
-    switch (o->kind) {
-    case SGD:
-        return ls_sgd(net, &(ls_sgd_config){ .momentum = o->momentum,
-                                             .weight_decay = 5e-4f,
-                                             .decay = LS_DECAY_WEIGHTS,
-                                             .clip_norm = 1 });
-    case ADAM: return ls_adam(net, &(ls_adam_config){ .weight_decay = 1e-3f });
-    case ADAMW: return ls_adamw(net, NULL);
-    default: return ls_sgd(net, NULL);
-    }
-}
-
-/* The op of conv1 over a short last batch, from the log of whoever comes to it. */
-static char short_op[512];
-
-static void note_op(void *user, ls_log_level level, const char *message)
-{
-    (void)user;
-    (void)level;
-    const char *op = strstr(message, " for conv2d x=4x8x8x3");
-    if (op) snprintf(short_op, sizeof short_op, "%s", op + strlen(" for "));
-}
-
-/* Parts are NULL where something failed. */
-static run open_run(const options *o)
-{
-    run r = { 0 };
-    r.ctx = ls_context_open(&(ls_context_config){ .seed = o->seed,
-                                                  .threads = o->threads,
-                                                  .benchmark = o->benchmark,
-                                                  .log = note_op,
-                                                  .allocator = o->allocator });
-    if (o->plan) ls_plan_load(r.ctx, o->plan);
-    static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
-    static int32_t labels[N_SAMPLES];
-    for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);
-    for (int i = 0; i < N_SAMPLES; i++) labels[i] = i % o->n_classes;
-    ls_dataset *data = ls_dataset_from_memory(r.ctx, pixels, LS_SHAPE(N_SAMPLES, SIDE, SIDE, 3),
-                                              labels, o->n_classes);
-    r.state.loader = ls_loader_open(
-        data,
-        &(ls_loader_config){
-            .batch = o->batch, .shuffle = true, .crop = SIDE, .crop_padding = 1, .flip = 0.5f });
-    r.state.net = ls_net_build(
-        r.ctx, model, &o->n_classes,
-        &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
-    r.state.optimizer = open_optimizer(r.state.net, o);
-    r.state.schedule = ls_reduce_on_plateau(
-        r.ctx, &(ls_plateau_config){ .rate = o->rate, .gamma = 0.3, .patience = -1 });
-    return r;
-}
-
-static void expect_ok(run *r, const char *what)
-{
-    ck_assert_msg(ls_context_status(r->ctx) == LS_OK, "%s: %s", what, ls_context_message(r->ctx));
-}
-
-static run open_good_run(const options *o)
-{
-    run r = open_run(o);
-    expect_ok(&r, "open");
-    return r;
-}
-
-/* From the state's step up to, and without, step `until` of the whole run. A worsening metric is
- * reported after each epoch. */
-static void train(run *r, int64_t until)
-{
-    ls_state *s = &r->state;
-    while (s->epoch * STEPS + s->step < until) {
-        ls_batch batch;
-        ls_loader_start_at(s->loader, s->epoch, s->step);
-        while (s->epoch * STEPS + s->step < until && ls_loader_next(s->loader, &batch)) {
-            ls_net_step(s->net, s->optimizer, &batch,
-                        ls_schedule_rate(s->schedule, s->epoch, s->step));
-            s->step++;
-        }
-        if (s->step < STEPS) break;
-        s->best = 0.1 * (double)++s->epoch;
-        s->step = 0;
-        ls_schedule_report(s->schedule, s->best);
-    }
-    expect_ok(r, "train");
-}
-
-/* Everything that a run is made of, bit by bit, as text. */
-enum { PORTRAIT = 16384 };
-static void portray(const run *r, char out[PORTRAIT])
-{
-    const ls_state *s = &r->state;
-    char *at = out, *const end = out + PORTRAIT, hex[LS_DIGEST_TEXT_SIZE];
-    double state[LS_SCHEDULE_STATE];
-    ls_digest digest;
-    ls_schedule_get_state(s->schedule, state);
-    at += snprintf(at, (size_t)(end - at), "%lld.%lld %a, %lld updates, %a %a %a %a\n",
-                   (long long)s->epoch, (long long)s->step, s->best,
-                   (long long)ls_optimizer_steps(s->optimizer), state[0], state[1], state[2],
-                   state[3]);
-    for (int64_t i = 0; i < ls_net_entries(s->net); i++) {
-        const ls_entry entry = ls_net_entry(s->net, i);
-        ck_assert_int_eq(ls_tensor_digest(entry.value, &digest), LS_OK);
-        at += snprintf(at, (size_t)(end - at), "%s %s\n", entry.name, ls_digest_text(digest, hex));
-        if (entry.kind == LS_ENTRY_BUFFER) continue;
-        for (int j = 0; j < ls_optimizer_states(s->optimizer); j++) {
-            ls_tensor_digest(ls_optimizer_state(s->optimizer, j, entry.name), &digest);
-            at += snprintf(at, (size_t)(end - at), "  %s\n", ls_digest_text(digest, hex));
-        }
-    }
-    ck_assert(at < end);
-}
-
-/* ---- Files ---- */
-
-static char folder[64];
-
-static const char *path_of(const char *name)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static bool make_folder(void)
-{
-    strcpy(folder, "/tmp/lockstep-checkpoint-XXXXXX");
-    return mkdtemp(folder) != NULL;
-}
-
-static bool remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) == 0;
-}
-
-static void expect_error(run *r, ls_status status, const char *part)
-{
-    const ls_status got = ls_context_status(r->ctx);
-    ck_assert_msg(got == status, "status '%s', wanted '%s': %s", ls_status_text(got),
-                  ls_status_text(status), ls_context_message(r->ctx));
-    ck_assert_msg(strstr(ls_context_message(r->ctx), part) != NULL, "'%s' lacks '%s'",
-                  ls_context_message(r->ctx), part);
-}
-
-/* ---- Tests ---- */
 
 START_TEST(a_resumed_run_ends_with_the_same_bits)
 {
@@ -221,61 +35,6 @@ START_TEST(a_resumed_run_ends_with_the_same_bits)
         ls_context_close(&r.ctx);
         ck_assert_str_eq(whole, resumed);
     }
-}
-END_TEST
-
-/* A plan file that wants the plain-C kernel for short_op, and has no other choice. */
-static void write_short_plan(const char *path)
-{
-    char text[4096] = "";
-    ls_context *ctx = ls_context_open(NULL);
-    ck_assert_int_eq(ls_plan_save(ctx, path), LS_OK);
-    ls_context_close(&ctx);
-    FILE *file = fopen(path, "r");
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    char *at = strstr(text, "\"choices\": {}");
-    ck_assert(at && short_op[0]);
-    file = fopen(path, "w");
-    fprintf(file, "%.*s\"choices\": { \"%s\": \"reference\" }%s", (int)(at - text), text, short_op,
-            at + strlen("\"choices\": {}"));
-    fclose(file);
-}
-
-/* The last batch of an epoch is a short one, with ops that a run comes to only then. */
-START_TEST(a_run_knows_its_plan_for_what_is_to_come)
-{
-    static char plain[PORTRAIT], whole[PORTRAIT], resumed[PORTRAIT];
-    run r = open_good_run(&usual);
-    train(&r, 8);
-    portray(&r, plain);
-    ls_context_close(&r.ctx);
-
-    options o = usual;
-    char plan[128];
-    snprintf(plan, sizeof plan, "%s", path_of("short.json"));
-    o.plan = plan;
-    write_short_plan(o.plan);
-    r = open_good_run(&o);
-    train(&r, 3);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("early"), &r.state), LS_OK);
-    train(&r, 8);
-    portray(&r, whole);
-    ls_context_close(&r.ctx);
-    ck_assert_str_ne(whole, plain);
-
-    r = open_good_run(&usual); /* the file is gone */
-    ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_OK);
-    train(&r, 8);
-    portray(&r, resumed);
-    ck_assert_str_eq(whole, resumed);
-    ls_context_close(&r.ctx);
-
-    r = open_good_run(&usual); /* too late: it has come to that op */
-    train(&r, 6);
-    ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_ERR_MISMATCH);
-    expect_error(&r, LS_ERR_MISMATCH, "is 'reference' there, '");
-    ls_context_close(&r.ctx);
 }
 END_TEST
 
@@ -660,37 +419,6 @@ START_TEST(misuse)
 }
 END_TEST
 
-static bool has_choices(run *r)
-{
-    remove(path_of("plan.json")); /* or it would be added to */
-    ck_assert_int_eq(ls_plan_save(r->ctx, path_of("plan.json")), LS_OK);
-    char text[4096] = "";
-    FILE *file = fopen(path_of("plan.json"), "r");
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    ck_assert_ptr_nonnull(strstr(text, "\"choices\": {"));
-    return !strstr(text, "\"choices\": {}");
-}
-
-/* A plan that was loaded before has no say in a run that goes on. */
-START_TEST(a_checkpoint_takes_the_place_of_plans)
-{
-    options o = usual;
-    run r = open_good_run(&o);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("plain"), &r.state), LS_OK);
-    ck_assert(!has_choices(&r));
-    ls_context_close(&r.ctx);
-    o.benchmark = LS_BENCHMARK_ON;
-    o.batch = 7; /* ops that the checkpoint does not name */
-    r = open_good_run(&o);
-    ck_assert(has_choices(&r));
-    ck_assert_int_eq(ls_plan_load(r.ctx, path_of("plan.json")), LS_OK);
-    ck_assert_int_eq(ls_checkpoint_load_plan(path_of("plain"), r.ctx), LS_OK);
-    ck_assert(!has_choices(&r));
-    ls_context_close(&r.ctx);
-}
-END_TEST
-
 START_TEST(class_names_that_are_not_utf8)
 {
     run r = open_good_run(&usual);
@@ -746,11 +474,10 @@ int main(void)
 {
     if (!make_folder()) return EXIT_FAILURE;
     const int answer = RUN_SUITE(
-        "checkpoints", a_resumed_run_ends_with_the_same_bits,
-        a_run_knows_its_plan_for_what_is_to_come, files_hold_what_torch_expects,
+        "checkpoints", a_resumed_run_ends_with_the_same_bits, files_hold_what_torch_expects,
         another_run_is_refused, settings_are_compared_to_the_last_bit, force_goes_on_as_another_run,
         parts_can_be_left_out, weights_from_elsewhere, broken_files_change_nothing,
-        saving_is_whole_or_not_at_all, misuse, a_checkpoint_takes_the_place_of_plans,
-        class_names_that_are_not_utf8, every_allocation_failing);
+        saving_is_whole_or_not_at_all, misuse, class_names_that_are_not_utf8,
+        every_allocation_failing);
     return remove_folder() ? answer : EXIT_FAILURE;
 }

@@ -1,0 +1,160 @@
+/* checkpoint_support.c: see checkpoint_support.h. */
+#include "checkpoint_support.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const options usual = {
+    .threads = 1, .n_classes = 4, .seed = 5, .momentum = 0.9f, .rate = 0.05, .batch = BATCH
+};
+
+ls_node *model(ls_graph *g, ls_node *x, const void *classes)
+{
+    const int n_classes = *(const int *)classes;
+    x = ls_conv2d(g, "conv1", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
+    x = ls_conv2d(g, "conv2", x, 6,
+                  &(ls_conv2d_config){ .kernel = 3, .kernel_w = 1, .bias = true });
+    x = ls_dropout(g, ls_relu(g, x), 0.2f);
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), n_classes, NULL);
+}
+
+static ls_optimizer *open_optimizer(ls_net *net, const options *o)
+{
+    switch (o->kind) {
+    case SGD:
+        return ls_sgd(net, &(ls_sgd_config){ .momentum = o->momentum,
+                                             .weight_decay = 5e-4f,
+                                             .decay = LS_DECAY_WEIGHTS,
+                                             .clip_norm = 1 });
+    case ADAM: return ls_adam(net, &(ls_adam_config){ .weight_decay = 1e-3f });
+    case ADAMW: return ls_adamw(net, NULL);
+    default: return ls_sgd(net, NULL);
+    }
+}
+
+char short_op[OP_TEXT];
+
+static void note_op(void *user, ls_log_level level, const char *message)
+{
+    (void)user;
+    (void)level;
+    const char *op = strstr(message, " for conv2d x=4x8x8x3");
+    if (op) snprintf(short_op, sizeof short_op, "%s", op + strlen(" for "));
+}
+
+run open_run(const options *o)
+{
+    run r = { 0 };
+    r.ctx = ls_context_open(&(ls_context_config){ .seed = o->seed,
+                                                  .threads = o->threads,
+                                                  .benchmark = o->benchmark,
+                                                  .log = note_op,
+                                                  .allocator = o->allocator });
+    if (o->plan) ls_plan_load(r.ctx, o->plan);
+    static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
+    static int32_t labels[N_SAMPLES];
+    for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);
+    for (int i = 0; i < N_SAMPLES; i++) labels[i] = i % o->n_classes;
+    ls_dataset *data = ls_dataset_from_memory(r.ctx, pixels, LS_SHAPE(N_SAMPLES, SIDE, SIDE, 3),
+                                              labels, o->n_classes);
+    r.state.loader = ls_loader_open(
+        data,
+        &(ls_loader_config){
+            .batch = o->batch, .shuffle = true, .crop = SIDE, .crop_padding = 1, .flip = 0.5f });
+    r.state.net = ls_net_build(
+        r.ctx, model, &o->n_classes,
+        &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
+    r.state.optimizer = open_optimizer(r.state.net, o);
+    r.state.schedule = ls_reduce_on_plateau(
+        r.ctx, &(ls_plateau_config){ .rate = o->rate, .gamma = 0.3, .patience = -1 });
+    return r;
+}
+
+void expect_ok(run *r, const char *what)
+{
+    ck_assert_msg(ls_context_status(r->ctx) == LS_OK, "%s: %s", what, ls_context_message(r->ctx));
+}
+
+run open_good_run(const options *o)
+{
+    run r = open_run(o);
+    expect_ok(&r, "open");
+    return r;
+}
+
+void train(run *r, int64_t until)
+{
+    ls_state *s = &r->state;
+    while (s->epoch * STEPS + s->step < until) {
+        ls_batch batch;
+        ls_loader_start_at(s->loader, s->epoch, s->step);
+        while (s->epoch * STEPS + s->step < until && ls_loader_next(s->loader, &batch)) {
+            ls_net_step(s->net, s->optimizer, &batch,
+                        ls_schedule_rate(s->schedule, s->epoch, s->step));
+            s->step++;
+        }
+        if (s->step < STEPS) break;
+        s->best = 0.1 * (double)++s->epoch;
+        s->step = 0;
+        ls_schedule_report(s->schedule, s->best);
+    }
+    expect_ok(r, "train");
+}
+
+void portray(const run *r, char out[PORTRAIT])
+{
+    const ls_state *s = &r->state;
+    char *at = out, *const end = out + PORTRAIT, hex[LS_DIGEST_TEXT_SIZE];
+    double state[LS_SCHEDULE_STATE];
+    ls_digest digest;
+    ls_schedule_get_state(s->schedule, state);
+    at += snprintf(at, (size_t)(end - at), "%lld.%lld %a, %lld updates, %a %a %a %a\n",
+                   (long long)s->epoch, (long long)s->step, s->best,
+                   (long long)ls_optimizer_steps(s->optimizer), state[0], state[1], state[2],
+                   state[3]);
+    for (int64_t i = 0; i < ls_net_entries(s->net); i++) {
+        const ls_entry entry = ls_net_entry(s->net, i);
+        ck_assert_int_eq(ls_tensor_digest(entry.value, &digest), LS_OK);
+        at += snprintf(at, (size_t)(end - at), "%s %s\n", entry.name, ls_digest_text(digest, hex));
+        if (entry.kind == LS_ENTRY_BUFFER) continue;
+        for (int j = 0; j < ls_optimizer_states(s->optimizer); j++) {
+            ls_tensor_digest(ls_optimizer_state(s->optimizer, j, entry.name), &digest);
+            at += snprintf(at, (size_t)(end - at), "  %s\n", ls_digest_text(digest, hex));
+        }
+    }
+    ck_assert(at < end);
+}
+
+/* ---- Files ---- */
+
+static char folder[64];
+
+const char *path_of(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+bool make_folder(void)
+{
+    strcpy(folder, "/tmp/lockstep-checkpoint-XXXXXX");
+    return mkdtemp(folder) != NULL;
+}
+
+bool remove_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) == 0;
+}
+
+void expect_error(run *r, ls_status status, const char *part)
+{
+    const ls_status got = ls_context_status(r->ctx);
+    ck_assert_msg(got == status, "status '%s', wanted '%s': %s", ls_status_text(got),
+                  ls_status_text(status), ls_context_message(r->ctx));
+    ck_assert_msg(strstr(ls_context_message(r->ctx), part) != NULL, "'%s' lacks '%s'",
+                  ls_context_message(r->ctx), part);
+}
