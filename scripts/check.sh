@@ -27,7 +27,7 @@ done
 title "warnings as errors: gcc"
 build_in build/gcc -DCMAKE_C_COMPILER=gcc -DLOCKSTEP_WERROR=ON
 title "warnings as errors: clang"
-build_in build/clang -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON
+build_in build/clang -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON -DLOCKSTEP_CUDA_ARCHITECTURES=90
 
 # -O1 with assertions.
 sanitizer_build=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g)
