@@ -17,8 +17,8 @@ if [ ! -x "$build/lockstep" ]; then
 fi
 build=$(cd "$build" && pwd)
 export LOCKSTEP_MODULES=${LOCKSTEP_MODULES:-$build} CK_DEFAULT_TIMEOUT=300
-rm -rf "$out"
 mkdir -p "$out"
+rm -rf "$out"/gpu_check.* "$out"/*.log "$out/pictures" "$out"/repro* # an earlier check's, and nothing else of the user's
 failed=0
 json=""
 
