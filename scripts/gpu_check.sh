@@ -17,8 +17,13 @@ if [ ! -x "$build/lockstep" ]; then
 fi
 build=$(cd "$build" && pwd)
 export LOCKSTEP_MODULES=${LOCKSTEP_MODULES:-$build} CK_DEFAULT_TIMEOUT=300
+if [ -e "$out" ] && [ ! -e "$out/gpu_check.txt" ]; then
+  echo "$out is there, and is not of an earlier check" >&2
+  exit 1
+fi
+rm -rf "$out"
 mkdir -p "$out"
-rm -rf "$out"/gpu_check.* "$out"/*.log "$out/pictures" "$out"/repro* # an earlier check's, and nothing else of the user's
+: >"$out/gpu_check.txt"
 failed=0
 json=""
 
