@@ -78,12 +78,10 @@ static __global__ void normalize_kernel(const uint8_t *x, float *y, int64_t coun
                                         normalization by)
 {
     __shared__ float table[4 * BYTES];
-    for (int byte = (int)threadIdx.x; byte < BYTES; byte += LS__BLOCK)
-#pragma unroll
-        for (int c = 0; c < 4; c++) /* indices that are known keep `by` out of memory */
-            if (c < channels)
-                table[byte * channels + c] =
-                    ls__normalize((uint8_t)byte, by.mean[c], by.deviation[c]);
+    for (int byte = (int)threadIdx.x; byte < BYTES; byte += LS__BLOCK) LS__UNROLL
+    for (int c = 0; c < 4; c++) /* indices that are known keep `by` out of memory */
+        if (c < channels)
+            table[byte * channels + c] = ls__normalize((uint8_t)byte, by.mean[c], by.deviation[c]);
     __syncthreads();
     LS__FOR_EACH(i, count) y[i] = table[x[i] * channels + (int)(i % channels)];
 }

@@ -6,8 +6,10 @@
 
 #ifdef LS__CUDA_EMULATED
 #include "emulator.h"
+#define LS__UNROLL
 #else
 #include <cuda_runtime.h>
+#define LS__UNROLL _Pragma("unroll")
 /* Starts a kernel and gives the status of starting it. */
 #define LS__LAUNCH(kernel, n_blocks, n_threads, stream, ...)                                       \
     (kernel<<<(n_blocks), (n_threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__),                  \
