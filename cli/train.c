@@ -47,7 +47,7 @@ static int open_run(trainer *t, const json_t *stored, const char *last)
     /* The first checkpoint: whoever resumes the run before it saves by itself has the kernels that
      * were chosen now. Where it was forced it is another run from now on. */
     const bool saves = !stored || json_array_size(t->forced) > 0;
-    if (status == LS_OK && saves) status = trainer_save(t);
+    if (status == LS_OK) status = saves ? trainer_save(t) : trainer_keep(t);
     if (status == LS_OK && !stored) status = run_config_write(t); /* from now on it is a run */
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
@@ -170,6 +170,13 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         free_name(dir);
 
     if (r->resume) {
+        if (!ls__run_folder_holds_run(dir)) {
+            fprintf(stderr,
+                    "lockstep %s: %s/config.json: no such file: no run was begun there; --out %s "
+                    "begins one\n",
+                    verb->name, dir, dir);
+            return EXIT_RUNTIME;
+        }
         char path[RUN_PATH_SIZE];
         *stored = run_config_read(verb, dir, path);
         if (!*stored) return EXIT_RUNTIME;

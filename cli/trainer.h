@@ -56,6 +56,9 @@ bool trainer_resume(trainer *t, const char *path);
 /* Writes DIR/last.safetensors, for trainer_resume, and where --keep-checkpoints asks for it the
  * same as DIR/checkpoint-<steps done, 12 digits>.safetensors. */
 ls_status trainer_save(trainer *t);
+/* For a run that goes on: the second of these names, where it was killed before it could give it.
+ */
+ls_status trainer_keep(trainer *t);
 /* The weights alone, as DIR/best.safetensors. */
 ls_status trainer_save_best(trainer *t);
 

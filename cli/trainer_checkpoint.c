@@ -56,18 +56,30 @@ ls_status trainer_save_best(trainer *t)
     return save(t, "best.safetensors", false);
 }
 
-ls_status trainer_save(trainer *t)
+/* Keeps what last.safetensors holds under the name of its step too. */
+static ls_status keep(trainer *t, bool is_new)
 {
-    LS_TRY(save(t, "last.safetensors", true));
     if (!t->recipe->keep_checkpoints) return LS_OK;
     char name[NAME_SIZE], last[RUN_PATH_SIZE], kept[RUN_PATH_SIZE];
     snprintf(name, sizeof(name), "checkpoint-%012lld.safetensors",
              (long long)trainer_steps_done(t));
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     snprintf(kept, sizeof(kept), "%s/%s", t->dir, name);
+    if (!is_new && file_exists(kept)) return LS_OK;
     /* a file's second name costs nothing; where there can't be one it is saved twice */
     const bool linked = linkat(AT_FDCWD, last, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) == 0;
     return linked ? LS_OK : save(t, name, true);
+}
+
+ls_status trainer_save(trainer *t)
+{
+    LS_TRY(save(t, "last.safetensors", true));
+    return keep(t, true);
+}
+
+ls_status trainer_keep(trainer *t)
+{
+    return keep(t, false);
 }
 
 bool trainer_resume(trainer *t, const char *path)

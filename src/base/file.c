@@ -145,10 +145,15 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
     return LS_OK;
 }
 
+static int open_folder(const char *folder)
+{
+    return open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 ls_status ls__atomic_file_lock(ls__atomic_file *file)
 {
     if (!file->temporary) return LS_OK;
-    file->lock_fd = open(*file->folder ? file->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    file->lock_fd = open_folder(file->folder);
     if (file->lock_fd < 0)
         return ls__fail_errno(file->ctx, errno, "locking the folder of '%s'", file->path);
     while (flock(file->lock_fd, LOCK_EX) != 0 && errno == EINTR) continue;
@@ -161,6 +166,15 @@ static bool flush_folder(int fd)
     return fsync(fd) == 0 || errno == EINVAL;
 }
 
+int ls__folder_flush(const char *folder)
+{
+    const int fd = open_folder(folder);
+    if (fd < 0) return errno;
+    const int error = flush_folder(fd) ? 0 : errno;
+    close(fd);
+    return error;
+}
+
 ls_status ls__atomic_file_commit(ls__atomic_file **file)
 {
     ls__atomic_file *f = *file;
@@ -170,7 +184,7 @@ ls_status ls__atomic_file_commit(ls__atomic_file **file)
     if (f->failed) {
         status = LS_ERR_IO; /* its error was kept when it happened */
     } else if (f->temporary) {
-        folder_fd = open(*f->folder ? f->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        folder_fd = open_folder(f->folder);
         if (folder_fd < 0 || fsync(f->fd) != 0 || rename(f->temporary, f->target) != 0) {
             status = ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
         } else {

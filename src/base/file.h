@@ -20,6 +20,9 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
  * reported, the new file is in place). Frees *file and sets it to NULL either way. */
 ls_status ls__atomic_file_commit(ls__atomic_file **file);
 void ls__atomic_file_abandon(ls__atomic_file **file);
+/* Flushes the names in a folder ("" is the current one) to disk. Returns 0, also on file systems
+ * that cannot, or the system's error. */
+int ls__folder_flush(const char *folder);
 /* Is this the name, without folder, of a temporary file? A killed process leaves them behind. */
 bool ls__atomic_file_is_temporary(const char *name);
 

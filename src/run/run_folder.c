@@ -21,18 +21,32 @@ bool ls__run_folder_holds_run(const char *dir)
     return length > 0 && (size_t)length < sizeof(path) && access(path, F_OK) == 0;
 }
 
+/* Makes the folder `path`, whose name begins at `name`. Its name is flushed to disk, as those in it
+ * will be: else all of a run could go with the power. A folder above it that may not be read cannot
+ * be flushed. */
+static int make_folder(char *path, char *name)
+{
+    if (mkdir(path, 0777) != 0) return errno;
+    const char kept = *name;
+    *name = '\0';
+    const int error = ls__folder_flush(path);
+    *name = kept;
+    return error == EACCES ? 0 : error;
+}
+
 /* mkdir -p; `path` is changed on the way and is itself again at the end. */
 static int make_folders(char *path)
 {
+    char *name = path + (*path == '/');
     for (char *at = path + 1; *at; at++) {
         if (*at != '/') continue;
         *at = '\0';
-        const int answer = mkdir(path, 0777);
+        const int error = make_folder(path, name);
         *at = '/';
-        if (answer != 0 && errno != EEXIST) return errno;
+        if (error != 0 && error != EEXIST) return error;
+        name = at + 1;
     }
-    if (mkdir(path, 0777) == 0) return 0;
-    const int error = errno;
+    const int error = make_folder(path, name);
     struct stat there;
     return error == EEXIST && stat(path, &there) == 0 && S_ISDIR(there.st_mode) ? 0 : error;
 }

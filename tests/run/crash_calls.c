@@ -3,10 +3,12 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +19,8 @@ ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t at);
 int __real_fsync(int fd);
 int __real_ftruncate(int fd, off_t size);
 int __real_rename(const char *from, const char *to);
+int __real_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags);
+int __real_mkdir(const char *path, mode_t mode);
 int __real_unlink(const char *path);
 int __real_unlinkat(int folder, const char *path, int flags);
 int __wrap_open(const char *path, int flags, ...);
@@ -25,6 +29,8 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t at);
 int __wrap_fsync(int fd);
 int __wrap_ftruncate(int fd, off_t size);
 int __wrap_rename(const char *from, const char *to);
+int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags);
+int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_unlink(const char *path);
 int __wrap_unlinkat(int folder, const char *path, int flags);
 
@@ -69,7 +75,10 @@ static void note_file(call_kind kind, int fd)
 {
     struct stat there;
     if (!traced || fstat(fd, &there) != 0) return;
-    call *c = note(kind, NULL, NULL);
+    char link[64], path[CALL_PATH] = "";
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof(path) - 1) < 0) *path = '\0';
+    call *c = note(kind, path, NULL);
     c->folder = S_ISDIR(there.st_mode);
     c->file = there.st_ino;
     c->size = there.st_size;
@@ -161,6 +170,32 @@ int __wrap_rename(const char *from, const char *to)
     return answer;
 }
 
+int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+    if (!traced) return __real_linkat(from_folder, from, to_folder, to, flags);
+    die_before();
+    const int answer = __real_linkat(from_folder, from, to_folder, to, flags);
+    const int error = errno;
+    if (answer == 0) {
+        note(CALL_LINK, from, to);
+        end_call();
+    }
+    errno = error;
+    return answer;
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    if (!traced || access(path, F_OK) == 0) return __real_mkdir(path, mode);
+    die_before();
+    const int answer = __real_mkdir(path, mode);
+    const int error = errno;
+    note(CALL_MKDIR, path, NULL);
+    end_call();
+    errno = error;
+    return answer;
+}
+
 int __wrap_unlink(const char *path)
 {
     if (!traced) return __real_unlink(path);
@@ -181,6 +216,35 @@ int __wrap_unlinkat(int folder, const char *path, int flags)
     return answer;
 }
 
+/* ---- Looking back ---- */
+
+const char *call_file(const call_trace *trace, int i)
+{
+    const call *c = &trace->calls[i];
+    if (c->folder) return "/";
+    const char *path = c->kind == CALL_RENAME || c->kind == CALL_LINK ? c->to : c->path;
+    const bool is_named = c->file == 0 || c->kind == CALL_RENAME;
+    for (int k = i; !is_named && k < trace->n && trace->calls[k].file == c->file; k++)
+        if (trace->calls[k].kind == CALL_RENAME) path = trace->calls[k].to;
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool continues(const call_trace *trace, int i)
+{
+    const call *c = &trace->calls[i];
+    return i > 0 && c->kind == CALL_WRITE && c[-1].kind == CALL_WRITE && c[-1].file == c->file;
+}
+
+bool is_worth_dying(const call_trace *trace, int i)
+{
+    if (!continues(trace, i)) return true;
+    int first = i, end = i;
+    while (continues(trace, first)) first--;
+    while (end < trace->n && (end == first || continues(trace, end))) end++;
+    return i == (first + end) / 2;
+}
+
 /* ---- Power ---- */
 
 static void lose_bytes(const call_trace *trace, const char *path, ino_t file)
@@ -197,6 +261,28 @@ static void lose_bytes(const call_trace *trace, const char *path, ino_t file)
     ck_assert_int_eq(truncate(path, size), 0);
 }
 
+/* Was the folder in which this name was made flushed afterwards? */
+static bool is_name_flushed(const call_trace *trace, int i)
+{
+    char folder[CALL_PATH];
+    const call *c = &trace->calls[i];
+    snprintf(folder, sizeof(folder), "%s", *c->to ? c->to : c->path);
+    char *slash = strrchr(folder, '/');
+    struct stat there;
+    if (slash) *slash = '\0';
+    if (stat(slash ? folder : ".", &there) != 0) return false;
+    for (i++; i < trace->n; i++)
+        if (trace->calls[i].kind == CALL_FSYNC && trace->calls[i].file == there.st_ino) return true;
+    return false;
+}
+
+static void lose_folder(const char *dir)
+{
+    char command[CALL_PATH + 16];
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
 /* What was removed does not come back: only leftovers are, and their removal may be repeated. */
 static void lose_names(const call_trace *trace)
 {
@@ -204,8 +290,10 @@ static void lose_names(const call_trace *trace)
         const call *c = &trace->calls[i];
         char replaced[CALL_PATH];
         shadow_path(trace, i, replaced);
-        if (c->kind == CALL_FSYNC && c->folder) return;
+        if (c->kind == CALL_WRITE || c->kind == CALL_FSYNC || is_name_flushed(trace, i)) continue;
         if (c->kind == CALL_CREATE) __real_unlink(c->path);
+        if (c->kind == CALL_LINK) __real_unlink(c->to);
+        if (c->kind == CALL_MKDIR) lose_folder(c->path);
         if (c->kind != CALL_RENAME) continue;
         ck_assert_int_eq(__real_rename(c->to, c->path), 0);
         if (access(replaced, F_OK) == 0) ck_assert_int_eq(__real_rename(replaced, c->to), 0);
@@ -216,6 +304,7 @@ void cut_power(const call_trace *trace, const char *dir, bool keep_names)
 {
     if (!keep_names) lose_names(trace);
     DIR *folder = opendir(dir);
+    if (!folder && errno == ENOENT) return; /* not even its own name was flushed */
     ck_assert_ptr_nonnull(folder);
     for (const struct dirent *entry; (entry = readdir(folder));) {
         char path[CALL_PATH + sizeof(entry->d_name)];

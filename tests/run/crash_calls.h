@@ -13,18 +13,21 @@ typedef enum call_kind {
     CALL_FSYNC,
     CALL_TRUNCATE,
     CALL_RENAME,
-    CALL_UNLINK
+    CALL_LINK,
+    CALL_UNLINK,
+    CALL_MKDIR,
+    N_CALL_KINDS
 } call_kind;
 
-enum { MAX_CALLS = 4096, CALL_PATH = 160 };
+enum { MAX_CALLS = 8192, CALL_PATH = 160 };
 
 typedef struct call {
     call_kind kind;
     bool folder;                         /* of an fsync */
     bool dirty;                          /* of a rename: something of the file was not flushed */
-    ino_t file;                          /* of what was written, flushed or cut */
+    ino_t file;                          /* of what was written, flushed, cut or renamed */
     int64_t size;                        /* of the file after the call */
-    char path[CALL_PATH], to[CALL_PATH]; /* of what was created, renamed or removed */
+    char path[CALL_PATH], to[CALL_PATH]; /* of what was created, renamed, linked or removed */
 } call;
 
 typedef enum crash {
@@ -42,6 +45,14 @@ typedef struct call_trace {
 
 /* From here on this process's calls are noted there. */
 void trace_calls(call_trace *trace);
+
+/* What the i-th call was about, without folders: where it is a temporary file, what that became;
+ * "/" for a folder that was flushed. */
+const char *call_file(const call_trace *trace, int i);
+
+/* Worth dying at: all calls but those writes that follow another one to the same file, of which
+ * only the middle one is. */
+bool is_worth_dying(const call_trace *trace, int i);
 
 /* What is left of folder `dir` when the power fails right after the traced process has died: of
  * each file, nothing that was not flushed; of names, nothing since the folder was last flushed, or,
