@@ -41,9 +41,9 @@ static int open_run(trainer *t, const json_t *stored, const char *last)
     const int answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
     if (stored && !trainer_resume(t, last)) return EXIT_RUNTIME;
-    status = run_manifest_begin(t);
-    if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
+    status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
+    if (status == LS_OK) status = run_manifest_begin(t); /* a session only once it can begin */
     /* The first checkpoint: whoever resumes the run before it saves by itself has the kernels that
      * were chosen now. Where it was forced it is another run from now on. */
     const bool saves = !stored || json_array_size(t->forced) > 0;

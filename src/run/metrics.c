@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "run/json.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum { MAX_METRICS_BYTES = 256 << 20 };
@@ -15,11 +16,15 @@ struct ls__metrics {
     json_t *rows;      /* array of objects */
 };
 
-static ls_status keep_row(ls__metrics *m, json_t *row, int64_t last_epoch)
+/* Rows are those of epochs 1, 2, 3, ... */
+static ls_status keep_row(ls__metrics *m, json_t *row, int64_t last_epoch, int line)
 {
-    if (json_integer_value(json_object_get(row, "epoch")) > last_epoch) {
+    const int64_t epoch = json_integer_value(json_object_get(row, "epoch"));
+    if (epoch > last_epoch || epoch != (int64_t)json_array_size(m->rows) + 1) {
         json_decref(row);
-        return LS_OK;
+        if (epoch > last_epoch) return LS_OK;
+        return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d is not that of epoch %zu", m->jsonl,
+                        line, json_array_size(m->rows) + 1);
     }
     return json_array_append_new(m->rows, row) == 0 ? LS_OK : ls__fail_memory(m->ctx, m->jsonl, 0);
 }
@@ -31,7 +36,7 @@ static ls_status load_rows(ls__metrics *m, int64_t last_epoch)
     char message[512];
     ls_status status =
         ls__read_file(m->ctx, m->jsonl, MAX_METRICS_BYTES, &text, &size, message, sizeof(message));
-    if (status == LS_ERR_NOT_FOUND) return LS_OK;
+    if (status == LS_ERR_NOT_FOUND && last_epoch == 0) return LS_OK;
     if (status != LS_OK) return ls__fail(m->ctx, status, "%s", message);
 
     const char *at = (const char *)text, *end = at + size;
@@ -40,13 +45,15 @@ static ls_status load_rows(ls__metrics *m, int64_t last_epoch)
         const size_t length = (size_t)((newline ? newline : end) - at);
         json_error_t error;
         json_t *row = json_loadb(at, length, 0, &error);
-        status = row ? keep_row(m, row, last_epoch)
+        status = row ? keep_row(m, row, last_epoch, line)
                      : ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d: not JSON: %s", m->jsonl, line,
                                 error.text);
         at += length + 1;
     }
     ls__free(m->ctx, text);
-    return status;
+    if (status != LS_OK || (int64_t)json_array_size(m->rows) == last_epoch) return status;
+    return ls__fail(m->ctx, LS_ERR_DATA, "%s: has %zu rows of the %" PRId64 " epochs that are done",
+                    m->jsonl, json_array_size(m->rows), last_epoch);
 }
 
 ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch, ls__metrics **out)

@@ -11,7 +11,7 @@
 typedef struct ls__metrics ls__metrics;
 
 /* Starts with the file's rows whose "epoch" is at most last_epoch: those that a resumed run has
- * behind it. No file is no rows. */
+ * behind it, none of which may be missing. */
 ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch, ls__metrics **out);
 /* Adds a row, a flat object of numbers and nulls, and writes both files. Takes over the reference;
  * row NULL reports that there was no memory for it. */

@@ -313,6 +313,28 @@ START_TEST(full_disk)
 }
 END_TEST
 
+/* What a run needs to go on is missing: it is named, and nothing changes. */
+START_TEST(a_resume_that_fails_leaves_no_trace)
+{
+    static const char *const files[] = { "metrics.jsonl", "record.txt" };
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out run --stop-at 25");
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char command[256];
+        snprintf(command, sizeof(command), "rm -rf was && cp -r run was && rm run/%s was/%s",
+                 files[i], files[i]);
+        ck_assert_int_eq(system(command), 0);
+        expect(1, "train --resume run");
+        expect_err(files[i]);
+        ck_assert_int_eq(system("diff -r run was"), 0);
+        ck_assert_int_eq(system("rm -rf run was"), 0);
+        expect(0, TRAIN "--out run --stop-at 25");
+    }
+    end_folder();
+}
+END_TEST
+
 START_TEST(nonfinite_loss)
 {
     begin_folder();
@@ -537,7 +559,8 @@ int main(void)
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
                      checkpoints_in_mid_epoch, patience, killed_before_its_first_epoch_ends,
-                     killed_at_any_moment, full_disk, nonfinite_loss, changed_data, unusable_plans,
+                     killed_at_any_moment, full_disk, a_resume_that_fails_leaves_no_trace,
+                     nonfinite_loss, changed_data, unusable_plans,
                      seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
                      timed_runs_go_on_with_their_kernels, bad_images_are_remembered,
                      a_run_that_is_going_on_is_left_alone);

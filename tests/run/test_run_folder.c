@@ -140,6 +140,27 @@ START_TEST(foreign_metrics_are_refused)
     ck_assert_int_eq(ls__metrics_open(ctx, dir, 5, &m), LS_ERR_FORMAT);
     ck_assert_ptr_null(m);
     ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "line 2"));
+
+    /* rows of epochs that are done must all be there, each in its place */
+    static const struct {
+        const char *text, *said;
+    } lost[] = { { "", "has 0 rows of the 2 epochs" },
+                 { "{\"epoch\": 1}\n", "has 1 rows of the 2 epochs" },
+                 { "{\"epoch\": 2}\n", "line 1 is not that of epoch 1" },
+                 { "{\"epoch\": 1}\n{\"epoch\": 1}\n", "line 2 is not that of epoch 2" },
+                 { "[1]\n", "line 1 is not that of epoch 1" } };
+    for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+        file = fopen(path("metrics.jsonl"), "w");
+        fputs(lost[i].text, file);
+        fclose(file);
+        ck_assert_int_ne(ls__metrics_open(ctx, dir, 2, &m), LS_OK);
+        ck_assert_ptr_null(m);
+        ck_assert_int_ne(ls_context_status(ctx), LS_OK);
+        ck_assert_msg(strstr(ls_context_message(ctx), lost[i].said) != NULL, "%s",
+                      ls_context_message(ctx));
+    }
+    remove(path("metrics.jsonl"));
+    ck_assert_int_eq(ls__metrics_open(ctx, dir, 2, &m), LS_ERR_NOT_FOUND);
     end();
 }
 END_TEST
@@ -178,7 +199,7 @@ START_TEST(every_allocation_fails_once)
         if (failing && ls_context_status(failing) == LS_OK) {
             ls__metrics *m = NULL;
             ls_status status = ls__run_folder_create(failing, path("run"));
-            if (status == LS_OK) status = ls__metrics_open(failing, path("run"), 9, &m);
+            if (status == LS_OK) status = ls__metrics_open(failing, path("run"), 0, &m);
             if (status == LS_OK) status = ls__metrics_append(m, row((int)n, 1));
             ck_assert(status == LS_OK || status == LS_ERR_MEMORY);
             ck_assert_int_eq(ls_context_status(failing), status);
