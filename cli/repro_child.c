@@ -25,19 +25,26 @@ static void pass_signal(int number)
     errno = kept;
 }
 
+/* Those by which people, terminals and machines end a program. */
+static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
+enum { N_SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+
 static void signal_set(sigset_t *out)
 {
     sigemptyset(out);
-    sigaddset(out, SIGINT);
-    sigaddset(out, SIGTERM);
+    for (int i = 0; i < N_SIGNALS; i++) sigaddset(out, signals[i]);
 }
 
 void repro_catch_signals(void)
 {
     struct sigaction action = { .sa_handler = pass_signal, .sa_flags = SA_RESTART };
     signal_set(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        struct sigaction before;
+        sigaction(signals[i], &action, &before);
+        /* nohup's doing */
+        if (signals[i] == SIGHUP && before.sa_handler == SIG_IGN) sigaction(SIGHUP, &before, NULL);
+    }
     /* Where our parent ignores it, so did we, and the children's ends would be lost. */
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }
@@ -59,6 +66,7 @@ static int spawn(char **argv, const char *log, pid_t *pid)
     sigset_t none, defaults;
     sigemptyset(&none);
     signal_set(&defaults);
+    sigdelset(&defaults, SIGHUP); /* ignored, it stays so */
     int error = posix_spawn_file_actions_init(&files);
     if (error) return error;
     error = posix_spawnattr_init(&attributes);

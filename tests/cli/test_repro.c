@@ -173,10 +173,10 @@ static bool has_bytes(const char *path)
 /* The child is in the middle of a run that would take for ever; it saves before either ends. */
 START_TEST(interrupted)
 {
-    static const int numbers[] = { SIGINT, SIGTERM };
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
     begin_folder();
     draw_data();
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
         const pid_t pid =
             start_command(0,
                           "repro --data-dir data --image-size 8 -b 8 --epochs 50000 --steps "
