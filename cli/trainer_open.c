@@ -107,6 +107,11 @@ static bool set_fault(trainer *t)
         return false;
     }
     const int64_t steps = ls_loader_steps(t->train);
+    if (step / steps >= t->recipe->epochs) {
+        fprintf(stderr, "lockstep %s: --inject-fault '%s': the run has steps 0 to %lld\n",
+                t->verb->name, text, (long long)(steps * t->recipe->epochs - 1));
+        return false;
+    }
     ls__net_set_fault(t->net, &(ls__fault){ step / steps, step % steps, op, element });
     return true;
 }

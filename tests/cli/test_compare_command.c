@@ -167,6 +167,8 @@ START_TEST(mistakes)
     expect(2, "compare a a/config.json");
     expect(2, TRAIN "--out b --inject-fault 3:x");
     expect_err("wanted STEP:OP:ELEMENT");
+    expect(2, TRAIN "--out b --inject-fault 99999999999999999999:0:0");
+    expect_err("the run has steps 0 to ");
     expect(1, TRAIN "--out c --inject-fault 0:100000:0");
     ck_assert_int_eq(system("cp -r a d && printf 'no record' >d/record.txt"), 0);
     expect(2, "compare a d");
