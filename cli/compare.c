@@ -155,7 +155,9 @@ static void tell(const comparison *c, const ls_record_difference *d, const json_
     tell_forced(c);
     tell_records(c, d);
     if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
-    printf("answer: %s\n", answers[json_integer_value(json_object_get(c->report, "answer"))]);
+    const json_int_t answer = json_integer_value(json_object_get(c->report, "answer"));
+    const bool partly = answer == ANSWER_IDENTICAL && d->n_a != d->n_b;
+    printf("answer: %s%s\n", answers[answer], partly ? ", as far as both go" : "");
 }
 
 /* Notes at which steps a run was forced to go on as another one, since then it is none that could

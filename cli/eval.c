@@ -121,6 +121,8 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
             if (n_classes > 5) printf(", top-5 %.4f", s.top5 / n);
             printf("\n");
         }
+        if (end == OUTCOME_DONE && v->per_class)
+            printf("  %-20s %8s  top-1   most often wrong\n", "class", "pictures");
         for (int i = 0; end == OUTCOME_DONE && v->per_class && i < n_classes; i++)
             print_class(&c, card, i);
     }

@@ -201,6 +201,7 @@ START_TEST(checkpoints_from_elsewhere)
     expect(0, "demo-data data --train 8 --val 2");
     expect(0, TRAIN);
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    expect_out("class                pictures  top-1   most often wrong");
     expect_out("20 pictures: loss");
     expect_out("triangle");
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data/val");
