@@ -76,7 +76,7 @@ fi
 
 if command -v compute-sanitizer >/dev/null && [ "$size" = full ]; then
   for tool in memcheck racecheck initcheck; do
-    CK_FORK=no check "$tool" timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 1 "$build/tests/cuda/test_cuda_net"
+    CK_FORK=no check "$tool" timeout 400 compute-sanitizer --tool "$tool" --error-exitcode 1 "$build/tests/cuda/test_cuda_net"
   done
 fi
 

@@ -35,7 +35,7 @@ typedef struct ls_state {
  *   "epoch", "step", "best"
  *   "choices"        the kernels with where they come from, also those that were known for ops to
  *                    come
- *   "digest"         of all the rest of the file
+ *   "lockstep digest" of all the rest of the file
  *
  * and what `state->metadata` adds, whose keys must be others.
  * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name

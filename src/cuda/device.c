@@ -233,10 +233,11 @@ ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step)
                                        .rate = step->rate };
     if (cuda->numbers_known && memcmp(&numbers, &cuda->known, sizeof(numbers)) == 0) return LS_OK;
     cuda->known = numbers;
-    cuda->numbers_known = true;
     /* From memory that is not pinned, a copy has left it when the call returns. */
-    return queue_copy(&cuda->device, cuda->numbers, &cuda->known,
-                      offsetof(ls__cuda_numbers, digest), "numbers of the step");
+    const ls_status status = queue_copy(&cuda->device, cuda->numbers, &cuda->known,
+                                        offsetof(ls__cuda_numbers, digest), "numbers of the step");
+    cuda->numbers_known = status == LS_OK;
+    return status;
 }
 
 /* ---- Kernels ---- */

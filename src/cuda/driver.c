@@ -28,26 +28,33 @@ static bool is_sticky(int status)
     }
 }
 
+/* A failed call leaves its error for the next cudaGetLastError, which launches ask. */
+static int taken(cudaError_t status)
+{
+    if (status != cudaSuccess) (void)cudaGetLastError();
+    return status;
+}
+
 static int count_devices(int *count)
 {
-    return cudaGetDeviceCount(count);
+    return taken(cudaGetDeviceCount(count));
 }
 
 static int driver_version(int *version)
 {
-    return cudaDriverGetVersion(version);
+    return taken(cudaDriverGetVersion(version));
 }
 
 static int runtime_version(int *version)
 {
-    return cudaRuntimeGetVersion(version);
+    return taken(cudaRuntimeGetVersion(version));
 }
 
 static int properties(int device, ls__cuda_properties *out)
 {
     struct cudaDeviceProp p;
-    const cudaError_t status = cudaGetDeviceProperties(&p, device);
-    if (status != cudaSuccess) return status;
+    const int status = taken(cudaGetDeviceProperties(&p, device));
+    if (status != 0) return status;
     *out = (ls__cuda_properties){ .major = p.major,
                                   .minor = p.minor,
                                   .multiprocessors = p.multiProcessorCount,
@@ -59,14 +66,7 @@ static int properties(int device, ls__cuda_properties *out)
 
 static int set_device(int device)
 {
-    return cudaSetDevice(device);
-}
-
-/* A failed call leaves its error for the next cudaGetLastError, which launches ask. */
-static int taken(cudaError_t status)
-{
-    if (status != cudaSuccess) (void)cudaGetLastError();
-    return status;
+    return taken(cudaSetDevice(device));
 }
 
 static int allocate(void **memory, size_t bytes)
@@ -84,16 +84,6 @@ static int memory_info(size_t *free_bytes, size_t *all_bytes)
     return taken(cudaMemGetInfo(free_bytes, all_bytes));
 }
 
-static int allocate_pinned(void **memory, size_t bytes)
-{
-    return taken(cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
-}
-
-static int release_pinned(void *memory)
-{
-    return taken(cudaFreeHost(memory));
-}
-
 static int stream_open(ls__cuda_stream *stream)
 {
     return taken(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
@@ -107,11 +97,6 @@ static int stream_close(ls__cuda_stream stream)
 static int stream_wait(ls__cuda_stream stream)
 {
     return taken(cudaStreamSynchronize(stream));
-}
-
-static int stream_wait_event(ls__cuda_stream stream, ls__cuda_event event)
-{
-    return taken(cudaStreamWaitEvent(stream, event, 0));
 }
 
 static int event_open(ls__cuda_event *event)
@@ -156,12 +141,9 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .allocate = allocate,
     .release = release,
     .memory_info = memory_info,
-    .allocate_pinned = allocate_pinned,
-    .release_pinned = release_pinned,
     .stream_open = stream_open,
     .stream_close = stream_close,
     .stream_wait = stream_wait,
-    .stream_wait_event = stream_wait_event,
     .event_open = event_open,
     .event_close = event_close,
     .event_record = event_record,

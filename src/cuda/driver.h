@@ -34,20 +34,17 @@ typedef struct ls__cuda_driver {
     int (*allocate)(void **memory, size_t bytes);
     int (*release)(void *memory);
     int (*memory_info)(size_t *free_bytes, size_t *all_bytes);
-    int (*allocate_pinned)(void **memory, size_t bytes); /* host memory that copies can use */
-    int (*release_pinned)(void *memory);
 
     int (*stream_open)(ls__cuda_stream *stream); /* waits for no other stream */
     int (*stream_close)(ls__cuda_stream stream);
     int (*stream_wait)(ls__cuda_stream stream);
-    int (*stream_wait_event)(ls__cuda_stream stream, ls__cuda_event event);
 
     int (*event_open)(ls__cuda_event *event); /* without times */
     int (*event_close)(ls__cuda_event event);
     int (*event_record)(ls__cuda_event event, ls__cuda_stream stream);
     int (*event_wait)(ls__cuda_event event);
 
-    /* Any direction; asynchronous where host memory is pinned. */
+    /* Any direction. Host memory that is not pinned has been read when the call returns. */
     int (*copy)(void *to, const void *from, size_t bytes, ls__cuda_stream stream);
     int (*fill)(void *memory, int byte, size_t bytes, ls__cuda_stream stream);
 } ls__cuda_driver;

@@ -6,7 +6,7 @@
 #include "cuda/cuda.h"
 #include "tensor/module.h"
 
-static const ls__host *host;
+static const ls__host *_Atomic host; /* contexts may be opened by several threads */
 
 LS__MODULE_EXPORT ls__module_open_fn ls__module_open;
 

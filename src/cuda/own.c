@@ -112,12 +112,15 @@ static ls_status bring_segments(own_kernel *k)
     if (n == k->n_segments && (n == 0 || memcmp(segments, k->segments_copy, bytes) == 0))
         return LS_OK;
     LS_TRY(make_segment_room(k, n));
+    k->n_segments = -1; /* until they are there */
+    if (n > 0) {
+        memcpy(k->segments_copy, segments, bytes);
+        const int status =
+            k->cuda->driver->copy(k->segments, k->segments_copy, bytes, k->cuda->stream);
+        LS_TRY(ls__cuda_check(k->cuda, status, ls__op_name(k->op.kind)));
+    }
     k->n_segments = n;
-    if (n == 0) return LS_OK;
-    memcpy(k->segments_copy, segments, bytes);
-    return ls__cuda_check(
-        k->cuda, k->cuda->driver->copy(k->segments, k->segments_copy, bytes, k->cuda->stream),
-        ls__op_name(k->op.kind));
+    return LS_OK;
 }
 
 static ls_status own_run(ls__kernel *kernel, void *const *buffers, void *workspace,

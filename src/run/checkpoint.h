@@ -40,7 +40,7 @@ bool ls__is_torch_counter(const char *name);
 /* ---- Metadata ---- */
 
 /* The key of the digest of all else in the file. */
-#define LS__CHECKPOINT_DIGEST "digest"
+#define LS__CHECKPOINT_DIGEST "lockstep digest"
 
 /* key, value, key, value, ..., NULL, with those of state->metadata at the end. */
 ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *state,

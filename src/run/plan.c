@@ -231,7 +231,7 @@ ls_status ls_plan_load(ls_context *ctx, const char *path)
 static ls_status merge(ls_context *ctx, ls__choices *all, const char *path)
 {
     struct stat there;
-    if (stat(path, &there) == 0 && S_ISREG(there.st_mode))
+    if (stat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0)
         LS_TRY(read_file(ctx, all, path, "ls_plan_save"));
     for (int i = 0; i < ctx->choices->n; i++)
         if (!ctx->choices->items[i]->derived)

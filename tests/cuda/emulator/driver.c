@@ -12,8 +12,7 @@ enum {
     OUT_OF_MEMORY = 2,
     LAUNCH_FAILURE = 719,
     N_BLOCKS = 4096,
-    ALIGNMENT = 256,
-    PAGE = 4096
+    ALIGNMENT = 256
 };
 
 /* ---- Failures on demand ---- */
@@ -108,19 +107,6 @@ static int memory_info(size_t *free_bytes, size_t *all_bytes)
     for (int i = 0; i < n_blocks; i++) used += blocks[i].bytes;
     *free_bytes = HEAP_BYTES - used;
     *all_bytes = HEAP_BYTES;
-    return 0;
-}
-
-static int allocate_pinned(void **memory, size_t bytes)
-{
-    if (emulated_failure()) return OUT_OF_MEMORY;
-    *memory = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
-    return *memory ? 0 : OUT_OF_MEMORY;
-}
-
-static int release_pinned(void *memory)
-{
-    free(memory);
     return 0;
 }
 
@@ -239,12 +225,9 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .allocate = allocate,
     .release = release,
     .memory_info = memory_info,
-    .allocate_pinned = allocate_pinned,
-    .release_pinned = release_pinned,
     .stream_open = handle_open,
     .stream_close = handle_close,
     .stream_wait = handle_wait,
-    .stream_wait_event = two_handles,
     .event_open = handle_open,
     .event_close = handle_close,
     .event_record = two_handles,
