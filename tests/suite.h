@@ -4,6 +4,15 @@
 
 #include <check.h>
 
+static inline int run_and_free(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int n_failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failed != 0;
+}
+
 /* The program's exit status is the verdict: 0 when all tests passed. */
 static inline int run_suite(const char *name, int n, const TTest *const *tests)
 {
@@ -13,11 +22,17 @@ static inline int run_suite(const char *name, int n, const TTest *const *tests)
         tcase_add_test(one, tests[i]);
         suite_add_tcase(suite, one);
     }
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed != 0;
+    return run_and_free(suite);
+}
+
+/* The same for one test that runs n times, with _i from 0 on. */
+static inline int run_loop(const char *name, const TTest *test, int n)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = tcase_create(test->name);
+    tcase_add_loop_test(tcase, test, 0, n);
+    suite_add_tcase(suite, tcase);
+    return run_and_free(suite);
 }
 
 #define RUN_SUITE(name, ...)                                                                       \

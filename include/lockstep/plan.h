@@ -48,7 +48,7 @@ LS_API ls_status ls_plan_load(ls_context *ctx, const char *path);
  * stays, so processes may share one: each waits for the other's save, by a lock of the file's
  * folder. Beyond 4096 ops those go of which this context knows nothing. Errors, with nothing
  * changed: LS_ERR_IO and LS_ERR_NOT_FOUND; LS_ERR_FORMAT and LS_ERR_MISMATCH when a file is there
- * that ls_plan_load would refuse. */
+ * that ls_plan_load would refuse; an empty one counts as none. */
 LS_API ls_status ls_plan_save(ls_context *ctx, const char *path);
 
 /* How many ops were timed in this context. */

@@ -1,11 +1,10 @@
 /* The reference's backward ops against central finite differences of its forward ops. The loss is
  * the inner product of the op's first output with a random tensor G. A backward op's operands are
  * found by name: "x" is forward's x, "dy" is G, and an output "dx" is the gradient by x. */
+#include "../suite.h"
 #include "op_case.h"
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PROBES = 24 }; /* elements differentiated per operand */
@@ -148,13 +147,5 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("op gradients");
-    TCase *tcase = tcase_create("gradients");
-    tcase_add_loop_test(tcase, gradients, 0, all_cases()->n);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_loop("op gradients", gradients, all_cases()->n);
 }

@@ -1,7 +1,6 @@
 /* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel. */
+#include "../suite.h"
 #include "op_case.h"
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 static ls_context *open_cuda(void)
@@ -107,13 +106,5 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cuda ops");
-    TCase *tcase = tcase_create("values");
-    tcase_add_loop_test(tcase, values, 0, all_cases()->n);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_loop("cuda ops", values, all_cases()->n);
 }
