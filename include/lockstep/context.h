@@ -89,7 +89,7 @@ typedef struct ls_memory_stats {
 } ls_memory_stats;
 LS_API ls_memory_stats ls_context_memory(const ls_context *ctx);
 
-/* Gives cached device memory back to the system. */
+/* Gives cached device memory, and cached host memory for copies to it, back to the system. */
 LS_API ls_status ls_context_trim(ls_context *ctx);
 
 /* "cpu, 2 threads, AVX2, oneDNN 2.6.3": static text about the open device, or "" for NULL. Valid as

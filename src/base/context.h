@@ -23,6 +23,7 @@ struct ls_context {
     ls__owned *last_owned;
     struct ls__device *device;   /* tensor/backend.h */
     struct ls__pool *pool;       /* device memory, tensor/pool.h */
+    struct ls__pool *host_pool;  /* host memory that the device copies from and to by itself */
     struct ls__choices *choices; /* of kernels, tensor/choices.h */
 };
 

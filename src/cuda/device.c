@@ -151,6 +151,18 @@ static void cuda_release(ls__device *device, void *memory, size_t bytes)
     (void)enter(device)->release(memory);
 }
 
+static void *cuda_host_allocate(ls__device *device, size_t bytes)
+{
+    void *memory = NULL;
+    return enter(device)->host_allocate(&memory, bytes) == 0 ? memory : NULL;
+}
+
+static void cuda_host_release(ls__device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    (void)enter(device)->host_release(memory);
+}
+
 static size_t cuda_free_bytes(ls__device *device)
 {
     size_t free_bytes = 0, all_bytes = 0;
@@ -344,6 +356,8 @@ const ls__backend ls__cuda_backend = {
     .processor = cuda_processor,
     .allocate = cuda_allocate,
     .release = cuda_release,
+    .host_allocate = cuda_host_allocate,
+    .host_release = cuda_host_release,
     .free_bytes = cuda_free_bytes,
     .host_memory = false,
     .has_tf32 = true,

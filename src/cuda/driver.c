@@ -79,6 +79,16 @@ static int release(void *memory)
     return taken(cudaFree(memory));
 }
 
+static int host_allocate(void **memory, size_t bytes)
+{
+    return taken(cudaHostAlloc(memory, bytes, cudaHostAllocDefault));
+}
+
+static int host_release(void *memory)
+{
+    return taken(cudaFreeHost(memory));
+}
+
 static int memory_info(size_t *free_bytes, size_t *all_bytes)
 {
     return taken(cudaMemGetInfo(free_bytes, all_bytes));
@@ -140,6 +150,8 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .set_device = set_device,
     .allocate = allocate,
     .release = release,
+    .host_allocate = host_allocate,
+    .host_release = host_release,
     .memory_info = memory_info,
     .stream_open = stream_open,
     .stream_close = stream_close,

@@ -33,6 +33,9 @@ typedef struct ls__cuda_driver {
 
     int (*allocate)(void **memory, size_t bytes);
     int (*release)(void *memory);
+    /* Pinned host memory, that the device copies from and to by itself. */
+    int (*host_allocate)(void **memory, size_t bytes);
+    int (*host_release)(void *memory);
     int (*memory_info)(size_t *free_bytes, size_t *all_bytes);
 
     int (*stream_open)(ls__cuda_stream *stream); /* waits for no other stream */

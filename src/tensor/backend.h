@@ -205,6 +205,10 @@ typedef struct ls__backend {
     /* Raw memory, aligned to 64 bytes; the pool sits above. NULL when there is none. */
     void *(*allocate)(ls__device *device, size_t bytes);
     void (*release)(ls__device *device, void *memory, size_t bytes);
+    /* Host memory that the device copies from and to by itself, while the host goes on: pinned for
+     * a GPU, plain on the CPU. Dear to get, so it is pooled too. NULL when there is none. */
+    void *(*host_allocate)(ls__device *device, size_t bytes);
+    void (*host_release)(ls__device *device, void *memory, size_t bytes);
     /* Bytes that could still be had, best guess. */
     size_t (*free_bytes)(ls__device *device);
     /* Whether the host may read device memory directly. */

@@ -50,8 +50,11 @@ ls_context *ls_context_open(const ls_context_config *config)
     ls_status status = check_config(ctx, config);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);
     if (status == LS_OK) {
-        status = ls__pool_open(ctx, ctx->device, config->memory_limit_bytes, &ctx->pool);
+        status = ls__pool_open(ctx, ctx->device, LS__POOL_DEVICE, config->memory_limit_bytes,
+                               &ctx->pool);
     }
+    if (status == LS_OK)
+        status = ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &ctx->host_pool);
     if (status == LS_OK) status = ls__choices_open(ctx, &ctx->choices);
     ctx->unusable = status != LS_OK;
     /* the user's text need not outlive this call */
@@ -66,6 +69,7 @@ void ls_context_close(ls_context **ctx)
     *ctx = NULL;
     while (c->last_owned) ls__disown_and_close(c->last_owned);
     ls__choices_close(&c->choices);
+    ls__pool_close(&c->host_pool);
     ls__pool_close(&c->pool);
     if (c->device) c->device->backend->close(c->device);
     const ls_allocator allocator = c->allocator;
@@ -82,6 +86,7 @@ ls_status ls_context_trim(ls_context *ctx)
     LS__ENTER(ctx);
     LS_TRY(ctx->device->backend->wait(ctx->device));
     ls__pool_trim(ctx->pool);
+    ls__pool_trim(ctx->host_pool);
     return LS_OK;
 }
 

@@ -20,6 +20,7 @@ typedef struct block_list {
 struct ls__pool {
     ls_context *ctx;
     ls__device *device;
+    ls__pool_source source;
     block_list used;   /* by address */
     block_list cached; /* by size */
     int64_t capacity;  /* of each list: all blocks fit into either, so a release cannot fail */
@@ -109,19 +110,23 @@ static bool reserve(ls__pool *pool)
     return true;
 }
 
-ls_status ls__pool_open(ls_context *ctx, ls__device *device, size_t limit_bytes, ls__pool **out)
+ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source source,
+                        size_t limit_bytes, ls__pool **out)
 {
     *out = ls__zalloc(ctx, sizeof(**out));
     if (!*out) return ls__fail_memory(ctx, "memory pool", sizeof(**out));
     (*out)->ctx = ctx;
     (*out)->device = device;
+    (*out)->source = source;
     (*out)->stats.limit_bytes = limit_bytes;
     return LS_OK;
 }
 
 static void release_to_device(ls__pool *pool, block b)
 {
-    pool->device->backend->release(pool->device, b.memory, b.bytes);
+    const ls__backend *backend = pool->device->backend;
+    (pool->source == LS__POOL_HOST ? backend->host_release : backend->release)(pool->device,
+                                                                               b.memory, b.bytes);
 }
 
 void ls__pool_trim(ls__pool *pool)
@@ -166,8 +171,11 @@ static size_t room(const ls__pool *pool)
 static block allocate_from_device(ls__pool *pool, size_t rounded, size_t exact)
 {
     const size_t left = room(pool), bytes = rounded <= left ? rounded : exact;
+    const ls__backend *backend = pool->device->backend;
     char *memory = NULL;
-    if (bytes <= left) memory = pool->device->backend->allocate(pool->device, bytes);
+    if (bytes <= left)
+        memory = (pool->source == LS__POOL_HOST ? backend->host_allocate
+                                                : backend->allocate)(pool->device, bytes);
     return (block){ memory, bytes };
 }
 

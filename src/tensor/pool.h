@@ -9,7 +9,12 @@
 
 typedef struct ls__pool ls__pool;
 
-ls_status ls__pool_open(ls_context *ctx, ls__device *device, size_t limit_bytes, ls__pool **out);
+/* Of what: device memory, or host memory that the device copies from and to by itself. Who releases
+ * a block of the latter has seen the device's copies end. */
+typedef enum ls__pool_source { LS__POOL_DEVICE, LS__POOL_HOST } ls__pool_source;
+
+ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source source,
+                        size_t limit_bytes, ls__pool **out);
 /* Releases cached blocks and whatever is still handed out. */
 void ls__pool_close(ls__pool **pool);
 

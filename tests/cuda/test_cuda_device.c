@@ -3,7 +3,7 @@
 #include "../suite.h"
 #include "base/context.h"
 #include "emulator/driver.h"
-#include "tensor/backend.h"
+#include "tensor/pool.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,6 +137,23 @@ START_TEST(memory_runs_out)
 }
 END_TEST
 
+/* For copies; a context does not ask for it again. */
+START_TEST(host_memory)
+{
+    ls_context *ctx = open_cuda();
+    unsigned char *a = ls__pool_allocate(ctx->host_pool, 5000), back[5000];
+    ck_assert_ptr_nonnull(a);
+    for (int i = 0; i < 5000; i++) a[i] = (unsigned char)i;
+    ls_tensor *x = ls_tensor_from(ctx, LS_U8, LS_SHAPE(5000), a);
+    ck_assert_int_eq(ls_tensor_read(x, back, sizeof(back)), LS_OK);
+    ck_assert_mem_eq(a, back, sizeof(back));
+    ls__pool_release(ctx->host_pool, a);
+    ck_assert_ptr_eq(ls__pool_allocate(ctx->host_pool, 5000), a);
+    ck_assert_int_eq(ls__pool_stats(ctx->host_pool).n_allocated, 1);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 /* The module that the context has loaded. */
 static void *module_symbol(const char *name)
 {
@@ -196,5 +213,5 @@ int main(void)
 {
     return RUN_SUITE("cuda device", reasons_for_not_opening, module_that_is_not_there,
                      auto_is_the_best_there_is, second_device, tensors, memory_runs_out,
-                     every_call_fails_in_turn);
+                     host_memory, every_call_fails_in_turn);
 }

@@ -61,6 +61,20 @@ static void fake_release(ls__device *device, void *memory, size_t bytes)
     ls__free(device->ctx, memory);
 }
 
+static void *fake_host_allocate(ls__device *device, size_t bytes)
+{
+    void *memory = ls__alloc(device->ctx, bytes);
+    if (memory) ((fake_device *)device)->n_host_blocks++;
+    return memory;
+}
+
+static void fake_host_release(ls__device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    ((fake_device *)device)->n_host_blocks--;
+    ls__free(device->ctx, memory);
+}
+
 static size_t fake_free_bytes(ls__device *device)
 {
     const fake_device *fake = (const fake_device *)device;
@@ -134,6 +148,8 @@ static const ls__backend fake_backend = {
     .processor = fake_describe,
     .allocate = fake_allocate,
     .release = fake_release,
+    .host_allocate = fake_host_allocate,
+    .host_release = fake_host_release,
     .free_bytes = fake_free_bytes,
     .host_memory = false,
     .read = fake_read,
@@ -159,8 +175,10 @@ ls_context *fake_context_open(const ls_context_config *config)
     fake->cpu = ctx->device;
     ctx->device = &fake->device;
     ls__pool_close(&ctx->pool);
-    ls__pool_open(ctx, ctx->device, ctx->config.memory_limit_bytes, &ctx->pool);
-    if (!ctx->pool) ctx->unusable = true; /* its error waits */
+    ls__pool_close(&ctx->host_pool);
+    ls__pool_open(ctx, ctx->device, LS__POOL_DEVICE, ctx->config.memory_limit_bytes, &ctx->pool);
+    ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &ctx->host_pool);
+    if (!ctx->pool || !ctx->host_pool) ctx->unusable = true; /* its error waits */
     return ctx;
 }
 

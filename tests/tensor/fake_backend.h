@@ -10,7 +10,7 @@ typedef struct fake_device {
     ls__device device; /* first */
     ls__device *cpu;   /* does the arithmetic */
     size_t capacity_bytes, taken_bytes;
-    int64_t n_blocks;
+    int64_t n_blocks, n_host_blocks;
     int64_t n_calls; /* of read, write, copy, clear, cast, digest */
     int64_t fail_at; /* which of them fails, from 1; 0 = none */
 } fake_device;

@@ -18,7 +18,7 @@ static void open_pool(size_t capacity_bytes, size_t limit_bytes)
     ctx = fake_context_open(NULL);
     fake = fake_device_of(ctx);
     fake->capacity_bytes = capacity_bytes;
-    ck_assert_int_eq(ls__pool_open(ctx, ctx->device, limit_bytes, &pool), LS_OK);
+    ck_assert_int_eq(ls__pool_open(ctx, ctx->device, LS__POOL_DEVICE, limit_bytes, &pool), LS_OK);
 }
 
 static void close_pool(void)
@@ -150,6 +150,26 @@ START_TEST(random_traffic_keeps_the_books)
 }
 END_TEST
 
+START_TEST(host_memory)
+{
+    open_pool((size_t)1 << 30, 0);
+    ls__pool *host = NULL;
+    ck_assert_int_eq(ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &host), LS_OK);
+    void *a = ls__pool_allocate(host, 10000);
+    memset(a, 1, 10000);
+    ck_assert_int_eq(fake->n_host_blocks, 1);
+    ck_assert_int_eq(fake->n_blocks, 0);
+    for (int i = 0; i < 10; i++) {
+        ls__pool_release(host, a);
+        ck_assert_ptr_eq(ls__pool_allocate(host, 10000), a);
+    }
+    ck_assert_int_eq(ls__pool_stats(host).n_allocated, 1);
+    ls__pool_close(&host);
+    ck_assert_int_eq(fake->n_host_blocks, 0);
+    close_pool();
+}
+END_TEST
+
 START_TEST(strangers_are_not_taken_back)
 {
     open_pool((size_t)1 << 30, 0);
@@ -176,7 +196,7 @@ START_TEST(no_memory_for_the_records)
         failing_allocator_init(&a, fail_at);
         ls__pool *second = NULL;
         ctx->allocator = a.allocator;
-        const ls_status status = ls__pool_open(ctx, ctx->device, 0, &second);
+        const ls_status status = ls__pool_open(ctx, ctx->device, LS__POOL_DEVICE, 0, &second);
         bool complete = status == LS_OK;
         for (int i = 0; i < 100 && second; i++) complete &= ls__pool_allocate(second, 64) != NULL;
         ls__pool_close(&second);
@@ -193,6 +213,6 @@ int main(void)
 {
     return RUN_SUITE("pool", sizes_waste_little, released_blocks_are_reused_best_fit_first,
                      limit_is_exact, an_exhausted_device_is_trimmed_first,
-                     random_traffic_keeps_the_books, strangers_are_not_taken_back,
+                     random_traffic_keeps_the_books, host_memory, strangers_are_not_taken_back,
                      no_memory_for_the_records);
 }

@@ -12,7 +12,8 @@ enum {
     OUT_OF_MEMORY = 2,
     LAUNCH_FAILURE = 719,
     N_BLOCKS = 4096,
-    ALIGNMENT = 256
+    ALIGNMENT = 256,
+    PAGE = 4096
 };
 
 /* ---- Failures on demand ---- */
@@ -98,6 +99,20 @@ static int release(void *memory)
         return 0;
     }
     return INVALID_VALUE;
+}
+
+static int host_allocate(void **memory, size_t bytes)
+{
+    if (emulated_failure()) return OUT_OF_MEMORY;
+    const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
+    *memory = rounded >= bytes ? aligned_alloc(PAGE, rounded) : NULL;
+    return *memory ? 0 : OUT_OF_MEMORY;
+}
+
+static int host_release(void *memory)
+{
+    free(memory);
+    return 0;
 }
 
 static int memory_info(size_t *free_bytes, size_t *all_bytes)
@@ -224,6 +239,8 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .set_device = set_device,
     .allocate = allocate,
     .release = release,
+    .host_allocate = host_allocate,
+    .host_release = host_release,
     .memory_info = memory_info,
     .stream_open = handle_open,
     .stream_close = handle_close,
