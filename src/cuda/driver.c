@@ -109,6 +109,11 @@ static int stream_wait(ls__cuda_stream stream)
     return taken(cudaStreamSynchronize(stream));
 }
 
+static int stream_wait_event(ls__cuda_stream stream, ls__cuda_event event)
+{
+    return taken(cudaStreamWaitEvent(stream, event, 0));
+}
+
 static int event_open(ls__cuda_event *event)
 {
     return taken(cudaEventCreateWithFlags((cudaEvent_t *)event,
@@ -156,6 +161,7 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .stream_open = stream_open,
     .stream_close = stream_close,
     .stream_wait = stream_wait,
+    .stream_wait_event = stream_wait_event,
     .event_open = event_open,
     .event_close = event_close,
     .event_record = event_record,

@@ -41,6 +41,8 @@ typedef struct ls__cuda_driver {
     int (*stream_open)(ls__cuda_stream *stream); /* waits for no other stream */
     int (*stream_close)(ls__cuda_stream stream);
     int (*stream_wait)(ls__cuda_stream stream);
+    /* What is queued in the stream from now on waits for what the event was last recorded after. */
+    int (*stream_wait_event)(ls__cuda_stream stream, ls__cuda_event event);
 
     int (*event_open)(ls__cuda_event *event); /* without times */
     int (*event_close)(ls__cuda_event event);

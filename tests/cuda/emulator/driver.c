@@ -2,6 +2,7 @@
  * are CUDA's numbers. */
 #include "driver.h"
 #include "cuda/cuda.h"
+#include "streams.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static int allocate(void **memory, size_t bytes)
 static int release(void *memory)
 {
     if (!memory) return 0;
+    emulated_streams_run(); /* as cudaFree does */
     for (int i = 0; i < n_blocks; i++) {
         if (heap + blocks[i].offset != memory) continue;
         n_blocks--;
@@ -125,27 +127,63 @@ static int memory_info(size_t *free_bytes, size_t *all_bytes)
     return 0;
 }
 
+/* ---- Copies ---- */
+
+typedef struct copy_job {
+    void *to;
+    const void *from; /* NULL: the bytes follow the job */
+    size_t bytes;
+} copy_job;
+
+static void run_copy(void *arg)
+{
+    const copy_job *job = arg;
+    memmove(job->to, job->from ? job->from : job + 1, job->bytes);
+}
+
+static bool is_on_device(const void *memory)
+{
+    const unsigned char *m = memory;
+    return heap && m >= heap && m < heap + HEAP_BYTES;
+}
+
+/* What comes from the host has left it when the call returns, and what goes there has arrived. */
 static int copy(void *to, const void *from, size_t bytes, ls__cuda_stream stream)
 {
-    (void)stream;
     if (emulated_failure()) return LAUNCH_FAILURE;
-    emulated_memory_open();
-    memmove(to, from, bytes);
-    emulated_memory_close();
+    const bool staged = !is_on_device(from);
+    copy_job *job = emulated_queue(stream, run_copy, sizeof(*job) + (staged ? bytes : 0));
+    if (!job) return OUT_OF_MEMORY;
+    *job = (copy_job){ to, staged ? NULL : from, bytes };
+    if (staged) memcpy(job + 1, from, bytes);
+    if (!is_on_device(to)) emulated_stream_finish(stream);
+    emulated_streams_advance();
     return 0;
+}
+
+typedef struct fill_job {
+    void *memory;
+    int byte;
+    size_t bytes;
+} fill_job;
+
+static void run_fill(void *arg)
+{
+    const fill_job *job = arg;
+    memset(job->memory, job->byte, job->bytes);
 }
 
 static int fill(void *memory, int byte, size_t bytes, ls__cuda_stream stream)
 {
-    (void)stream;
     if (emulated_failure()) return LAUNCH_FAILURE;
-    emulated_memory_open();
-    memset(memory, byte, bytes);
-    emulated_memory_close();
+    fill_job *job = emulated_queue(stream, run_fill, sizeof(*job));
+    if (!job) return OUT_OF_MEMORY;
+    *job = (fill_job){ memory, byte, bytes };
+    emulated_streams_advance();
     return 0;
 }
 
-/* ---- Everything else: all is done when a call returns ---- */
+/* ---- Everything else ---- */
 
 static const char *error_text(int status)
 {
@@ -192,41 +230,10 @@ static int properties(int device, ls__cuda_properties *out)
     return 0;
 }
 
-static int done(void)
-{
-    return emulated_failure() ? LAUNCH_FAILURE : 0;
-}
-
 static int set_device(int device)
 {
     (void)device;
     return 0;
-}
-
-static int handle_open(void **handle)
-{
-    if (emulated_failure()) return OUT_OF_MEMORY;
-    *handle = malloc(1);
-    return *handle ? 0 : OUT_OF_MEMORY;
-}
-
-static int handle_close(void *handle)
-{
-    free(handle);
-    return 0;
-}
-
-static int handle_wait(void *handle)
-{
-    (void)handle;
-    return done();
-}
-
-static int two_handles(void *a, void *b)
-{
-    (void)a;
-    (void)b;
-    return done();
 }
 
 const ls__cuda_driver ls__cuda_driver_table = {
@@ -242,13 +249,14 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .host_allocate = host_allocate,
     .host_release = host_release,
     .memory_info = memory_info,
-    .stream_open = handle_open,
-    .stream_close = handle_close,
-    .stream_wait = handle_wait,
-    .event_open = handle_open,
-    .event_close = handle_close,
-    .event_record = two_handles,
-    .event_wait = handle_wait,
+    .stream_open = emulated_stream_open,
+    .stream_close = emulated_stream_close,
+    .stream_wait = emulated_stream_wait,
+    .stream_wait_event = emulated_stream_wait_event,
+    .event_open = emulated_event_open,
+    .event_close = emulated_event_close,
+    .event_record = emulated_event_record,
+    .event_wait = emulated_event_wait,
     .copy = copy,
     .fill = fill,
 };

@@ -1,5 +1,10 @@
 /* driver.h: the emulated device: what a test can do to it. Its memory can't be touched by the host
- * outside of copies and kernels: doing so is a segmentation fault. */
+ * outside of copies and kernels: doing so is a segmentation fault.
+ *
+ * What is queued in its streams runs in an order that LOCKSTEP_EMULATED_STREAMS decides when they
+ * are opened: "late", the default: when the host waits for it; "now": when it is queued, unless it
+ * has to wait for what is not done; a number, the seed of an order by chance: each stream is late,
+ * prompt, or between. So what waits too little reads too early, or is written over. */
 #ifndef LS_TEST_EMULATED_DRIVER_H
 #define LS_TEST_EMULATED_DRIVER_H
 

@@ -26,17 +26,29 @@ static inline unsigned long long atomicAdd(unsigned long long *sum, unsigned lon
     return before;
 }
 
-/* Runs body(arg) as every thread of every block; gives the launch's status. */
-int emulate_launch(unsigned n_blocks, unsigned n_threads, void (*body)(void *arg), void *arg);
+/* Queues body(arg), with a copy of arg, as every thread of every block; gives the launch's status.
+ */
+int emulate_launch(void *stream, unsigned n_blocks, unsigned n_threads, void (*body)(void *arg),
+                   const void *arg, size_t arg_bytes);
 
 template <typename F>
-static inline int emulate_kernel(unsigned n_blocks, unsigned n_threads, F body)
+static inline int emulate_body(void *stream, unsigned n_blocks, unsigned n_threads, F body)
 {
+    static_assert(__is_trivially_copyable(F), "kernels take plain values");
     return emulate_launch(
-        n_blocks, n_threads, [](void *arg) { (*(F *)arg)(); }, &body);
+        stream, n_blocks, n_threads, [](void *arg) { (*(F *)arg)(); }, &body, sizeof(body));
+}
+
+/* The kernel's arguments are what they are now. */
+template <typename K, typename... A>
+static inline int emulate_kernel(void *stream, unsigned n_blocks, unsigned n_threads, K kernel,
+                                 A... args)
+{
+    return emulate_body(stream, n_blocks, n_threads, [=] { kernel(args...); });
 }
 
 #define LS__LAUNCH(kernel, n_blocks, n_threads, stream, ...)                                       \
-    ((void)(stream), emulate_kernel((n_blocks), (n_threads), [=] { kernel(__VA_ARGS__); }))
+    emulate_kernel((stream), (n_blocks), (n_threads), [](auto... args) { kernel(args...); },       \
+                   __VA_ARGS__)
 
 #endif

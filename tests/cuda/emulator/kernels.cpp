@@ -1,8 +1,10 @@
 /* kernels.cpp: the emulator's blocks and threads. */
 #include "driver.h"
 #include "emulator.h"
+#include "streams.h"
 #include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -130,21 +132,43 @@ void emulate_syncthreads(void)
     to_scheduler(self);
 }
 
-int emulate_launch(unsigned n_blocks, unsigned n_threads, void (*new_body)(void *arg), void *arg)
+namespace
+{
+
+struct launch {
+    unsigned n_blocks, n_threads;
+    void (*body)(void *);
+    max_align_t arg[1]; /* as many bytes as it has */
+};
+
+void run_launch(void *arg)
+{
+    launch *l = (launch *)arg;
+    body = l->body;
+    body_arg = l->arg;
+    blockDim.x = l->n_threads;
+    gridDim.x = l->n_blocks;
+    for (unsigned b = 0; b < l->n_blocks; b++) {
+        blockIdx.x = b;
+        run_block(l->n_threads);
+    }
+}
+
+} /* namespace */
+
+int emulate_launch(void *stream, unsigned n_blocks, unsigned n_threads, void (*new_body)(void *arg),
+                   const void *arg, size_t arg_bytes)
 {
     if (emulated_failure()) return LAUNCH_FAILED;
     if (n_blocks == 0 || n_threads == 0 || n_threads > MOST_THREADS) return 9; /* configuration */
     for (unsigned t = 0; t < n_threads; t++)
         if (!prepare(&threads[t])) return 2; /* memory */
-    body = new_body;
-    body_arg = arg;
-    blockDim.x = n_threads;
-    gridDim.x = n_blocks;
-    emulated_memory_open();
-    for (unsigned b = 0; b < n_blocks; b++) {
-        blockIdx.x = b;
-        run_block(n_threads);
-    }
-    emulated_memory_close();
+    launch *l = (launch *)emulated_queue(stream, run_launch, sizeof(launch) + arg_bytes);
+    if (!l) return 2;
+    l->n_blocks = n_blocks;
+    l->n_threads = n_threads;
+    l->body = new_body;
+    memcpy(l->arg, arg, arg_bytes);
+    emulated_streams_advance();
     return 0;
 }

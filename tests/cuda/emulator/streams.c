@@ -1,0 +1,221 @@
+/* streams.c: the emulated device's streams: queues of work that the host's calls run, in an order
+ * that CUDA allows. See driver.h for which. */
+#include "streams.h"
+#include "driver.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUT_OF_MEMORY = 2, LAUNCH_FAILURE = 719, ALWAYS = 256 };
+
+/* What an event stands for once it is recorded: a place in a stream. */
+typedef struct mark {
+    int n_users;
+    bool done;
+    struct emulated_stream *stream;
+} mark;
+
+typedef struct item {
+    struct item *next;
+    emulated_work_fn *work; /* NULL: the mark is set, or waited for */
+    mark *mark;
+    bool waits;
+    max_align_t arg[];
+} item;
+
+typedef struct emulated_stream {
+    struct emulated_stream *next;
+    item *first, *last;
+    unsigned eagerness; /* of 256: how often it goes on while the host does something else */
+} emulated_stream;
+
+typedef struct emulated_event {
+    mark *mark; /* NULL: not recorded */
+} emulated_event;
+
+static emulated_stream *streams;
+static uint64_t seed;
+
+/* xorshift64* */
+static unsigned random_below(unsigned n)
+{
+    seed ^= seed >> 12;
+    seed ^= seed << 25;
+    seed ^= seed >> 27;
+    return (unsigned)((seed * UINT64_C(2685821657736338717) >> 33) % n);
+}
+
+static void drop_mark(mark *m)
+{
+    if (m && --m->n_users == 0) free(m);
+}
+
+static void run_until(const mark *m);
+
+static void run_first(emulated_stream *stream)
+{
+    item *i = stream->first;
+    if (i->waits) run_until(i->mark);
+    stream->first = i->next;
+    if (!stream->first) stream->last = NULL;
+    if (i->work) {
+        emulated_memory_open();
+        i->work(i->arg);
+        emulated_memory_close();
+    } else if (!i->waits) {
+        i->mark->done = true;
+    }
+    drop_mark(i->mark);
+    free(i);
+}
+
+static void run_until(const mark *m)
+{
+    while (!m->done) run_first(m->stream);
+}
+
+void emulated_stream_finish(void *stream)
+{
+    const emulated_stream *s = stream;
+    while (s->first) run_first(stream);
+}
+
+static bool could_run(const emulated_stream *stream)
+{
+    return stream->first && (!stream->first->waits || stream->first->mark->done);
+}
+
+void emulated_streams_run(void)
+{
+    for (emulated_stream *s = streams; s; s = s->next) emulated_stream_finish(s);
+}
+
+void emulated_streams_advance(void)
+{
+    bool again = true;
+    while (again) {
+        again = false;
+        for (emulated_stream *s = streams; s; s = s->next)
+            if (could_run(s) && (s->eagerness == ALWAYS || random_below(ALWAYS) < s->eagerness)) {
+                run_first(s);
+                again = true;
+            }
+    }
+}
+
+static item *append(emulated_stream *stream, size_t arg_bytes)
+{
+    item *i = calloc(1, sizeof(*i) + arg_bytes);
+    if (!i) return NULL;
+    if (stream->last)
+        stream->last->next = i;
+    else
+        stream->first = i;
+    stream->last = i;
+    return i;
+}
+
+void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes)
+{
+    item *i = append(stream, arg_bytes);
+    if (!i) return NULL;
+    i->work = work;
+    return i->arg;
+}
+
+/* ---- The driver's functions ---- */
+
+static unsigned choose_eagerness(void)
+{
+    static const unsigned choices[] = { 0, 32, 128, 224, ALWAYS };
+    const char *order = getenv("LOCKSTEP_EMULATED_STREAMS");
+    if (!order || strcmp(order, "late") == 0) return 0;
+    if (strcmp(order, "now") == 0) return ALWAYS;
+    if (!streams) seed = strtoull(order, NULL, 10) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    return choices[random_below(sizeof(choices) / sizeof(choices[0]))];
+}
+
+int emulated_stream_open(void **stream)
+{
+    if (emulated_failure()) return OUT_OF_MEMORY;
+    emulated_stream *s = calloc(1, sizeof(*s));
+    if (!s) return OUT_OF_MEMORY;
+    s->eagerness = choose_eagerness();
+    s->next = streams;
+    streams = s;
+    *stream = s;
+    return 0;
+}
+
+int emulated_stream_close(void *stream)
+{
+    emulated_stream_finish(stream);
+    emulated_stream **at = &streams;
+    while (*at != stream) at = &(*at)->next;
+    *at = (*at)->next;
+    free(stream);
+    return 0;
+}
+
+int emulated_stream_wait(void *stream)
+{
+    if (emulated_failure()) return LAUNCH_FAILURE;
+    emulated_stream_finish(stream);
+    emulated_streams_advance();
+    return 0;
+}
+
+int emulated_event_open(void **event)
+{
+    if (emulated_failure()) return OUT_OF_MEMORY;
+    *event = calloc(1, sizeof(emulated_event));
+    return *event ? 0 : OUT_OF_MEMORY;
+}
+
+int emulated_event_close(void *event)
+{
+    drop_mark(((emulated_event *)event)->mark);
+    free(event);
+    return 0;
+}
+
+int emulated_event_record(void *event, void *stream)
+{
+    if (emulated_failure()) return LAUNCH_FAILURE;
+    emulated_event *e = event;
+    mark *m = calloc(1, sizeof(*m));
+    item *i = m ? append(stream, 0) : NULL;
+    if (!i) {
+        free(m);
+        return OUT_OF_MEMORY;
+    }
+    *m = (mark){ .n_users = 2, .stream = stream };
+    i->mark = m;
+    drop_mark(e->mark);
+    e->mark = m;
+    emulated_streams_advance();
+    return 0;
+}
+
+int emulated_event_wait(void *event)
+{
+    if (emulated_failure()) return LAUNCH_FAILURE;
+    const emulated_event *e = event;
+    if (e->mark) run_until(e->mark);
+    emulated_streams_advance();
+    return 0;
+}
+
+int emulated_stream_wait_event(void *stream, void *event)
+{
+    if (emulated_failure()) return LAUNCH_FAILURE;
+    const emulated_event *e = event;
+    if (!e->mark) return 0;
+    item *i = append(stream, 0);
+    if (!i) return OUT_OF_MEMORY;
+    i->waits = true;
+    i->mark = e->mark;
+    e->mark->n_users++;
+    emulated_streams_advance();
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* streams.h: the emulated device's streams, for the driver's table and for launches. */
+#ifndef LS_TEST_EMULATED_STREAMS_H
+#define LS_TEST_EMULATED_STREAMS_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Appends work(arg) to a stream. Gives room for its arg, to be filled before the call of
+ * emulated_streams_advance that belongs to each addition; NULL without memory. The device's memory
+ * is open while it runs. */
+typedef void emulated_work_fn(void *arg);
+void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes);
+
+/* Lets streams go on, as far as they are in the mood to. */
+void emulated_streams_advance(void);
+/* Runs all that is queued in a stream, and what that waits for; or in any stream. */
+void emulated_stream_finish(void *stream);
+void emulated_streams_run(void);
+
+/* For the driver's table. */
+int emulated_stream_open(void **stream);
+int emulated_stream_close(void *stream);
+int emulated_stream_wait(void *stream);
+int emulated_stream_wait_event(void *stream, void *event);
+int emulated_event_open(void **event);
+int emulated_event_close(void *event);
+int emulated_event_record(void *event, void *stream);
+int emulated_event_wait(void *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
