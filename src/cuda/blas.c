@@ -5,27 +5,25 @@
  *   backward by data   dx' [I,N] = w' [I,O] dy' [O,N]
  *   backward weights   dw' [I,O] = x' [I,N] (dy' [O,N])'
  *
- * A kernel's name says all of cuBLASLt's choice: the algorithm, then tile, parts of the sum, way of
- * adding them, swizzle, custom option, stages, inner shape, cluster: "cublaslt 66
- * 20,1,0,0,0,5,0,2". Sums are not cut in parts, which would meet in an order of their own. */
+ * A kernel's name says all of cuBLASLt's choice (blas_name.h). Sums are not cut in parts, which
+ * would meet in an order of their own. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cuda/blas_name.h"
 #include "cuda/cuda.h"
 #include <cublasLt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { WORKSPACE_LIMIT = 64 << 20, MOST_RESULTS = LS__MAX_CANDIDATES };
 
-/* In the order of a name. The first six take 32 bits, the others 16. */
-static const cublasLtMatmulAlgoConfigAttributes_t settings[] = {
+/* In the order of a name. */
+static const cublasLtMatmulAlgoConfigAttributes_t settings[LS__BLAS_SETTINGS] = {
     CUBLASLT_ALGO_CONFIG_TILE_ID,          CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
     CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
     CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,    CUBLASLT_ALGO_CONFIG_STAGES_ID,
     CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID,   CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
 };
-enum { N_SETTINGS = sizeof(settings) / sizeof(settings[0]), N_WIDE = 6 };
 
 typedef struct blas {
     cublasLtHandle_t handle;
@@ -52,8 +50,10 @@ typedef struct blas_kernel {
 static ls_status check(ls__cuda *cuda, cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS) return LS_OK;
-    return ls__fail(cuda->device.ctx, LS_ERR_DEVICE, "%s: cuBLASLt: %s", what,
-                    cublasLtGetStatusString(status));
+    const bool refused =
+        status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+    return ls__fail(cuda->device.ctx, refused ? LS_ERR_UNSUPPORTED : LS_ERR_DEVICE,
+                    "%s: cuBLASLt: %s", what, cublasLtGetStatusString(status));
 }
 
 /* ---- Describing ---- */
@@ -148,46 +148,40 @@ static bool fits(const ls__op *op)
 
 static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *out, size_t size)
 {
-    int32_t id = -1;
+    ls__blas_name name = { 0 };
     size_t written;
-    (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof(id),
-                                               &written);
-    int length = snprintf(out, size, "cublaslt %" PRId32, id);
-    for (int i = 0; i < N_SETTINGS && length < (int)size; i++) {
-        uint32_t wide = 0;
+    (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_ID, &name.id,
+                                               sizeof(name.id), &written);
+    for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
         uint16_t narrow = 0;
-        if (i < N_WIDE)
-            (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &wide, sizeof(wide),
-                                                       &written);
-        else
-            (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &narrow,
-                                                       sizeof(narrow), &written);
-        length += snprintf(out + length, size - (size_t)length, "%c%" PRIu32, i ? ',' : ' ',
-                           i < N_WIDE ? wide : narrow);
+        if (i < LS__BLAS_WIDE)
+            (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &name.settings[i],
+                                                       sizeof(uint32_t), &written);
+        else if (cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &narrow,
+                                                      sizeof(narrow), &written) == 0)
+            name.settings[i] = narrow;
     }
+    ls__blas_name_write(&name, out, size);
 }
 
-/* The algorithm of a name, for a product. False when the name is none. */
-static bool read_algorithm(const blas *b, const product *p, const char *name,
+/* The algorithm of a name, for a product. False when there is none. */
+static bool find_algorithm(const blas *b, const product *p, const char *text,
                            cublasLtMatmulAlgo_t *out)
 {
-    int id, used = 0;
-    if (sscanf(name, "cublaslt %d%n", &id, &used) != 1) return false;
+    ls__blas_name name;
+    if (!ls__blas_name_read(text, &name)) return false;
     if (cublasLtMatmulAlgoInit(b->handle, p->compute, CUDA_R_32F, p->type, p->type, p->type,
-                               p->type, id, out) != 0)
+                               p->type, name.id, out) != 0)
         return false;
-    name += used;
-    for (int i = 0; i < N_SETTINGS; i++) {
-        uint32_t value;
-        if (sscanf(name, i ? ",%" SCNu32 "%n" : " %" SCNu32 "%n", &value, &used) != 1) return false;
-        name += used;
-        const uint16_t narrow = (uint16_t)value;
+    for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
+        const uint16_t narrow = (uint16_t)name.settings[i];
+        const bool wide = i < LS__BLAS_WIDE;
         if (cublasLtMatmulAlgoConfigSetAttribute(
-                out, settings[i], i < N_WIDE ? (const void *)&value : (const void *)&narrow,
-                i < N_WIDE ? sizeof(value) : sizeof(narrow)) != 0)
+                out, settings[i], wide ? (const void *)&name.settings[i] : (const void *)&narrow,
+                wide ? sizeof(uint32_t) : sizeof(narrow)) != 0)
             return false;
     }
-    return *name == '\0';
+    return true;
 }
 
 /* ---- The provider ---- */
@@ -245,12 +239,14 @@ static cublasStatus_t ask_heuristics(const blas *b, const product *p,
 static int blas_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
                            int max)
 {
-    (void)cuda;
     cublasLtMatmulHeuristicResult_t results[MOST_RESULTS];
     product p;
     int n_results = 0, n = 0;
-    if (!fits(op) || describe(op, &p) != 0) return 0;
-    if (ask_heuristics(state, &p, results, &n_results) != 0) n_results = 0;
+    if (!fits(op) || check(cuda, describe(op, &p), ls__op_name(op->kind)) != LS_OK) return 0;
+    const cublasStatus_t status = ask_heuristics(state, &p, results, &n_results);
+    if (status != CUBLAS_STATUS_SUCCESS) n_results = 0;
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) /* that is: it has nothing for the product */
+        (void)check(cuda, status, ls__op_name(op->kind));
     for (int i = 0; i < n_results && n < max; i++) {
         if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
         ls__candidate *c = &out[n];
@@ -314,7 +310,7 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     k->kernel.close = close_kernel;
     snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
     ls_status status = check(cuda, describe(op, &k->product), ls__op_name(op->kind));
-    if (status == LS_OK && !read_algorithm(k->blas, &k->product, name, &k->algorithm))
+    if (status == LS_OK && !find_algorithm(k->blas, &k->product, name, &k->algorithm))
         status = ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuBLASLt has no kernel '%s'",
                           ls__op_name(op->kind), name);
     if (status == LS_OK)

@@ -266,8 +266,11 @@ static int cuda_candidates(ls__device *device, const ls__op *op, ls__candidate *
 {
     ls__cuda *cuda = (ls__cuda *)device;
     int n = 0;
-    for (int i = 0; ls__cuda_providers[i] && n < max; i++)
+    for (int i = 0; ls__cuda_providers[i] && n < max; i++) {
         n += ls__cuda_providers[i]->candidates(cuda, cuda->states[i], op, out + n, max - n);
+        /* What a provider could not say must not be answered by slower kernels. */
+        if (ls__has_error(device->ctx)) return 0;
+    }
     return n;
 }
 
@@ -369,6 +372,7 @@ const ls__backend ls__cuda_backend = {
     .digest = cuda_digest,
     .blocks = cuda_blocks,
     .candidates = cuda_candidates,
+    .lists_slowly = true,
     .kernel_open = cuda_kernel_open,
     .scratch_bytes = cuda_scratch_bytes,
     .begin = cuda_begin,

@@ -88,6 +88,7 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
         return status;
     }
     memcpy(k->kernel.name, k->weights->name, sizeof(k->kernel.name));
+    k->kernel.nondeterministic = k->weights->nondeterministic;
     k->kernel.workspace_bytes = k->weights->workspace_bytes;
     k->kernel.run = bias_run;
     k->kernel.close = bias_close;

@@ -70,32 +70,87 @@ static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who
                     who, choice->kernel, choice->reason, names, choice->op);
 }
 
+bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
+{
+    if (status != LS_ERR_UNSUPPORTED && status != LS_ERR_NOT_FOUND) return false;
+    (void)ls_context_status(ctx);
+    return true;
+}
+
+/* Makes a settled kernel without a list of what else there is. *kernel stays NULL when only a list
+ * tells what to do: it can't be made so, or its bits may differ from run to run. */
+static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *name,
+                              ls__kernel **kernel)
+{
+    const ls_status status = ctx->device->backend->kernel_open(ctx->device, op, name, kernel);
+    if (status != LS_OK) {
+        *kernel = NULL;
+        return ls__forgive_missing_kernel(ctx, status) ? LS_OK : status;
+    }
+    if (!(*kernel)->nondeterministic || ctx->config.deterministic == LS_DETERMINISTIC_OFF)
+        return LS_OK;
+    (*kernel)->close(*kernel);
+    *kernel = NULL;
+    return LS_OK;
+}
+
+/* Makes the best of the candidates that can be made: libraries may refuse what they have named. The
+ * last one's error is kept. Those that failed leave the list. */
+static ls_status open_best(ls_context *ctx, const ls__op *op, const char *who,
+                           ls__candidate *candidates, int *n, ls__kernel **kernel, int *chosen)
+{
+    ls_status status = LS_OK;
+    for (;;) {
+        int best = 0;
+        for (int i = 1; i < *n; i++)
+            if (candidates[i].cost_ms < candidates[best].cost_ms) best = i;
+        *chosen = best;
+        status = ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
+        if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
+        ls__inform(ctx, "%s: %s can't be made, another is taken: %.500s", who,
+                   candidates[best].name, ctx->message);
+        --*n;
+        memmove(&candidates[best], &candidates[best + 1], (size_t)(*n - best) * sizeof *candidates);
+    }
+}
+
 ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls__kernel **kernel,
                               ls__why *why)
 {
     ls_context *ctx = net->owned.ctx;
+    const ls__backend *backend = ctx->device->backend;
     ls__candidate candidates[LS__MAX_CANDIDATES];
     char text[LS__OP_TEXT_SIZE];
     int n_found, n_allowed = 0;
-    const int cheapest = ls__choose_candidate(ctx, op, candidates, &n_found);
-    LS__ENTER(ctx);
-    if (cheapest < 0)
+    ls__op_text(op, text, sizeof text);
+    const ls__choice *settled = settled_choice(net, text);
+    *why = (ls__why){ .listed = true, .derived = !settled || settled->derived };
+    if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
+    *kernel = NULL;
+    if (settled && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, settled->kernel, kernel));
+    if (*kernel) return LS_OK;
+
+    int chosen = ls__choose_candidate(ctx, op, candidates, &n_found);
+    if (ls__has_error(ctx)) return ctx->error;
+    if (chosen < 0)
         return ls__fail(ctx, n_found ? LS_ERR_NONDETERMINISTIC : LS_ERR_UNSUPPORTED,
                         n_found ? "%s: no kernel for %s on %s is deterministic; deterministic = "
                                   "warn or off allows others"
                                 : "%s: there is no kernel for %s on %s",
-                        who, ls__op_name(op->kind), ctx->device->backend->name);
+                        who, ls__op_name(op->kind), backend->name);
     while (n_allowed < n_found && candidates[n_allowed].name[0]) n_allowed++;
-    ls__op_text(op, text, sizeof text);
-    const ls__choice *settled = settled_choice(net, text);
-    const int chosen = settled ? index_of(candidates, n_allowed, settled->kernel) : cheapest;
-    if (chosen < 0) return fail_settled(ctx, op, who, settled);
-    *why = (ls__why){ .listed = n_found > 1, .derived = !settled || settled->derived };
-    snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
-    if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
+    why->listed = n_found > 1;
+    if (settled) {
+        chosen = index_of(candidates, n_allowed, settled->kernel);
+        if (chosen < 0) return fail_settled(ctx, op, who, settled);
+        LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
+    } else {
+        snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
+        LS_TRY(open_best(ctx, op, who, candidates, &n_allowed, kernel, &chosen));
+    }
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
         ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);
-    return ctx->device->backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel);
+    return LS_OK;
 }
 
 /* ---- A net's list ---- */

@@ -136,6 +136,9 @@ void ls__instruction_fill(const ls__program *program, ls__instruction *instructi
  * -1 when none is allowed; *n_found counts those that exist at all, and all allowed ones come first
  * in out. Keeps no error. */
 int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
+/* Does a failure to make a kernel only say that this one can't be had? Then its error is dropped.
+ */
+bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);
 
 /* Chooses and opens the kernel for an op of the net's, or of its optimizer's; `who` begins the
  * errors. */

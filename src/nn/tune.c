@@ -75,7 +75,11 @@ static double measure(ls_context *ctx, const ls__op *op, const char *name, doubl
     void *buffers[LS__MAX_OPERANDS] = { NULL }, *workspace = NULL;
     ls__kernel *kernel = NULL;
     double time = -1;
-    if (backend->kernel_open(device, op, name, &kernel) != LS_OK) return -1;
+    const ls_status status = backend->kernel_open(device, op, name, &kernel);
+    if (status != LS_OK) {
+        (void)ls__forgive_missing_kernel(ctx, status);
+        return -1;
+    }
     for (int i = 0; i < op->n_operands; i++) {
         if (op->operands[i].shape.n_dims < 0) continue;
         const size_t bytes =
@@ -170,6 +174,31 @@ static int by_weight(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
+static bool is_settled(const ls__program *p, const char *text)
+{
+    return ls__choices_find(p->net->choices, text) || ls__choices_find(p->ctx->choices, text);
+}
+
+static bool is_for_a_kernel(const ls__program *p, const ls__instruction *in)
+{
+    return !in->custom && !ls__reorder_is_identity(p, in);
+}
+
+/* Is there an op that is not settled and has several kernels? Where listing takes long, a program
+ * whose plan settles all has no time to lose. */
+static bool has_news(ls__program *p)
+{
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    char text[LS__OP_TEXT_SIZE];
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        if (!is_for_a_kernel(p, in)) continue;
+        ls__op_text(&in->op, text, sizeof text);
+        if (!is_settled(p, text) && list_candidates(p->ctx, &in->op, candidates) > 1) return true;
+    }
+    return false;
+}
+
 /* Adds the op, or its weight to that of an equal one. */
 static ls_status add(ls__program *p, job_list *jobs, const ls__op *op)
 {
@@ -182,8 +211,7 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__op *op)
     jobs->step_ms += ms;
     if (j->n < 2) return LS_OK;
     const size_t length = ls__op_text(op, text, sizeof text);
-    if (ls__choices_find(p->net->choices, text) || ls__choices_find(p->ctx->choices, text))
-        return LS_OK;
+    if (is_settled(p, text)) return LS_OK;
     for (int i = 0; i < jobs->n; i++)
         if (strcmp(jobs->items[i].text, text) == 0) {
             jobs->items[i].weight_ms += ms;
@@ -203,13 +231,14 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__op *op)
 
 ls_status ls__program_tune(ls__program *p)
 {
+    if (!has_news(p)) return LS_OK;
     const size_t bytes = (size_t)p->n_instructions * sizeof(job);
     job_list jobs = { .items = ls__alloc(p->ctx, bytes) };
     if (!jobs.items) return ls__fail_memory(p->ctx, "timing of kernels", bytes);
     ls_status status = LS_OK;
     for (int i = 0; i < p->n_instructions && status == LS_OK; i++) {
         const ls__instruction *in = &p->instructions[i];
-        if (!in->custom && !ls__reorder_is_identity(p, in)) status = add(p, &jobs, &in->op);
+        if (is_for_a_kernel(p, in)) status = add(p, &jobs, &in->op);
     }
     qsort(jobs.items, (size_t)jobs.n, sizeof(job), by_weight);
     const int64_t steps = p->net->config.steps ? p->net->config.steps : UNKNOWN_STEPS;

@@ -176,6 +176,7 @@ typedef struct ls__candidate {
 /* A kernel made for one op; backends extend it by putting it first in a struct of their own. */
 struct ls__kernel {
     char name[LS__KERNEL_NAME_SIZE];
+    bool nondeterministic;  /* as its candidate says; what repeats its bits is the rule */
     size_t workspace_bytes; /* planned memory that run needs, contents do not survive */
     /* buffers: one pointer per operand, NULL for absent ones; none overlap but where the op list
      * says "may". */
@@ -238,7 +239,11 @@ typedef struct ls__backend {
      * there is none; all ops have one at block C (except where the shape is beyond the backend:
      * then the error is kept in ctx). */
     int (*candidates)(ls__device *device, const ls__op *op, ls__candidate *out, int max);
-    /* Makes the kernel of that name. */
+    /* Does listing take long, milliseconds for an op? Then a kernel that was settled before is made
+     * by its name alone. */
+    bool lists_slowly;
+    /* Makes the kernel of that name. LS_ERR_UNSUPPORTED or LS_ERR_NOT_FOUND when there is none or
+     * when it can't be had after all: others may do. */
     ls_status (*kernel_open)(ls__device *device, const ls__op *op, const char *name,
                              ls__kernel **out);
     /* Bytes of per-thread scratch that kernels made so far share (outside of the planned memory).

@@ -3,8 +3,8 @@
 #include "../suite.h"
 #include "base/context.h"
 #include "emulator/driver.h"
+#include "emulator/symbol.h"
 #include "tensor/pool.h"
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,18 +153,6 @@ START_TEST(host_memory)
     ls_context_close(&ctx);
 }
 END_TEST
-
-/* The module that the context has loaded. */
-static void *module_symbol(const char *name)
-{
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/liblockstep_cuda.so", getenv("LOCKSTEP_MODULES"));
-    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    ck_assert_ptr_nonnull(handle);
-    void *symbol = dlsym(handle, name);
-    ck_assert_ptr_nonnull(symbol);
-    return symbol;
-}
 
 /* Opens a context and uses what it can of it; every call may fail. */
 static ls_status use_all(void)

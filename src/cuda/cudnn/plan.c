@@ -124,6 +124,7 @@ static ls_status accept_plan(plan_kernel *k, ls__cudnn_calls *calls,
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s': cuDNN made '%s' of it",
                         problem->text, name, engine.name);
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
+    k->kernel.nondeterministic = !engine.deterministic;
     k->kernel.workspace_bytes = (size_t)bytes;
     return LS_OK;
 }

@@ -1,7 +1,7 @@
 /* driver.c: the table of an emulated device, in host memory that is closed to the host. Statuses
  * are CUDA's numbers. */
 #include "driver.h"
-#include "cuda/cuda.h"
+#include "library.h"
 #include "streams.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,5 +261,5 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .fill = fill,
 };
 
-/* NVIDIA's libraries can't be emulated. */
-const ls__cuda_provider *const ls__cuda_providers[] = { &ls__cuda_own_provider, NULL };
+const ls__cuda_provider *const ls__cuda_providers[] = { &emulated_library, &ls__cuda_own_provider,
+                                                        NULL };

@@ -26,6 +26,8 @@ bool emulated_failure(void);
  * emulate_fail_at; that one fails, and with sticky all after it. 0 = none. */
 typedef void emulate_fail_at_fn(int64_t call, bool sticky);
 typedef int64_t emulate_calls_fn(void);
+/* How often the emulated library was asked what it has. */
+typedef int64_t emulate_listings_fn(void);
 
 #ifdef __cplusplus
 }

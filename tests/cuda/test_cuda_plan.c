@@ -1,0 +1,237 @@
+/* Plan files on a CUDA device: what they settle is made by its name alone, without asking the
+ * libraries what they have; and kernels that libraries name and then refuse. */
+#include "../suite.h"
+#include "emulator/driver.h"
+#include "emulator/symbol.h"
+#include <lockstep/lockstep.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 2, SIDE = 8 };
+
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv1", x, 4, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_relu(g, x);
+    x = ls_conv2d(g, "conv2", x, 4, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), 3, NULL);
+}
+
+static char logged[1 << 16];
+static void keep_log(void *user, ls_log_level level, const char *message)
+{
+    (void)user;
+    (void)level;
+    strncat(logged, message, sizeof(logged) - strlen(logged) - 1);
+    strncat(logged, "\n", sizeof(logged) - strlen(logged) - 1);
+}
+
+static ls_context *open_context(const ls_context_config *more)
+{
+    ls_context_config config = more ? *more : (ls_context_config){ 0 };
+    config.device = "cuda";
+    config.log = keep_log;
+    setenv("LOCKSTEP_EMULATED_LIBRARY", "1", 1);
+    logged[0] = '\0';
+    ls_context *ctx = ls_context_open(&config);
+    ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    return ctx;
+}
+
+static ls_net *build(ls_context *ctx)
+{
+    return ls_net_build(
+        ctx, model, NULL,
+        &(ls_net_config){
+            .input = { .image = { LS_F32, LS_SHAPE(BATCH, SIDE, SIDE, 3) }, .n_classes = 3 },
+            .loss = { LS_CROSS_ENTROPY },
+            .steps = 1000000 });
+}
+
+/* Of weights after a step. */
+static ls_digest step_digest(ls_context *ctx, ls_net *net)
+{
+    float pixels[BATCH * SIDE * SIDE * 3];
+    for (size_t i = 0; i < sizeof(pixels) / sizeof(pixels[0]); i++)
+        pixels[i] = (float)(i * 2654435761u % 997) / 997;
+    const ls_batch batch = {
+        .images = ls_tensor_from(ctx, LS_F32, LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
+        .labels = ls_tensor_from(ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 2 }),
+        .n = BATCH
+    };
+    ls_step_digest digest;
+    ls_optimizer *opt = ls_sgd(net, NULL);
+    ck_assert_msg(ls_net_step(net, opt, &batch, 0.1) == LS_OK, "%s", ls_context_message(ctx));
+    ck_assert_int_eq(ls_net_digest(net, &batch, &digest), LS_OK);
+    return digest.weights;
+}
+
+static int64_t n_listings(void)
+{
+    emulate_listings_fn *listings;
+    void *symbol = module_symbol("emulate_listings");
+    memcpy(&listings, &symbol, sizeof(listings));
+    return listings();
+}
+
+static int count(const char *text, const char *word)
+{
+    int n = 0;
+    for (; (text = strstr(text, word)); text++) n++;
+    return n;
+}
+
+static void expect_error(ls_context *ctx, ls_status status, const char *word)
+{
+    ck_assert_int_eq(ls_context_status(ctx), status);
+    ck_assert_msg(strstr(ls_context_message(ctx), word), "'%s' has no '%s'",
+                  ls_context_message(ctx), word);
+}
+
+/* A plan by timing, in a file that is to be removed; all its convolutions' kernels become
+ * `kernel`, unless that is NULL. Returns the weights' digest of the run that made it. */
+static ls_digest make_plan(char *path, const char *kernel)
+{
+    static char text[1 << 16];
+    const int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ls_context *ctx = open_context(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON });
+    ls_net *net = build(ctx);
+    ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+    const ls_digest digest = step_digest(ctx, net);
+    /* conv1: forward and weights; conv2: data too */
+    ck_assert_int_eq(ls_plan_timed(ctx), 5);
+    ck_assert_int_eq(ls_plan_save(ctx, path), LS_OK);
+    ls_context_close(&ctx);
+    if (!kernel) return digest;
+
+    FILE *file = fopen(path, "r");
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    file = fopen(path, "w");
+    const char *rest = strstr(text, "\"choices\"");
+    ck_assert_ptr_nonnull(rest);
+    fwrite(text, 1, (size_t)(rest - text), file);
+    int n = 0;
+    for (const char *op; (op = strstr(rest, "\"conv2d")); n++) {
+        const char *name = strstr(op, "\": \"") + strlen("\": \"");
+        fwrite(rest, 1, (size_t)(name - rest), file);
+        fputs(kernel, file);
+        rest = strchr(name, '"');
+    }
+    fputs(rest, file);
+    fclose(file);
+    ck_assert_int_eq(n, 5);
+    return digest;
+}
+
+START_TEST(refused_kernels_are_passed_over)
+{
+    ls_context *ctx = open_context(NULL);
+    ls_net *net = build(ctx);
+    ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+    ck_assert_int_eq(count(logged, "emulated 1 can't be made, another is taken"), 5);
+    ck_assert_int_eq(count(logged, ": emulated 2 (heuristic) for conv2d"), 5);
+    step_digest(ctx, net);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(a_plan_needs_no_lists)
+{
+    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
+    make_plan(path, "emulated 3");
+    for (int benchmark = 0; benchmark < 2; benchmark++) {
+        ls_context *ctx = open_context(
+            &(ls_context_config){ .benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF });
+        const int64_t before = n_listings();
+        ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+        ls_net *net = build(ctx);
+        ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+        step_digest(ctx, net);
+        ck_assert_int_eq(n_listings(), before);
+        ck_assert_int_eq(ls_plan_timed(ctx), 0);
+        ck_assert_int_eq(count(logged, ": emulated 3 (plan) for conv2d"), 5);
+        ls_context_close(&ctx);
+    }
+    remove(path);
+}
+END_TEST
+
+START_TEST(a_plan_repeats_the_timed_runs_bits)
+{
+    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
+    const ls_digest first = make_plan(path, NULL);
+    ls_context *ctx = open_context(NULL);
+    ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+    ls_net *net = build(ctx);
+    ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+    const ls_digest again = step_digest(ctx, net);
+    ck_assert_mem_eq(&first, &again, sizeof(first));
+    ck_assert_int_eq(count(logged, " (plan) for conv2d"), 5);
+    ls_context_close(&ctx);
+    remove(path);
+}
+END_TEST
+
+START_TEST(what_the_policy_forbids_in_a_plan)
+{
+    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
+    static const ls_deterministic off = LS_DETERMINISTIC_OFF;
+    make_plan(path, "emulated 4");
+    for (int i = 0; i < 2; i++) {
+        ls_context *ctx = open_context(i ? &(ls_context_config){ .deterministic = off } : NULL);
+        ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+        const ls_net *net = build(ctx);
+        if (i)
+            ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+        else
+            expect_error(ctx, LS_ERR_NONDETERMINISTIC, "kernel 'emulated 4', which the plan asks");
+        ls_context_close(&ctx);
+    }
+    remove(path);
+}
+END_TEST
+
+START_TEST(what_no_library_has)
+{
+    static const char *const names[] = { "emulated 9", "emulated 1", "cudnn 62", "nobody's" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
+        make_plan(path, names[i]);
+        ls_context *ctx = open_context(NULL);
+        ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+        ck_assert_ptr_null(build(ctx));
+        if (strcmp(names[i], "emulated 1") == 0) /* it is listed */
+            expect_error(ctx, LS_ERR_UNSUPPORTED, "'emulated 1' can't be made");
+        else
+            expect_error(ctx, LS_ERR_NOT_FOUND, "'emulated 2', 'emulated 3'");
+        ls_context_close(&ctx);
+        remove(path);
+    }
+}
+END_TEST
+
+/* Slower kernels of our own are no answer to a library that fails. */
+START_TEST(a_library_that_fails)
+{
+    for (int benchmark = 0; benchmark < 2; benchmark++) {
+        ls_context *ctx = open_context(
+            &(ls_context_config){ .benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF });
+        setenv("LOCKSTEP_EMULATED_LIBRARY", "broken", 1);
+        ck_assert_ptr_null(build(ctx));
+        expect_error(ctx, LS_ERR_DEVICE, "emulated: it is broken");
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("cuda plan", refused_kernels_are_passed_over, a_plan_needs_no_lists,
+                     a_plan_repeats_the_timed_runs_bits, what_the_policy_forbids_in_a_plan,
+                     what_no_library_has, a_library_that_fails);
+}
