@@ -17,15 +17,56 @@ LS__SHARED float ls__normalize(uint8_t byte, float mean, float deviation)
     return (float)((byte / 255.0 - (double)mean) / (double)deviation);
 }
 
+/* ---- Loss scaling, which keeps f16 gradients from vanishing ---- */
+
+enum {
+    LS__SCALER_SCALE,   /* a power of two */
+    LS__SCALER_GOOD,    /* updates since the scale last changed */
+    LS__SCALER_SKIPPED, /* updates that were not done, for their gradients had overflowed */
+    LS__SCALER_SIZE
+};
+
+/* Of a norm of gradients: whether one of them is infinite or NaN. */
+LS__SHARED bool ls__overflowed(float norm)
+{
+    return !(norm <= 3.40282347e+38f);
+}
+
+/* Micikevicius et al. 2018, "Mixed precision training", section 3.2, with the numbers of PyTorch's
+ * GradScaler: half the scale after an overflow, twice after growth_interval updates without. */
+LS__SHARED void ls__scaler_update(float *scaler, float norm, int64_t growth_interval)
+{
+    const float largest = 16777216.0f; /* 2^24, up to which the counts are exact, too */
+    if (ls__overflowed(norm)) {
+        scaler[LS__SCALER_SCALE] = scaler[LS__SCALER_SCALE] * 0.5f;
+        scaler[LS__SCALER_GOOD] = 0;
+        scaler[LS__SCALER_SKIPPED] = scaler[LS__SCALER_SKIPPED] + 1;
+        return;
+    }
+    scaler[LS__SCALER_GOOD] = scaler[LS__SCALER_GOOD] + 1;
+    if (scaler[LS__SCALER_GOOD] < (float)growth_interval) return;
+    scaler[LS__SCALER_GOOD] = 0;
+    if (scaler[LS__SCALER_SCALE] < largest) scaler[LS__SCALER_SCALE] = scaler[LS__SCALER_SCALE] * 2;
+}
+
+/* How many updates have been done before this one, of `begun`. scaler NULL: all. */
+LS__SHARED int64_t ls__updates_done(int64_t begun, const float *scaler)
+{
+    return scaler ? begun - (int64_t)scaler[LS__SCALER_SKIPPED] : begun;
+}
+
+/* By what gradients are multiplied: so that their norm is at most clip, and 1 / scale. norm NULL or
+ * clip 0: as they are. NaN stays. */
+LS__SHARED float ls__gradient_factor(const float *norm, float clip, const float *scaler)
+{
+    float factor = 1;
+    if (norm && clip > 0) factor = clip / (*norm + 1e-6f);
+    if (factor > 1) factor = 1;
+    return scaler ? factor / scaler[LS__SCALER_SCALE] : factor;
+}
+
 /* ---- Optimizers: the order of float operations is that of PyTorch 1.13's single-tensor
  * optimizers, but for AdamW's decay ---- */
-
-/* By what gradients are multiplied so that their norm is at most clip. NaN stays. */
-LS__SHARED float ls__clip_factor(float norm, float clip)
-{
-    const float factor = clip / (norm + 1e-6f);
-    return factor > 1 ? 1 : factor;
-}
 
 typedef struct ls__sgd_numbers {
     float factor, momentum, share, rate; /* share: 1 - dampening */

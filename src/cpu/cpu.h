@@ -2,7 +2,8 @@
  *
  * An op's kernel comes from one of four providers: winograd (our own 3x3 convolutions), oneDNN
  * (convolution, linear), native (our own fixed-order kernels for everything between), reference
- * (plain C for every op and layout: the oracle of every test).
+ * (plain C for every op and layout: the oracle of every test). A fifth, emulated, runs ops with
+ * 16-bit operands through theirs.
  *
  * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
 #ifndef LS_CPU_CPU_H

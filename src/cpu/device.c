@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "cpu/memory.h"
+#include "cpu/emulated.h"
 #include "cpu/winograd/winograd.h"
 #include "cpu/onednn/onednn.h"
 #include <stdio.h>
@@ -15,11 +16,15 @@ static const ls__cpu_provider *const providers[] = {
 #if defined(__x86_64__)
     &ls__winograd_provider,
 #endif
-    &ls__onednn_provider,
-    &ls__native_provider,
-    &ls__reference_provider,
+    &ls__onednn_provider,   &ls__native_provider, &ls__reference_provider, &ls__emulated_provider,
 };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
+
+/* Emulation is for what the others are not written for: 16-bit operands. */
+static bool serves(const ls__cpu_provider *provider, const ls__op *op)
+{
+    return (provider == &ls__emulated_provider) == ls__wants_emulation(op);
+}
 
 /* Tasks run in the caller's thread and in the pool's: all of them must round alike. */
 static void start_thread(void)
@@ -141,7 +146,8 @@ static int cpu_candidates(ls__device *device, const ls__op *op, ls__candidate *o
 {
     int n = 0;
     for (int i = 0; i < N_PROVIDERS && n < max; i++)
-        n += providers[i]->candidates((ls__cpu *)device, op, out + n, max - n);
+        if (serves(providers[i], op))
+            n += providers[i]->candidates((ls__cpu *)device, op, out + n, max - n);
     return n;
 }
 
@@ -153,7 +159,7 @@ static ls_status cpu_kernel_open(ls__device *device, const ls__op *op, const cha
     for (int i = 0; i < N_PROVIDERS; i++) {
         const size_t length = strlen(providers[i]->name);
         if (strncmp(name, providers[i]->name, length) == 0 &&
-            (name[length] == '\0' || name[length] == ' '))
+            (name[length] == '\0' || name[length] == ' ') && serves(providers[i], op))
             return providers[i]->kernel_open((ls__cpu *)device, op, name, out);
     }
     return ls__fail(device->ctx, LS_ERR_NOT_FOUND, "%s: the cpu has no kernel '%s'",

@@ -14,6 +14,7 @@ typedef struct own_entry {
 
 static const own_entry entries[LS__N_OPS] = {
     [LS__OP_REORDER] = { ls__cuda_reorder },
+    [LS__OP_CAST] = { ls__cuda_cast_op },
     [LS__OP_NORMALIZE] = { ls__cuda_normalize },
     [LS__OP_CONV2D] = { ls__cuda_conv, .direct = true },
     [LS__OP_CONV2D_BACKWARD_DATA] = { ls__cuda_conv_backward_data, .direct = true },
@@ -40,9 +41,11 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_CROSS_ENTROPY] = { ls__cuda_cross_entropy, ls__cuda_loss_workspace },
     [LS__OP_CROSS_ENTROPY_BACKWARD] = { ls__cuda_cross_entropy_backward },
     [LS__OP_TOP_K] = { ls__cuda_top_k, ls__cuda_loss_workspace },
+    [LS__OP_LOSS_SCALE] = { ls__cuda_loss_scale },
     [LS__OP_L2_NORM] = { ls__cuda_l2_norm, ls__cuda_l2_norm_workspace },
     [LS__OP_SGD] = { ls__cuda_sgd, .numbers = true },
     [LS__OP_ADAM] = { ls__cuda_adam, .numbers = true },
+    [LS__OP_LOSS_SCALE_UPDATE] = { ls__cuda_loss_scale_update },
 };
 
 /* Milliseconds, to compare with the libraries' kernels: those come first wherever there are any. */

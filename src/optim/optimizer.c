@@ -48,9 +48,10 @@ static void describe(const ls_optimizer *base, int op, ls__update_op *out)
     const ls__optimizer *opt = (const ls__optimizer *)base;
     const ls__net_blocks blocks = ls__net_get_blocks(base->net);
     if (op < base->n_ops - 1) {
-        *out = (ls__update_op){
-            &opt->norm_op, opt->norm_kernel, opt->norm_workspace, { blocks.gradients, opt->norm }
-        };
+        *out = (ls__update_op){ &opt->norm_op,
+                                opt->norm_kernel,
+                                opt->norm_workspace,
+                                { blocks.gradients, NULL, opt->norm } };
         return;
     }
     *out = (ls__update_op){
@@ -172,10 +173,11 @@ static ls_status open_kernels(ls__optimizer *opt)
     const int64_t n = ls__net_get_blocks(opt->base.net).parameter_elements;
     const int n_states = opt->kind->n_states;
     ls__op *op = &opt->op;
-    op->n_operands = 3 + n_states;
+    op->n_operands = 4 + n_states;
     op->operands[0] = op->operands[1] = operand(n);
     for (int i = 0; i < n_states; i++) op->operands[2 + i] = operand(opt->n_states ? n : 0);
     op->operands[2 + n_states] = operand(opt->norm ? 1 : 0);
+    op->operands[3 + n_states] = operand(0);
     if (op->kind == LS__OP_SGD) {
         op->u.sgd.clip_norm = opt->clip_norm;
         op->u.sgd.segments = opt->segments;
@@ -187,9 +189,10 @@ static ls_status open_kernels(ls__optimizer *opt)
     }
     LS_TRY(open_kernel(opt, op, &opt->kernel, &opt->workspace));
     if (!opt->norm) return LS_OK;
-    opt->norm_op = (ls__op){ .kind = LS__OP_L2_NORM, .n_operands = 2 };
+    opt->norm_op = (ls__op){ .kind = LS__OP_L2_NORM, .n_operands = 3 };
     opt->norm_op.operands[0] = operand(n);
-    opt->norm_op.operands[1] = operand(1);
+    opt->norm_op.operands[1] = operand(0);
+    opt->norm_op.operands[2] = operand(1);
     opt->norm_op.u.l2_norm.segments = opt->segments;
     opt->norm_op.u.l2_norm.n_segments = &opt->n_segments;
     return open_kernel(opt, &opt->norm_op, &opt->norm_kernel, &opt->norm_workspace);

@@ -25,10 +25,17 @@ typedef struct ls__operand {
 
 /* X(NAME, text, operands): the operands in order, inputs before "->". "x?" may be absent (its
  * pointer is NULL and its operand's shape has n_dims -1). All f32 unless said otherwise. dX is the
- * gradient of the loss by X. */
+ * gradient of the loss by X.
+ *
+ * Activations, their gradients, and the weights and biases that multiply them may be bf16 or f16
+ * instead, all of an op's alike: operands named x, y, w, b, a, add, logits, dx, dy, dy1, dy2, dadd
+ * and dlogits, of all ops up to TOP_K. What is computed between reading and writing them is f32. So
+ * are all others: dw and db, a norm's scale, shift and statistics, losses. */
 #define LS__OP_LIST(X)                                                                             \
     /* y = x in another block */                                                                   \
     X(REORDER, "reorder", "x -> y")                                                                \
+    /* y = x in another type: f32 to bf16 or f16, or back; any shape, both in one block */         \
+    X(CAST, "cast", "x -> y")                                                                      \
     /* y = (x / 255 - mean[c]) / deviation[c]; x u8 */                                             \
     X(NORMALIZE, "normalize", "x -> y")                                                            \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
@@ -77,12 +84,19 @@ typedef struct ls__operand {
       "logits labels weights? lse total dloss -> dlogits")                                         \
     /* how many rows have their label among the k largest: f32 [1] */                              \
     X(TOP_K, "top_k", "logits labels -> count")                                                    \
-    /* norm [1] = L2 norm of x's segments, in fixed order */                                       \
-    X(L2_NORM, "l2_norm", "x -> norm")                                                             \
+    /* scaler [3]: the loss scale, updates since it last changed, updates skipped. dloss [1] =     \
+     * weight [1] times the loss scale */                                                          \
+    X(LOSS_SCALE, "loss_scale", "weight scaler -> dloss")                                          \
+    /* norm [1] = L2 norm of x's segments, in fixed order, divided by the loss scale */            \
+    X(L2_NORM, "l2_norm", "x scaler? -> norm")                                                     \
     /* optimizer passes over a whole block; norm? [1]: gradients are scaled by min(1, clip / (norm \
-     * + 1e-6)) */                                                                                 \
-    X(SGD, "sgd", "parameter gradient momentum? norm? -> ")                                        \
-    X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? -> ")
+     * + 1e-6)) unless clip is 0. scaler?: gradients are divided by the loss scale; skipped        \
+     * updates do not count; and where norm is not finite nothing is changed */                    \
+    X(SGD, "sgd", "parameter gradient momentum? norm? scaler? -> ")                                \
+    X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? scaler? -> ")                     \
+    /* after an update: halves the loss scale where norm is not finite, and counts the update as   \
+     * skipped; otherwise doubles it, to 2^24 at most, every so many updates */                    \
+    X(LOSS_SCALE_UPDATE, "loss_scale_update", "norm scaler -> ")
 
 typedef enum ls__op_kind {
 #define LS__OP_ENUM(name, text, operands) LS__OP_##name,
@@ -151,6 +165,9 @@ typedef struct ls__op {
             const ls__segment *segments;
             const int64_t *n_segments;
         } adam;
+        struct {
+            int64_t growth_interval; /* updates */
+        } loss_scale;                /* LOSS_SCALE_UPDATE */
     } u;
 } ls__op;
 

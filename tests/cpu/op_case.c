@@ -1,5 +1,7 @@
 #include "op_case.h"
+#include "base/half.h"
 #include "base/hash.h"
+#include "cpu/emulated.h"
 #include <check.h>
 #include <math.h>
 #include <stdarg.h>
@@ -21,6 +23,7 @@ const case_list *all_cases(void)
         add_pool_cases(&list);
         add_loss_cases(&list);
         add_optimizer_cases(&list);
+        add_half_cases(&list);
     }
     return &list;
 }
@@ -150,14 +153,34 @@ static void fill_index(const op_case *c, int operand, void *memory, int64_t coun
     }
 }
 
+static bool is_among(const char *name, size_t length, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
+    return false;
+}
+
 /* Names whose values must be positive: [0.5, 1.5). */
 static bool is_positive(const char *name, size_t length)
 {
-    static const char *const names[] = { "running_var", "invstd", "exp_avg_sq",
-                                         "weights",     "total",  "norm" };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
-    return false;
+    static const char *const names[] = { "running_var", "invstd", "exp_avg_sq", "weights",
+                                         "total",       "norm",   "scaler" };
+    return is_among(name, length, names, sizeof names / sizeof names[0]);
+}
+
+static void store(ls_dtype dtype, void *memory, int64_t i, float value)
+{
+    if (dtype == LS_F32)
+        ((float *)memory)[i] = value;
+    else
+        ((uint16_t *)memory)[i] = dtype == LS_BF16 ? ls__f32_to_bf16(value) : ls__f32_to_f16(value);
+}
+
+static double load(ls_dtype dtype, const void *memory, size_t i)
+{
+    if (dtype == LS_F32) return (double)((const float *)memory)[i];
+    const uint16_t bits = ((const uint16_t *)memory)[i];
+    return (double)(dtype == LS_BF16 ? ls__bf16_to_f32(bits) : ls__f16_to_f32(bits));
 }
 
 static void fill_input(const op_case *c, int operand, void *memory, int64_t count)
@@ -173,11 +196,11 @@ static void fill_input(const op_case *c, int operand, void *memory, int64_t coun
         for (int64_t i = 0; i < count; i++)
             ((uint8_t *)memory)[i] = (uint8_t)(draw(operand, i) * 256);
     } else {
-        ck_assert_int_eq(dtype, LS_F32);
+        ck_assert(dtype == LS_F32 || dtype == LS_BF16 || dtype == LS_F16);
         const float low = is_positive(name, length) ? 0.5f : -1.0f;
         const float high = is_positive(name, length) ? 1.5f : 1.0f;
         for (int64_t i = 0; i < count; i++)
-            ((float *)memory)[i] = low + (high - low) * draw(operand, i);
+            store(dtype, memory, i, low + (high - low) * draw(operand, i));
     }
 }
 
@@ -246,6 +269,11 @@ void check_guards(const op_case *c, const op_buffers *b)
 
 /* ---- Running. ---- */
 
+const char *reference_name(const op_case *c)
+{
+    return ls__wants_emulation(&c->op) ? "emulated reference" : "reference";
+}
+
 int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out)
 {
     ls__candidate all[LS__MAX_CANDIDATES];
@@ -253,7 +281,7 @@ int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidat
         ctx->device->backend->candidates(ctx->device, &c->op, all, LS__MAX_CANDIDATES);
     int n = 0;
     for (int i = 0; i < n_all; i++)
-        if ((strcmp(all[i].name, "reference") == 0) == reference) out[n++] = all[i];
+        if ((strcmp(all[i].name, reference_name(c)) == 0) == reference) out[n++] = all[i];
     return n;
 }
 
@@ -286,28 +314,40 @@ void run_kernel(ls_context *ctx, const op_case *c, const char *name, op_buffers 
  * a direct sum's; its error is stated, here as in the literature, as relative L2 error. */
 static const double WINOGRAD_L2_ERROR = 5e-6, WINOGRAD_LARGEST_ERROR = 2e-5;
 
+/* The unit in the last place of a 16-bit value of this magnitude. */
+static double last_place(ls_dtype dtype, double magnitude)
+{
+    if (dtype == LS_F32 || magnitude == 0) return 0;
+    int exponent;
+    (void)frexp(magnitude, &exponent);
+    const int digits = dtype == LS_BF16 ? 8 : 11, least = dtype == LS_BF16 ? -133 : -24;
+    return ldexp(1, exponent - digits > least ? exponent - digits : least);
+}
+
 static void compare(const op_case *c, const char *kernel, int operand, const op_buffers *got,
                     const op_buffers *wanted)
 {
-    if (c->op.operands[operand].dtype != LS_F32) {
+    const ls_dtype dtype = c->op.operands[operand].dtype;
+    if (dtype != LS_F32 && dtype != LS_BF16 && dtype != LS_F16) {
         ck_assert_msg(memcmp(got->memory[operand], wanted->memory[operand], got->bytes[operand]) ==
                           0,
                       "%s: %s: operand %d differs from the reference", c->name, kernel, operand);
         return;
     }
-    const float *a = got->memory[operand], *b = wanted->memory[operand];
-    const size_t count = got->bytes[operand] / sizeof(float);
+    const void *a = got->memory[operand], *b = wanted->memory[operand];
+    const size_t count = got->bytes[operand] / ls_dtype_bytes(dtype);
     double largest = 0, error = 0, squares = 0, error_squares = 0;
     size_t where = 0;
     const bool winograd = strstr(kernel, "winograd") != NULL;
     const double allowed = winograd ? WINOGRAD_LARGEST_ERROR : c->tolerance;
     for (size_t i = 0; i < count; i++) {
-        if (isnan(a[i]) != isnan(b[i])) /* ck_assert_msg would log every element */
+        const double x = load(dtype, a, i), y = load(dtype, b, i);
+        if (isnan(x) != isnan(y)) /* ck_assert_msg would log every element */
             ck_abort_msg("%s: %s: operand %d [%zu]: got %g, reference %g", c->name, kernel, operand,
-                         i, (double)a[i], (double)b[i]);
-        largest = fmax(largest, fabs((double)b[i]));
-        const double e = fabs((double)a[i] - (double)b[i]);
-        squares += (double)b[i] * (double)b[i];
+                         i, x, y);
+        largest = fmax(largest, fabs(y));
+        const double e = fmax(0, fabs(x - y) - last_place(dtype, fmax(fabs(x), fabs(y))));
+        squares += y * y;
         error_squares += e * e;
         if (e > error) {
             error = e;
@@ -317,7 +357,7 @@ static void compare(const op_case *c, const char *kernel, int operand, const op_
     ck_assert_msg(error <= allowed * largest,
                   "%s: %s: operand %d [%zu]: got %.9g, reference %.9g; error %.3g of the largest, "
                   "allowed %.3g",
-                  c->name, kernel, operand, where, (double)a[where], (double)b[where],
+                  c->name, kernel, operand, where, load(dtype, a, where), load(dtype, b, where),
                   error / largest, allowed);
     if (winograd)
         ck_assert_msg(sqrt(error_squares) <= WINOGRAD_L2_ERROR * sqrt(squares),

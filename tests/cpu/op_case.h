@@ -14,7 +14,8 @@ typedef struct op_case {
     char name[200];
     ls__op op;
     /* Largest |kernel - reference| over largest |reference|, per operand; what is allowed and why
-     * stands beside each family's cases. Integers must be equal. */
+     * stands beside each family's cases. 16-bit results may be one unit in the last place further
+     * apart, since what rounds to them may lie on both sides of a tie. Integers must be equal. */
     double tolerance;
     /* Step of the finite difference; 0: the op has no gradient to check. Linear ops take 1: there
      * the difference is exact but for rounding. */
@@ -39,8 +40,9 @@ void add_activation_cases(case_list *list);
 void add_pool_cases(case_list *list);
 void add_loss_cases(case_list *list);
 void add_optimizer_cases(case_list *list);
+void add_half_cases(case_list *list);
 
-/* All of them, in that order. */
+/* All of them, in that order; then the small ones of them again with 16-bit operands. */
 const case_list *all_cases(void);
 
 /* For the families' files. An activation [n,h,w,c]; block 0 = c. */
@@ -82,6 +84,8 @@ int count_inputs(ls__op_kind kind);
 
 /* The kernels for a case, the reference left out or alone. Returns how many. */
 int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out);
+/* Its name: "reference", or "emulated reference" for 16-bit operands. */
+const char *reference_name(const op_case *c);
 /* Opens, runs and closes a kernel; fails the running test on any error. The workspace starts as
  * garbage. */
 void run_kernel(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);

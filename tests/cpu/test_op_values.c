@@ -19,12 +19,12 @@ START_TEST(values)
     ck_assert_msg(list_kernels(ctx, c, true, kernels) == 1, "%s: no reference kernel", c->name);
     op_buffers wanted, got;
     fill_buffers(c, &wanted, false);
-    run_kernel(ctx, c, "reference", &wanted);
+    run_kernel(ctx, c, reference_name(c), &wanted);
 
     const int n = list_kernels(ctx, c, false, kernels);
     /* the reference again, where it has to work in place */
     for (int k = shares_memory(c) ? -1 : 0; k < n; k++) {
-        const char *kernel = k < 0 ? "reference" : kernels[k].name;
+        const char *kernel = k < 0 ? reference_name(c) : kernels[k].name;
         fill_buffers(c, &got, true);
         run_kernel(ctx, c, kernel, &got);
         compare_buffers(c, kernel, &got, &wanted);

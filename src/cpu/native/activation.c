@@ -1,4 +1,5 @@
-/* activation.c: ReLU, addition and dropout: element-wise, over memory in its own order. */
+/* activation.c: ReLU, addition, dropout and casts: element-wise, over memory in its own order. */
+#include "base/half.h"
 #include "cpu/native/native.h"
 #include "base/random.h"
 
@@ -189,7 +190,39 @@ static bool plan_dropout(ls__native *k)
     return plan_elements(k, quads ? dropout_quads : dropout_singles);
 }
 
+/* x -> y, in another type */
+
+#define CAST_TASK(name, from, to, convert)                                                         \
+    static void name(const ls__native *k, int64_t task)                                            \
+    {                                                                                              \
+        const from *restrict x = k->buffers[0];                                                    \
+        to *restrict y = k->buffers[1];                                                            \
+        const ls__range r = elements(k, task);                                                     \
+        for (int64_t i = r.begin; i < r.end; i++) y[i] = convert(x[i]);                            \
+    }
+CAST_TASK(f32_to_bf16, float, uint16_t, ls__f32_to_bf16)
+CAST_TASK(f32_to_f16, float, uint16_t, ls__f32_to_f16)
+CAST_TASK(bf16_to_f32, uint16_t, float, ls__bf16_to_f32)
+CAST_TASK(f16_to_f32, uint16_t, float, ls__f16_to_f32)
+
+static bool plan_cast(ls__native *k)
+{
+    static const ls__native_task tasks[LS_N_DTYPES][LS_N_DTYPES] = {
+        [LS_F32] = { [LS_BF16] = f32_to_bf16, [LS_F16] = f32_to_f16 },
+        [LS_BF16] = { [LS_F32] = bf16_to_f32 },
+        [LS_F16] = { [LS_F32] = f16_to_f32 },
+    };
+    const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
+    const ls__native_task task = tasks[x->dtype][y->dtype];
+    if (!task || x->block != y->block) return false;
+    k->n_chunks = ls__divide_up(ls__count(x), LS__TASK_ELEMENTS);
+    k->bytes = (double)ls__count(x) * (sizeof(float) + sizeof(uint16_t));
+    ls__add_stage(k, task, k->n_chunks);
+    return true;
+}
+
 const ls__native_plan LS__ISA_NAME(ls__native_activation)[LS__N_OPS] = {
+    [LS__OP_CAST] = plan_cast,
     [LS__OP_RELU] = plan_relu,
     [LS__OP_RELU_BACKWARD] = plan_relu_backward,
     [LS__OP_ADD] = plan_add,

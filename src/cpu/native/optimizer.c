@@ -1,4 +1,5 @@
-/* optimizer.c: gradient norm, SGD and Adam, each one pass over the parameter block. */
+/* optimizer.c: gradient norm, SGD and Adam, each one pass over the parameter block; loss scaling.
+ */
 #include "base/element.h"
 #include "cpu/native/native.h"
 #include <math.h>
@@ -37,12 +38,13 @@ static void plan_block(ls__native *k, int passes)
     k->bytes = (double)count * sizeof(float) * passes;
 }
 
-static float clip_factor(const float *norm, float clip)
+/* Whether loss scaling forbids this update. */
+static bool skips(const float *norm, const float *scaler)
 {
-    return norm ? ls__clip_factor(*norm, clip) : 1;
+    return scaler && ls__overflowed(*norm);
 }
 
-/* ---- L2 norm: x -> norm ---- */
+/* ---- L2 norm: x scaler? -> norm ---- */
 
 static void add_squares(const ls__native *k, const ls__segment *segment, ls__range part,
                         void *state)
@@ -73,7 +75,9 @@ static void finish_norm(const ls__native *k, int64_t task)
     double *sums = (double *)k->workspace;
     for (int64_t step = 1; step < k->n_chunks; step *= 2)
         for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) sums[i] += sums[i + step];
-    *(float *)k->buffers[1] = (float)sqrt(sums[0]);
+    const float *scaler = k->buffers[1];
+    const double scale = scaler ? (double)scaler[LS__SCALER_SCALE] : 1;
+    *(float *)k->buffers[2] = (float)(sqrt(sums[0]) / scale);
 }
 
 static bool plan_l2_norm(ls__native *k)
@@ -85,7 +89,7 @@ static bool plan_l2_norm(ls__native *k)
     return true;
 }
 
-/* ---- SGD: parameter gradient momentum? norm? -> ---- */
+/* ---- SGD: parameter gradient momentum? norm? scaler? -> ---- */
 
 typedef struct sgd_variant {
     bool momentum, first, nesterov, decay;
@@ -136,8 +140,11 @@ static void sgd(const ls__native *k, int64_t task)
                                                  { sgd_momentum, sgd_nesterov },
                                                  { sgd_momentum_first, sgd_nesterov_first }
     };
-    const bool nesterov = k->op.u.sgd.nesterov, first = k->step->optimizer_step == 0;
-    ls__sgd_numbers settings = { .factor = clip_factor(k->buffers[3], k->op.u.sgd.clip_norm),
+    const float *norm = k->buffers[3], *scaler = k->buffers[4];
+    if (skips(norm, scaler)) return;
+    const bool nesterov = k->op.u.sgd.nesterov;
+    const bool first = ls__updates_done(k->step->optimizer_step, scaler) == 0;
+    ls__sgd_numbers settings = { .factor = ls__gradient_factor(norm, k->op.u.sgd.clip_norm, scaler),
                                  .momentum = k->op.u.sgd.momentum,
                                  .share = (float)(1 - (double)k->op.u.sgd.dampening),
                                  .rate = (float)k->step->rate };
@@ -152,7 +159,7 @@ static bool plan_sgd(ls__native *k)
     return true;
 }
 
-/* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? -> ---- */
+/* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? scaler? -> ---- */
 
 LS__ALWAYS_INLINE void adam_loop(const ls__native *k, ls__range part,
                                  const ls__adam_numbers *settings, float decay, ls__decay_kind kind)
@@ -180,9 +187,12 @@ static void adam_part(const ls__native *k, const ls__segment *segment, ls__range
 
 static void adam(const ls__native *k, int64_t task)
 {
-    ls__adam_numbers settings = ls__adam_numbers_of(
-        k->op.u.adam.beta1, k->op.u.adam.beta2, k->op.u.adam.epsilon, k->step->rate,
-        k->step->optimizer_step + 1, clip_factor(k->buffers[4], k->op.u.adam.clip_norm));
+    const float *norm = k->buffers[4], *scaler = k->buffers[5];
+    if (skips(norm, scaler)) return;
+    ls__adam_numbers settings =
+        ls__adam_numbers_of(k->op.u.adam.beta1, k->op.u.adam.beta2, k->op.u.adam.epsilon,
+                            k->step->rate, ls__updates_done(k->step->optimizer_step, scaler) + 1,
+                            ls__gradient_factor(norm, k->op.u.adam.clip_norm, scaler));
     for_each_part(k, task, k->op.u.adam.segments, *k->op.u.adam.n_segments, adam_part, &settings);
 }
 
@@ -193,8 +203,32 @@ static bool plan_adam(ls__native *k)
     return true;
 }
 
+/* ---- Loss scaling: weight scaler -> dloss; norm scaler -> ---- */
+
+static void loss_scale(const ls__native *k, int64_t task)
+{
+    (void)task;
+    const float *weight = k->buffers[0], *scaler = k->buffers[1];
+    *(float *)k->buffers[2] = *weight * scaler[LS__SCALER_SCALE];
+}
+
+static void loss_scale_update(const ls__native *k, int64_t task)
+{
+    (void)task;
+    ls__scaler_update(k->buffers[1], *(const float *)k->buffers[0],
+                      k->op.u.loss_scale.growth_interval);
+}
+
+static bool plan_loss_scale(ls__native *k)
+{
+    ls__add_stage(k, k->op.kind == LS__OP_LOSS_SCALE ? loss_scale : loss_scale_update, 1);
+    return true;
+}
+
 const ls__native_plan LS__ISA_NAME(ls__native_optimizer)[LS__N_OPS] = {
     [LS__OP_L2_NORM] = plan_l2_norm,
     [LS__OP_SGD] = plan_sgd,
     [LS__OP_ADAM] = plan_adam,
+    [LS__OP_LOSS_SCALE] = plan_loss_scale,
+    [LS__OP_LOSS_SCALE_UPDATE] = plan_loss_scale,
 };

@@ -1,4 +1,5 @@
-/* activation.c: reference ReLU, addition and dropout: element-wise, any shape. */
+/* activation.c: reference ReLU, addition, dropout and casts: element-wise, any shape. */
+#include "base/half.h"
 #include "cpu/reference/reference.h"
 
 static int64_t rows(const ls__op *op)
@@ -68,7 +69,33 @@ static void dropout(const ls__reference_call *call, int64_t n)
     }
 }
 
+static float load(ls_dtype dtype, const void *memory, int64_t i)
+{
+    if (dtype == LS_F32) return ((const float *)memory)[i];
+    const uint16_t bits = ((const uint16_t *)memory)[i];
+    return dtype == LS_BF16 ? ls__bf16_to_f32(bits) : ls__f16_to_f32(bits);
+}
+
+static void store(ls_dtype dtype, void *memory, int64_t i, float value)
+{
+    if (dtype == LS_F32)
+        ((float *)memory)[i] = value;
+    else
+        ((uint16_t *)memory)[i] = dtype == LS_BF16 ? ls__f32_to_bf16(value) : ls__f32_to_f16(value);
+}
+
+/* x -> y in another type */
+static void cast(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];
+    const int64_t count = ls_shape_count(&x->shape);
+    for (int64_t i = 0; i < count; i++)
+        store(y->dtype, call->buffers[1], i, load(x->dtype, call->buffers[0], i));
+}
+
 const ls__reference ls__reference_activation[LS__N_OPS] = {
+    [LS__OP_CAST] = { NULL, cast },
     [LS__OP_RELU] = { rows, relu },
     [LS__OP_RELU_BACKWARD] = { rows, relu_backward },
     [LS__OP_ADD] = { rows, add },

@@ -156,3 +156,11 @@ int ls__cuda_dropout(const ls__cuda_call *call)
                       (const float *)call->buffers[0], (float *)call->buffers[1], count,
                       call->op->u.dropout.layer, probability, factor, call->numbers);
 }
+
+/* x -> y in another type */
+int ls__cuda_cast_op(const ls__cuda_call *call)
+{
+    const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];
+    return ls__cuda_cast(y->dtype, call->buffers[1], x->dtype, call->buffers[0], count_of(x),
+                         call->stream);
+}

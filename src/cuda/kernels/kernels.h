@@ -37,6 +37,7 @@ int ls__cuda_normalize(const ls__cuda_call *call);
 int ls__cuda_pad_channels(const ls__cuda_call *call); /* and its backward */
 int ls__cuda_dropout(const ls__cuda_call *call);      /* and its backward */
 int ls__cuda_reorder(const ls__cuda_call *call);
+int ls__cuda_cast_op(const ls__cuda_call *call);
 
 /* memory.cu */
 int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
@@ -69,6 +70,8 @@ size_t ls__cuda_loss_workspace(const ls__op *op);
 int ls__cuda_l2_norm(const ls__cuda_call *call);
 int ls__cuda_sgd(const ls__cuda_call *call);
 int ls__cuda_adam(const ls__cuda_call *call);
+int ls__cuda_loss_scale(const ls__cuda_call *call);
+int ls__cuda_loss_scale_update(const ls__cuda_call *call);
 size_t ls__cuda_l2_norm_workspace(const ls__op *op);
 
 /* conv.cu: any kernel, stride, padding, dilation and groups, one thread for each result: what runs

@@ -1,4 +1,5 @@
-/* optimizer.cu: gradient norm, SGD and Adam, each one pass over the parameter block. */
+/* optimizer.cu: gradient norm, SGD and Adam, each one pass over the parameter block; loss scaling.
+ */
 #include "base/element.h"
 #include "cuda/kernels/portable.h"
 
@@ -50,13 +51,14 @@ static __global__ void squares_kernel(const float *x, int64_t count, const ls__s
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-static __global__ void norm_kernel(const double *sums, int64_t n, float *norm)
+static __global__ void norm_kernel(const double *sums, int64_t n, const float *scaler, float *norm)
 {
     __shared__ double shared[LS__BLOCK];
     double sum = 0;
     for (int64_t i = threadIdx.x; i < n; i += LS__BLOCK) sum += sums[i];
     sum = ls__block_sum<double>(sum, shared);
-    if (threadIdx.x == 0) *norm = (float)sqrt(sum);
+    if (threadIdx.x == 0)
+        *norm = (float)(sqrt(sum) / (scaler ? (double)scaler[LS__SCALER_SCALE] : 1));
 }
 
 int ls__cuda_l2_norm(const ls__cuda_call *call)
@@ -68,19 +70,26 @@ int ls__cuda_l2_norm(const ls__cuda_call *call)
                                   call->segments, call->n_segments, sums);
     if (status != 0) return status;
     return LS__LAUNCH(norm_kernel, 1, LS__BLOCK, call->stream, (const double *)sums, blocks,
-                      (float *)call->buffers[1]);
+                      (const float *)call->buffers[1], (float *)call->buffers[2]);
+}
+
+/* Whether loss scaling forbids this update. */
+static __device__ bool skips(const float *norm, const float *scaler)
+{
+    return scaler && ls__overflowed(*norm);
 }
 
 /* ---- SGD ---- */
 
 static __global__ void sgd_kernel(float *parameter, const float *gradient, float *momentum,
-                                  const float *norm, float clip, ls__sgd_numbers s, int64_t count,
-                                  const ls__segment *segments, int64_t n_segments,
-                                  const ls__cuda_numbers *numbers)
+                                  const float *norm, const float *scaler, float clip,
+                                  ls__sgd_numbers s, int64_t count, const ls__segment *segments,
+                                  int64_t n_segments, const ls__cuda_numbers *numbers)
 {
-    s.factor = norm ? ls__clip_factor(*norm, clip) : 1;
+    if (skips(norm, scaler)) return;
+    s.factor = ls__gradient_factor(norm, clip, scaler);
     s.rate = (float)numbers->rate;
-    s.first = numbers->optimizer_step == 0;
+    s.first = ls__updates_done(numbers->optimizer_step, scaler) == 0;
     LS__FOR_EACH(i, count)
     {
         const ls__segment *segment = segment_of(segments, n_segments, i);
@@ -101,8 +110,8 @@ int ls__cuda_sgd(const ls__cuda_call *call)
     s.nesterov = op->u.sgd.nesterov;
     return LS__LAUNCH(sgd_kernel, ls__blocks_for(count_of(op)), LS__BLOCK, call->stream,
                       (float *)b[0], (const float *)b[1], (float *)b[2], (const float *)b[3],
-                      op->u.sgd.clip_norm, s, count_of(op), call->segments, call->n_segments,
-                      call->numbers);
+                      (const float *)b[4], op->u.sgd.clip_norm, s, count_of(op), call->segments,
+                      call->n_segments, call->numbers);
 }
 
 /* ---- Adam ---- */
@@ -113,15 +122,18 @@ typedef struct adam_settings {
 } adam_settings;
 
 static __global__ void adam_kernel(float *parameter, const float *gradient, float *exp_avg,
-                                   float *exp_avg_sq, const float *norm, adam_settings settings,
-                                   int64_t count, const ls__segment *segments, int64_t n_segments,
+                                   float *exp_avg_sq, const float *norm, const float *scaler,
+                                   adam_settings settings, int64_t count,
+                                   const ls__segment *segments, int64_t n_segments,
                                    const ls__cuda_numbers *numbers)
 {
     __shared__ ls__adam_numbers shared;
+    if (skips(norm, scaler)) return; /* all threads alike */
     if (threadIdx.x == 0)
-        shared = ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon,
-                                     numbers->rate, numbers->optimizer_step + 1,
-                                     norm ? ls__clip_factor(*norm, settings.clip) : 1);
+        shared =
+            ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, numbers->rate,
+                                ls__updates_done(numbers->optimizer_step, scaler) + 1,
+                                ls__gradient_factor(norm, settings.clip, scaler));
     __syncthreads();
     const ls__adam_numbers s = shared;
     LS__FOR_EACH(i, count)
@@ -145,6 +157,32 @@ int ls__cuda_adam(const ls__cuda_call *call)
                                      op->u.adam.clip_norm, op->u.adam.decoupled };
     return LS__LAUNCH(adam_kernel, ls__blocks_for(count_of(op)), LS__BLOCK, call->stream,
                       (float *)b[0], (const float *)b[1], (float *)b[2], (float *)b[3],
-                      (const float *)b[4], settings, count_of(op), call->segments, call->n_segments,
-                      call->numbers);
+                      (const float *)b[4], (const float *)b[5], settings, count_of(op),
+                      call->segments, call->n_segments, call->numbers);
+}
+
+/* ---- Loss scaling ---- */
+
+static __global__ void loss_scale_kernel(const float *weight, const float *scaler, float *dloss)
+{
+    *dloss = *weight * scaler[LS__SCALER_SCALE];
+}
+
+int ls__cuda_loss_scale(const ls__cuda_call *call)
+{
+    void *const *b = call->buffers;
+    return LS__LAUNCH(loss_scale_kernel, 1, 1, call->stream, (const float *)b[0],
+                      (const float *)b[1], (float *)b[2]);
+}
+
+static __global__ void loss_scale_update_kernel(const float *norm, float *scaler, int64_t interval)
+{
+    ls__scaler_update(scaler, *norm, interval);
+}
+
+int ls__cuda_loss_scale_update(const ls__cuda_call *call)
+{
+    void *const *b = call->buffers;
+    return LS__LAUNCH(loss_scale_update_kernel, 1, 1, call->stream, (const float *)b[0],
+                      (float *)b[1], call->op->u.loss_scale.growth_interval);
 }

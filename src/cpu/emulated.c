@@ -1,0 +1,172 @@
+/* emulated.c: see emulated.h. */
+#include "cpu/emulated.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cpu/memory.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char PREFIX[] = "emulated ";
+enum { PREFIX_LENGTH = sizeof PREFIX - 1 };
+
+typedef struct emulated {
+    ls__kernel kernel; /* first */
+    ls__cpu *cpu;
+    ls__op op;
+    ls__kernel *inner; /* of the same op in f32 */
+    int n_inputs;
+    /* Where each 16-bit operand stands as f32 in the workspace, and where the inner kernel's own
+     * workspace begins. */
+    size_t offsets[LS__MAX_OPERANDS], inner_offset;
+} emulated;
+
+static bool is_half(const ls__operand *operand)
+{
+    return operand->shape.n_dims >= 0 && (operand->dtype == LS_BF16 || operand->dtype == LS_F16);
+}
+
+bool ls__wants_emulation(const ls__op *op)
+{
+    for (int i = 0; i < op->n_operands; i++)
+        if (is_half(&op->operands[i])) return op->kind != LS__OP_CAST;
+    return false;
+}
+
+static ls__op in_f32(const ls__op *op)
+{
+    ls__op inner = *op;
+    for (int i = 0; i < op->n_operands; i++)
+        if (is_half(&op->operands[i])) inner.operands[i].dtype = LS_F32;
+    return inner;
+}
+
+/* How many operands stand before "->" in the op's list. */
+static int count_inputs(ls__op_kind kind)
+{
+    int n = 0;
+    for (const char *p = ls__op_operands(kind); *p && *p != '-'; p += strspn(p, " ")) {
+        n++;
+        p += strcspn(p, " ");
+    }
+    return n;
+}
+
+/* The estimate of the casts' time. */
+static const double BYTES_PER_MS = 10e6;
+
+static double cast_ms(const ls__op *op)
+{
+    double bytes = 0;
+    for (int i = 0; i < op->n_operands; i++)
+        if (is_half(&op->operands[i]))
+            bytes +=
+                (double)ls_shape_count(&op->operands[i].shape) * (sizeof(float) + sizeof(uint16_t));
+    return bytes / BYTES_PER_MS;
+}
+
+static int emulated_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    const ls__op inner = in_f32(op);
+    const int n = cpu->device.backend->candidates(&cpu->device, &inner, out, max);
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        char name[LS__KERNEL_NAME_SIZE];
+        const int length = snprintf(name, sizeof name, "%s%s", PREFIX, out[i].name);
+        if (length >= (int)sizeof name) continue; /* it could not be asked for */
+        out[kept] = out[i];
+        memcpy(out[kept].name, name, sizeof name);
+        out[kept++].cost_ms += cast_ms(op);
+    }
+    return kept;
+}
+
+static ls_status emulated_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                              const ls__step *step)
+{
+    const emulated *k = (const emulated *)kernel;
+    ls__device *device = &k->cpu->device;
+    unsigned char *memory = workspace;
+    void *inner[LS__MAX_OPERANDS];
+    for (int i = 0; i < k->op.n_operands; i++) {
+        const ls__operand *o = &k->op.operands[i];
+        inner[i] = is_half(o) ? memory + k->offsets[i] : buffers[i];
+        if (i < k->n_inputs && is_half(o))
+            LS_TRY(ls__cpu_cast(device, LS_F32, inner[i], o->dtype, buffers[i],
+                                ls_shape_count(&o->shape)));
+    }
+    LS_TRY(k->inner->run(k->inner, inner, memory + k->inner_offset, step));
+    for (int i = k->n_inputs; i < k->op.n_operands; i++) {
+        const ls__operand *o = &k->op.operands[i];
+        if (is_half(o))
+            LS_TRY(ls__cpu_cast(device, o->dtype, buffers[i], LS_F32, inner[i],
+                                ls_shape_count(&o->shape)));
+    }
+    return LS_OK;
+}
+
+static void emulated_close(ls__kernel *kernel)
+{
+    emulated *k = (emulated *)kernel;
+    k->inner->close(k->inner);
+    ls__free(k->cpu->device.ctx, k);
+}
+
+/* Takes `bytes` of the workspace; false when no memory is that large. */
+static bool take(size_t *end, size_t bytes, size_t *offset)
+{
+    *offset = *end;
+    size_t next;
+    if (bytes > SIZE_MAX - LS__ALIGNMENT ||
+        !ls__add_size(*end, ls__round_up(bytes, LS__ALIGNMENT), &next))
+        return false;
+    *end = next;
+    return true;
+}
+
+static bool plan_workspace(emulated *k)
+{
+    size_t end = 0;
+    for (int i = 0; i < k->op.n_operands; i++) {
+        const ls__operand *o = &k->op.operands[i];
+        size_t bytes;
+        if (is_half(o) &&
+            (!ls__mul_size((size_t)ls_shape_count(&o->shape), sizeof(float), &bytes) ||
+             !take(&end, bytes, &k->offsets[i])))
+            return false;
+    }
+    if (!take(&end, k->inner->workspace_bytes, &k->inner_offset)) return false;
+    k->kernel.workspace_bytes = end;
+    return true;
+}
+
+static ls_status emulated_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+{
+    ls_context *ctx = cpu->device.ctx;
+    if (strncmp(name, PREFIX, PREFIX_LENGTH) != 0)
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: the cpu has no kernel '%s'",
+                        ls__op_name(op->kind), name);
+    emulated *k = ls__zalloc(ctx, sizeof *k);
+    if (!k) return ls__fail_memory(ctx, ls__op_name(op->kind), sizeof *k);
+    k->cpu = cpu;
+    k->op = *op;
+    k->n_inputs = count_inputs(op->kind);
+    const ls__op inner = in_f32(op);
+    ls_status status =
+        cpu->device.backend->kernel_open(&cpu->device, &inner, name + PREFIX_LENGTH, &k->inner);
+    if (status != LS_OK) goto fail;
+    if (!plan_workspace(k)) {
+        status = ls__fail_memory(ctx, ls__op_name(op->kind), SIZE_MAX);
+        goto fail;
+    }
+    snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
+    k->kernel.run = emulated_run;
+    k->kernel.close = emulated_close;
+    *out = &k->kernel;
+    return LS_OK;
+fail:
+    if (k->inner) k->inner->close(k->inner);
+    ls__free(ctx, k);
+    return status;
+}
+
+const ls__cpu_provider ls__emulated_provider = { "emulated", emulated_candidates, emulated_open };

@@ -1,0 +1,65 @@
+/* Casts, and the cases of other families again with bf16 or f16 where that may stand. */
+#include "op_case.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_ELEMENTS = 3000 }; /* of all operands: larger cases show nothing else here */
+
+static bool may_be_half(const op_case *c, int operand)
+{
+    static const char *const names[] = { "x",  "y",   "w",   "b",    "a",      "add",    "dx",
+                                         "dy", "dy1", "dy2", "dadd", "logits", "dlogits" };
+    size_t length;
+    const char *name = operand_name(c->op.kind, operand, &length);
+    if (c->op.kind > LS__OP_TOP_K || c->op.operands[operand].dtype != LS_F32) return false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
+    return false;
+}
+
+static int64_t count_elements(const op_case *c)
+{
+    int64_t n = 0;
+    for (int i = 0; i < c->op.n_operands; i++)
+        if (!is_absent(&c->op.operands[i])) n += ls_shape_count(&c->op.operands[i].shape);
+    return n;
+}
+
+static void add_half_case(case_list *list, const op_case *from, ls_dtype dtype)
+{
+    op_case copy = *from;
+    for (int i = 0; i < copy.op.n_operands; i++)
+        if (may_be_half(from, i)) copy.op.operands[i].dtype = dtype;
+    copy.gradient_step = 0; /* differences of rounded values say nothing */
+    snprintf(copy.name, sizeof copy.name, "%s %.180s", ls_dtype_name(dtype), from->name);
+    *add_case(list, copy.op.kind, copy.op.n_operands, copy.op.operands, "again") = copy;
+}
+
+static void add_casts(case_list *list, ls_dtype dtype)
+{
+    static const int64_t counts[] = { 1, 15, 16, 17, 1000, 70001 };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        const ls__operand half = dense(dtype, LS_SHAPE(counts[i]));
+        const ls__operand full = dense(LS_F32, LS_SHAPE(counts[i]));
+        add_case(list, LS__OP_CAST, 2, (ls__operand[]){ full, half }, "to %s",
+                 ls_dtype_name(dtype));
+        add_case(list, LS__OP_CAST, 2, (ls__operand[]){ half, full }, "from %s",
+                 ls_dtype_name(dtype));
+    }
+    ls__operand blocked = activation(2, 3, 5, 16, 8), narrow = blocked;
+    narrow.dtype = dtype;
+    add_case(list, LS__OP_CAST, 2, (ls__operand[]){ blocked, narrow }, "to %s",
+             ls_dtype_name(dtype));
+}
+
+void add_half_cases(case_list *list)
+{
+    static const ls_dtype dtypes[] = { LS_BF16, LS_F16 };
+    const int n = list->n;
+    for (int i = 0; i < n; i++) {
+        const op_case from = list->cases[i]; /* the list moves as it grows */
+        if (from.op.kind > LS__OP_TOP_K || count_elements(&from) > MOST_ELEMENTS) continue;
+        add_half_case(list, &from, dtypes[i % 2]);
+    }
+    for (int d = 0; d < 2; d++) add_casts(list, dtypes[d]);
+}
