@@ -36,9 +36,10 @@ struct ls__cuda {
     int index;
     ls__cuda_properties properties;
     ls__cuda_stream stream;
-    ls__cuda_numbers *numbers; /* device memory: those of the step under way */
-    ls__cuda_numbers known;    /* what they are, once numbers_known */
-    bool numbers_known;
+    ls__cuda_numbers *numbers;        /* device memory: those of the step under way */
+    ls__cuda_numbers known;           /* what they are, once numbers_known */
+    bool numbers_known, numbers_used; /* used: since the recording began */
+    bool records;                     /* between recording_begin and recording_end */
     void *states[LS__CUDA_MAX_PROVIDERS];
     char libraries[128], processor[320], description[512];
 };
@@ -51,8 +52,19 @@ extern const ls__cuda_provider ls__cuda_blas_provider, ls__cuda_own_provider;
  * can't use CUDA any more says so. */
 ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what);
 
+/* An error when the work under way is being recorded: for what would be done once only, and so be
+ * missing when the recording is launched. */
+ls_status ls__cuda_refuse_recording(ls__cuda *cuda, const char *what);
+
 /* Brings the step's numbers to the device, unless they are there; queued. */
 ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step);
+
+/* In capture.c: slots of the backend. */
+ls_status ls__cuda_recording_begin(ls__device *device, const ls__step *step);
+ls_status ls__cuda_recording_end(ls__device *device, ls__recording **out);
+ls_status ls__cuda_recording_launch(ls__device *device, ls__recording *recording,
+                                    const ls__step *step);
+void ls__cuda_recording_close(ls__device *device, ls__recording *recording);
 
 extern const ls__backend ls__cuda_backend;
 

@@ -243,13 +243,15 @@ ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step)
                                        .step = step->step,
                                        .optimizer_step = step->optimizer_step,
                                        .rate = step->rate };
+    cuda->numbers_used = true;
     if (cuda->numbers_known && memcmp(&numbers, &cuda->known, sizeof(numbers)) == 0) return LS_OK;
+    LS_TRY(ls__cuda_refuse_recording(cuda, "numbers of the step"));
     cuda->known = numbers;
-    /* From memory that is not pinned, a copy has left it when the call returns. */
-    const ls_status status = queue_copy(&cuda->device, cuda->numbers, &cuda->known,
-                                        offsetof(ls__cuda_numbers, digest), "numbers of the step");
-    cuda->numbers_known = status == LS_OK;
-    return status;
+    cuda->numbers_known = false;
+    LS_TRY(ls__cuda_check(cuda, ls__cuda_store_numbers(cuda->numbers, &numbers, cuda->stream),
+                          "numbers of the step"));
+    cuda->numbers_known = true;
+    return LS_OK;
 }
 
 /* ---- Kernels ---- */
@@ -382,5 +384,9 @@ const ls__backend ls__cuda_backend = {
     .event_wait = cuda_event_wait,
     .event_close = cuda_event_close,
     .wait = cuda_wait,
+    .recording_begin = ls__cuda_recording_begin,
+    .recording_end = ls__cuda_recording_end,
+    .recording_launch = ls__cuda_recording_launch,
+    .recording_close = ls__cuda_recording_close,
     .stream = cuda_stream,
 };

@@ -145,6 +145,36 @@ static int fill(void *memory, int byte, size_t bytes, ls__cuda_stream stream)
     return taken(cudaMemsetAsync(memory, byte, bytes, stream));
 }
 
+static int capture_begin(ls__cuda_stream stream)
+{
+    return taken(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+}
+
+static int capture_end(ls__cuda_stream stream, ls__cuda_graph *graph)
+{
+    return taken(cudaStreamEndCapture(stream, (cudaGraph_t *)graph));
+}
+
+static int graph_close(ls__cuda_graph graph)
+{
+    return taken(cudaGraphDestroy(graph));
+}
+
+static int replay_open(ls__cuda_graph graph, ls__cuda_replay *replay)
+{
+    return taken(cudaGraphInstantiate((cudaGraphExec_t *)replay, graph, 0));
+}
+
+static int replay_launch(ls__cuda_replay replay, ls__cuda_stream stream)
+{
+    return taken(cudaGraphLaunch(replay, stream));
+}
+
+static int replay_close(ls__cuda_replay replay)
+{
+    return taken(cudaGraphExecDestroy(replay));
+}
+
 const ls__cuda_driver ls__cuda_driver_table = {
     .error_text = error_text,
     .is_sticky = is_sticky,
@@ -168,4 +198,10 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .event_wait = event_wait,
     .copy = copy,
     .fill = fill,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .graph_close = graph_close,
+    .replay_open = replay_open,
+    .replay_launch = replay_launch,
+    .replay_close = replay_close,
 };

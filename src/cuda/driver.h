@@ -9,6 +9,8 @@
 
 typedef void *ls__cuda_stream; /* cudaStream_t */
 typedef void *ls__cuda_event;  /* cudaEvent_t */
+typedef void *ls__cuda_graph;  /* cudaGraph_t */
+typedef void *ls__cuda_replay; /* cudaGraphExec_t */
 
 typedef struct ls__cuda_properties {
     char name[256];
@@ -52,6 +54,16 @@ typedef struct ls__cuda_driver {
     /* Any direction. Host memory that is not pinned has been read when the call returns. */
     int (*copy)(void *to, const void *from, size_t bytes, ls__cuda_stream stream);
     int (*fill)(void *memory, int byte, size_t bytes, ls__cuda_stream stream);
+
+    /* Between the two what this thread sends to the stream becomes a graph and is not run; other
+     * threads and streams go on. capture_end ends it whatever it answers. */
+    int (*capture_begin)(ls__cuda_stream stream);
+    int (*capture_end)(ls__cuda_stream stream, ls__cuda_graph *graph);
+    int (*graph_close)(ls__cuda_graph graph);
+    /* A graph made ready to run; needs the graph no more. */
+    int (*replay_open)(ls__cuda_graph graph, ls__cuda_replay *replay);
+    int (*replay_launch)(ls__cuda_replay replay, ls__cuda_stream stream);
+    int (*replay_close)(ls__cuda_replay replay);
 } ls__cuda_driver;
 
 /* The build's: CUDA's own, or the emulator's. */

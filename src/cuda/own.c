@@ -114,6 +114,7 @@ static ls_status bring_segments(own_kernel *k)
     const size_t bytes = (size_t)n * sizeof(*segments);
     if (n == k->n_segments && (n == 0 || memcmp(segments, k->segments_copy, bytes) == 0))
         return LS_OK;
+    LS_TRY(ls__cuda_refuse_recording(k->cuda, "the optimizer's segments"));
     LS_TRY(make_segment_room(k, n));
     k->n_segments = -1; /* until they are there */
     if (n > 0) {

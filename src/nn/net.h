@@ -89,10 +89,14 @@ struct ls_optimizer {
     ls_net *net;
     /* Before the backend's begin: takes note of what was frozen since; memory may be allocated. */
     ls_status (*prepare)(ls_optimizer *opt);
-    /* An update is this many ops, run in order, each between backend begin and end. */
+    /* An update is this many ops, run in order, each between backend begin and end. They only queue
+     * work, so that they can be recorded and replayed: step has the rate and n_steps. */
     int n_ops;
     void (*describe)(const ls_optimizer *opt, int op, ls__update_op *out);
-    ls_status (*run)(ls_optimizer *opt, int op, double rate);
+    ls_status (*run)(ls_optimizer *opt, int op, const ls__step *step);
+    /* After the ops of an update have been queued. */
+    void (*done)(ls_optimizer *opt);
+    int64_t n_steps; /* updates done */
 };
 
 #endif

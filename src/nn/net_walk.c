@@ -49,7 +49,7 @@ static ls_status run_position(ls_net *net, int position)
     const int first = net->graph.inputs.n, update = first + walk->program->n_instructions;
     if (position < first) return copy_input(net, position);
     if (position < update) return ls__program_run(walk->program, position - first, &net->step);
-    return walk->optimizer->run(walk->optimizer, position - update, net->step.rate);
+    return walk->optimizer->run(walk->optimizer, position - update, &net->step);
 }
 
 void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double rate)
@@ -59,6 +59,7 @@ void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double
     net->forward_done = false;
     net->has_gradients &= !program->gradients;
     net->step.rate = rate;
+    net->step.optimizer_step = opt ? opt->n_steps : 0;
 }
 
 ls_status ls__walk_run(ls_net *net, int end)
@@ -71,6 +72,9 @@ ls_status ls__walk_run(ls_net *net, int end)
         status = run_position(net, walk->next);
         if (status == LS_OK && walk->next == walk->fault_at) status = ls__fault_inject(net);
         walk->next++;
+        if (status == LS_OK && walk->optimizer &&
+            walk->next == ls__walk_position(net, LS__WALK_END))
+            walk->optimizer->done(walk->optimizer);
     }
     device->backend->end(device);
     return status;

@@ -61,20 +61,19 @@ static void describe(const ls_optimizer *base, int op, ls__update_op *out)
     out->buffers[2 + opt->kind->n_states] = opt->norm;
 }
 
-static ls_status run(ls_optimizer *base, int op, double rate)
+static ls_status run(ls_optimizer *base, int op, const ls__step *step)
 {
-    ls__optimizer *opt = (ls__optimizer *)base;
-    ls__step step = *ls__net_get_step(base->net);
-    step.rate = rate;
-    step.optimizer_step = opt->n_steps;
     ls__update_op u;
     describe(base, op, &u);
-    LS_TRY(u.kernel->run(u.kernel, u.buffers, u.workspace, &step));
+    return u.kernel->run(u.kernel, u.buffers, u.workspace, step);
+}
+
+static void done(ls_optimizer *base)
+{
+    ls__optimizer *opt = (ls__optimizer *)base;
     opt->has_norm = opt->norm != NULL;
-    if (op < base->n_ops - 1) return LS_OK;
-    opt->n_steps++;
+    base->n_steps++;
     ls__net_use_gradients(base->net);
-    return LS_OK;
 }
 
 ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
@@ -89,10 +88,14 @@ ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
                         "ls_optimizer_step: the net has no gradients that were not used yet; "
                         "ls_net_backward makes them");
     LS_TRY(prepare(opt));
+    ls__step step = *ls__net_get_step(opt->net);
+    step.rate = rate;
+    step.optimizer_step = opt->n_steps;
     ctx->device->backend->begin(ctx->device);
     ls_status status = LS_OK;
-    for (int i = 0; i < opt->n_ops && status == LS_OK; i++) status = run(opt, i, rate);
+    for (int i = 0; i < opt->n_ops && status == LS_OK; i++) status = run(opt, i, &step);
     ctx->device->backend->end(ctx->device);
+    if (status == LS_OK) done(opt);
     return status;
 }
 
@@ -213,9 +216,12 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
         ls__fail_memory(ctx, kind->call, sizeof *opt);
         return NULL;
     }
-    opt->base = (ls_optimizer){
-        .owned.ctx = ctx, .net = net, .prepare = prepare, .describe = describe, .run = run
-    };
+    opt->base = (ls_optimizer){ .owned.ctx = ctx,
+                                .net = net,
+                                .prepare = prepare,
+                                .describe = describe,
+                                .run = run,
+                                .done = done };
     opt->kind = kind;
     opt->weight_decay = options->weight_decay;
     opt->clip_norm = options->clip_norm;
@@ -246,7 +252,7 @@ void ls_optimizer_close(ls_optimizer **opt)
 
 int64_t ls_optimizer_steps(const ls_optimizer *opt)
 {
-    return opt ? ((const ls__optimizer *)opt)->n_steps : 0;
+    return opt ? opt->n_steps : 0;
 }
 
 ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
@@ -256,7 +262,7 @@ ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
     const ls__field fields[] = { { "steps", (double)steps, LS__COUNT } };
     if (!ls__check_fields(opt->owned.ctx, "ls_optimizer_set_steps", fields, 1))
         return LS_ERR_INVALID;
-    ((ls__optimizer *)opt)->n_steps = steps;
+    opt->n_steps = steps;
     return LS_OK;
 }
 

@@ -32,7 +32,6 @@ typedef struct ls__optimizer {
     ls_tensor *views;                 /* LS__MAX_STATES per entry */
     ls__segment *segments;            /* room for one per entry */
     int64_t n_segments, frozen_version;
-    int64_t n_steps;
     bool has_norm; /* a step has been done */
 } ls__optimizer;
 

@@ -172,7 +172,8 @@ typedef struct ls__op {
 } ls__op;
 
 /* Numbers of the step that is run, the only thing that changes from step to step besides the
- * buffers' contents. */
+ * buffers' contents. Kernels that can be recorded read them when they run, not when they are
+ * queued. */
 typedef struct ls__step {
     uint64_t seed;
     int64_t epoch, step;
@@ -203,6 +204,8 @@ struct ls__kernel {
 };
 
 typedef struct ls__event ls__event;
+/* Work that was queued once and can be queued again by one call. */
+typedef struct ls__recording ls__recording;
 
 typedef struct ls__backend {
     const char *name; /* "cpu" */
@@ -277,6 +280,20 @@ typedef struct ls__backend {
     void (*event_close)(ls__device *device, ls__event *event);
     /* Waits for all that was queued. */
     ls_status (*wait)(ls__device *device);
+
+    /* Optional, all four or none: between recording_begin and recording_end what kernels and copies
+     * queue is not done but recorded, with the buffers it has then. Inside nothing may be waited
+     * for, allocated or released, no host memory copied, and kernels are run with this step alone.
+     * recording_end must follow whatever failed between; then, and when it fails itself, *out is
+     * NULL. Kernels must have been run once before they are recorded: libraries finish their
+     * opening then. recording_launch queues all of it for another step. A recording must be closed
+     * before the kernels that are in it. */
+    ls_status (*recording_begin)(ls__device *device, const ls__step *step);
+    ls_status (*recording_end)(ls__device *device, ls__recording **out);
+    ls_status (*recording_launch)(ls__device *device, ls__recording *recording,
+                                  const ls__step *step);
+    void (*recording_close)(ls__device *device, ls__recording *recording);
+
     /* The queue itself, for ops of the user's own: a cudaStream_t; NULL on the CPU. */
     void *(*stream)(ls__device *device);
 } ls__backend;

@@ -40,6 +40,9 @@ int ls__cuda_reorder(const ls__cuda_call *call);
 int ls__cuda_cast_op(const ls__cuda_call *call);
 
 /* memory.cu */
+/* Sets all but digest. */
+int ls__cuda_store_numbers(ls__cuda_numbers *on_device, const ls__cuda_numbers *numbers,
+                           void *stream);
 int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
                   void *stream);
 /* *sum = the digest's sum of bytes that stand at `offset` of the whole. */

@@ -1,6 +1,20 @@
-/* memory.cu: conversion between element types, and digests. */
+/* memory.cu: the step's numbers, conversion between element types, digests. */
 #include "base/half.h"
 #include "cuda/kernels/portable.h"
+
+/* They come as the kernel's argument, which has left the host when the launch returns: a copy from
+ * memory that is not pinned may wait for the stream. */
+static __global__ void store_numbers_kernel(ls__cuda_numbers *on_device, ls__cuda_numbers numbers)
+{
+    numbers.digest = on_device->digest;
+    *on_device = numbers;
+}
+
+int ls__cuda_store_numbers(ls__cuda_numbers *on_device, const ls__cuda_numbers *numbers,
+                           void *stream)
+{
+    return LS__LAUNCH(store_numbers_kernel, 1, 1, stream, on_device, *numbers);
+}
 
 /* ---- Casts: as cpu/cast.c ---- */
 

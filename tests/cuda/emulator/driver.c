@@ -1,6 +1,7 @@
 /* driver.c: the table of an emulated device, in host memory that is closed to the host. Statuses
  * are CUDA's numbers. */
 #include "driver.h"
+#include "graphs.h"
 #include "library.h"
 #include "streams.h"
 #include <stdio.h>
@@ -11,6 +12,7 @@
 enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
+    LAUNCH_OUT_OF_RESOURCES = 701,
     LAUNCH_FAILURE = 719,
     N_BLOCKS = 4096,
     ALIGNMENT = 256,
@@ -43,6 +45,12 @@ bool emulated_failure(void)
     return fail_at > 0 && (n_calls == fail_at || (fails_for_ever && n_calls > fail_at));
 }
 
+int emulated_failure_status(void)
+{
+    if (!emulated_failure()) return 0;
+    return fails_for_ever ? LAUNCH_FAILURE : LAUNCH_OUT_OF_RESOURCES;
+}
+
 /* ---- Memory: one stretch of addresses, blocks first fit ---- */
 
 static const size_t HEAP_BYTES = (size_t)1 << 30;
@@ -65,6 +73,7 @@ void emulated_memory_close(void)
 static int allocate(void **memory, size_t bytes)
 {
     if (emulated_failure()) return OUT_OF_MEMORY;
+    if (emulated_forbids() != 0) return emulated_forbids();
     if (!heap) {
         heap =
             mmap(NULL, HEAP_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -93,6 +102,7 @@ static int allocate(void **memory, size_t bytes)
 static int release(void *memory)
 {
     if (!memory) return 0;
+    if (emulated_forbids() != 0) return emulated_forbids();
     emulated_streams_run(); /* as cudaFree does */
     for (int i = 0; i < n_blocks; i++) {
         if (heap + blocks[i].offset != memory) continue;
@@ -106,6 +116,7 @@ static int release(void *memory)
 static int host_allocate(void **memory, size_t bytes)
 {
     if (emulated_failure()) return OUT_OF_MEMORY;
+    if (emulated_forbids() != 0) return emulated_forbids();
     const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
     *memory = rounded >= bytes ? aligned_alloc(PAGE, rounded) : NULL;
     return *memory ? 0 : OUT_OF_MEMORY;
@@ -113,13 +124,15 @@ static int host_allocate(void **memory, size_t bytes)
 
 static int host_release(void *memory)
 {
+    if (emulated_forbids() != 0) return emulated_forbids();
     free(memory);
     return 0;
 }
 
 static int memory_info(size_t *free_bytes, size_t *all_bytes)
 {
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    const int status = emulated_failure_status();
+    if (status != 0) return status;
     size_t used = 0;
     for (int i = 0; i < n_blocks; i++) used += blocks[i].bytes;
     *free_bytes = HEAP_BYTES - used;
@@ -150,8 +163,10 @@ static bool is_on_device(const void *memory)
 /* What comes from the host has left it when the call returns, and what goes there has arrived. */
 static int copy(void *to, const void *from, size_t bytes, ls__cuda_stream stream)
 {
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    int status = emulated_enter(stream);
     const bool staged = !is_on_device(from);
+    if (status == 0 && (staged || !is_on_device(to))) status = emulated_forbids();
+    if (status != 0) return status;
     copy_job *job = emulated_queue(stream, run_copy, sizeof(*job) + (staged ? bytes : 0));
     if (!job) return OUT_OF_MEMORY;
     *job = (copy_job){ to, staged ? NULL : from, bytes };
@@ -175,7 +190,8 @@ static void run_fill(void *arg)
 
 static int fill(void *memory, int byte, size_t bytes, ls__cuda_stream stream)
 {
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    const int status = emulated_enter(stream);
+    if (status != 0) return status;
     fill_job *job = emulated_queue(stream, run_fill, sizeof(*job));
     if (!job) return OUT_OF_MEMORY;
     *job = (fill_job){ memory, byte, bytes };
@@ -190,6 +206,7 @@ static const char *error_text(int status)
     switch (status) {
     case INVALID_VALUE: return "invalid argument";
     case OUT_OF_MEMORY: return "out of memory";
+    case LAUNCH_OUT_OF_RESOURCES: return "too many resources requested for launch";
     case LAUNCH_FAILURE: return "unspecified launch failure";
     default: return "emulated error";
     }
@@ -222,8 +239,9 @@ static int runtime_version(int *version)
 
 static int properties(int device, ls__cuda_properties *out)
 {
+    const int status = emulated_failure_status();
     (void)device;
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    if (status != 0) return status;
     *out = (ls__cuda_properties){
         .name = "emulated GPU", .major = 9, .multiprocessors = 2, .memory_bytes = HEAP_BYTES
     };
@@ -259,6 +277,12 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .event_wait = emulated_event_wait,
     .copy = copy,
     .fill = fill,
+    .capture_begin = emulated_capture_begin,
+    .capture_end = emulated_capture_end,
+    .graph_close = emulated_graph_close,
+    .replay_open = emulated_replay_open,
+    .replay_launch = emulated_replay_launch,
+    .replay_close = emulated_replay_close,
 };
 
 const ls__cuda_provider *const ls__cuda_providers[] = { &emulated_library, &ls__cuda_own_provider,

@@ -19,13 +19,17 @@ extern "C" {
 void emulated_memory_open(void);
 void emulated_memory_close(void);
 
-/* Counts a call, and says whether it is to fail. */
+/* Counts a call, and says whether it is to fail; as a status, that of a launch that lacks resources
+ * or, when all calls fail from now on, of a kernel that went wrong. */
 bool emulated_failure(void);
+int emulated_failure_status(void);
 
 /* For tests, found in the module by these names. Calls are counted from 1 since the last
  * emulate_fail_at; that one fails, and with sticky all after it. 0 = none. */
 typedef void emulate_fail_at_fn(int64_t call, bool sticky);
 typedef int64_t emulate_calls_fn(void);
+/* Graphs that are open, and recordings made of them. */
+typedef int64_t emulate_graphs_fn(void);
 /* How often the emulated library was asked what it has. */
 typedef int64_t emulate_listings_fn(void);
 

@@ -1,6 +1,7 @@
 /* kernels.cpp: the emulator's blocks and threads. */
 #include "driver.h"
 #include "emulator.h"
+#include "graphs.h"
 #include "streams.h"
 #include <setjmp.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ emulated_place threadIdx, blockIdx, blockDim, gridDim;
 namespace
 {
 
-enum { MOST_THREADS = 1024, STACK_BYTES = 64 << 10, LAUNCH_FAILED = 719 };
+enum { MOST_THREADS = 1024, STACK_BYTES = 64 << 10 };
 
 /* A thread of a block: runs the body, then waits to run it again for another block. */
 struct coroutine {
@@ -159,7 +160,8 @@ void run_launch(void *arg)
 int emulate_launch(void *stream, unsigned n_blocks, unsigned n_threads, void (*new_body)(void *arg),
                    const void *arg, size_t arg_bytes)
 {
-    if (emulated_failure()) return LAUNCH_FAILED;
+    const int status = emulated_enter(stream);
+    if (status != 0) return status;
     if (n_blocks == 0 || n_threads == 0 || n_threads > MOST_THREADS) return 9; /* configuration */
     for (unsigned t = 0; t < n_threads; t++)
         if (!prepare(&threads[t])) return 2; /* memory */

@@ -2,11 +2,12 @@
  * that CUDA allows. See driver.h for which. */
 #include "streams.h"
 #include "driver.h"
+#include "graphs.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_OF_MEMORY = 2, LAUNCH_FAILURE = 719, ALWAYS = 256 };
+enum { OUT_OF_MEMORY = 2, ALWAYS = 256 };
 
 /* What an event stands for once it is recorded: a place in a stream. */
 typedef struct mark {
@@ -117,6 +118,7 @@ static item *append(emulated_stream *stream, size_t arg_bytes)
 
 void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes)
 {
+    if (emulated_is_captured(stream)) return emulated_capture_append(work, arg_bytes);
     item *i = append(stream, arg_bytes);
     if (!i) return NULL;
     i->work = work;
@@ -159,7 +161,9 @@ int emulated_stream_close(void *stream)
 
 int emulated_stream_wait(void *stream)
 {
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    int status = emulated_failure_status();
+    if (status == 0) status = emulated_forbids();
+    if (status != 0) return status;
     emulated_stream_finish(stream);
     emulated_streams_advance();
     return 0;
@@ -181,7 +185,9 @@ int emulated_event_close(void *event)
 
 int emulated_event_record(void *event, void *stream)
 {
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    int status = emulated_failure_status();
+    if (status == 0) status = emulated_forbids();
+    if (status != 0) return status;
     emulated_event *e = event;
     mark *m = calloc(1, sizeof(*m));
     item *i = m ? append(stream, 0) : NULL;
@@ -199,7 +205,9 @@ int emulated_event_record(void *event, void *stream)
 
 int emulated_event_wait(void *event)
 {
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    int status = emulated_failure_status();
+    if (status == 0) status = emulated_forbids();
+    if (status != 0) return status;
     const emulated_event *e = event;
     if (e->mark) run_until(e->mark);
     emulated_streams_advance();
@@ -208,7 +216,9 @@ int emulated_event_wait(void *event)
 
 int emulated_stream_wait_event(void *stream, void *event)
 {
-    if (emulated_failure()) return LAUNCH_FAILURE;
+    int status = emulated_failure_status();
+    if (status == 0) status = emulated_forbids();
+    if (status != 0) return status;
     const emulated_event *e = event;
     if (!e->mark) return 0;
     item *i = append(stream, 0);

@@ -1,0 +1,34 @@
+/* graphs.h: the emulated device's captures and graphs, for its streams and for the driver's table.
+ */
+#ifndef LS_TEST_EMULATED_GRAPHS_H
+#define LS_TEST_EMULATED_GRAPHS_H
+
+#include "streams.h"
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether this thread captures the stream; then what is queued there is appended to the graph. */
+bool emulated_is_captured(const void *stream);
+void *emulated_capture_append(emulated_work_fn *work, size_t arg_bytes);
+
+/* Counts a call that queues work: 0, or why it fails. */
+int emulated_enter(const void *stream);
+/* 0, or the status of what must not be done by a thread that captures. */
+int emulated_forbids(void);
+
+/* For the driver's table. */
+int emulated_capture_begin(void *stream);
+int emulated_capture_end(void *stream, void **graph);
+int emulated_graph_close(void *graph);
+int emulated_replay_open(void *graph, void **replay);
+int emulated_replay_launch(void *replay, void *stream);
+int emulated_replay_close(void *replay);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
