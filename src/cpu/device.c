@@ -220,6 +220,14 @@ static void cpu_event_close(ls__device *device, ls__event *event)
     ls__free(device->ctx, event);
 }
 
+static ls_status cpu_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited)
+{
+    (void)device;
+    (void)waiting;
+    (void)awaited;
+    return LS_OK;
+}
+
 static ls_status cpu_wait(ls__device *device)
 {
     (void)device;
@@ -262,6 +270,7 @@ const ls__backend ls__cpu_backend = {
     .event_record = cpu_event_record,
     .event_wait = cpu_event_wait,
     .event_close = cpu_event_close,
+    .stream_wait = cpu_stream_wait,
     .wait = cpu_wait,
     .stream = cpu_stream,
 };

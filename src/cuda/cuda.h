@@ -4,8 +4,8 @@
  * blas.c for linear layers), and our own kernels (own.c, kernels/) for everything between, and for
  * what the libraries leave out.
  *
- * All work of a device goes to its one stream. Sums have an order that shapes alone decide; nothing
- * is added by atomics but integers. */
+ * All work of a device goes to `stream`, but for copies of what comes next. Sums have an order that
+ * shapes alone decide; nothing is added by atomics but integers. */
 #ifndef LS_CUDA_CUDA_H
 #define LS_CUDA_CUDA_H
 
@@ -35,11 +35,12 @@ struct ls__cuda {
     const ls__cuda_driver *driver;
     int index;
     ls__cuda_properties properties;
-    ls__cuda_stream stream;
-    ls__cuda_numbers *numbers;        /* device memory: those of the step under way */
-    ls__cuda_numbers known;           /* what they are, once numbers_known */
-    bool numbers_known, numbers_used; /* used: since the recording began */
-    bool records;                     /* between recording_begin and recording_end */
+    ls__cuda_stream stream, copy_stream;
+    ls__cuda_event marks[LS__N_STREAMS]; /* how far a stream has come, for another to wait for */
+    ls__cuda_numbers *numbers;           /* device memory: those of the step under way */
+    ls__cuda_numbers known;              /* what they are, once numbers_known */
+    bool numbers_known, numbers_used;    /* used: since the recording began */
+    bool records;                        /* between recording_begin and recording_end */
     void *states[LS__CUDA_MAX_PROVIDERS];
     char libraries[128], processor[320], description[512];
 };
@@ -47,6 +48,23 @@ struct ls__cuda {
 /* The build's, in the order in which they are asked; ends with NULL. */
 extern const ls__cuda_provider *const ls__cuda_providers[];
 extern const ls__cuda_provider ls__cuda_blas_provider, ls__cuda_own_provider;
+
+/* memory.c: the slots of ls__backend of the same names, and the two streams. What streams_open left
+ * undone, streams_close leaves out. */
+enum { LS__CUDA_SEGMENT_BYTES = 2 << 20 }; /* what the driver deals in */
+void *ls__cuda_allocate(ls__device *device, size_t bytes);
+void ls__cuda_release(ls__device *device, void *memory, size_t bytes);
+void *ls__cuda_host_allocate(ls__device *device, size_t bytes);
+void ls__cuda_host_release(ls__device *device, void *memory, size_t bytes);
+size_t ls__cuda_free_bytes(ls__device *device);
+ls_status ls__cuda_streams_open(ls__cuda *cuda);
+void ls__cuda_streams_close(ls__cuda *cuda);
+ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited);
+ls_status ls__cuda_wait(ls__device *device);
+
+/* Which device a thread's calls go to is that thread's setting, and a context may change threads:
+ * so that every slot begins with this. */
+const ls__cuda_driver *ls__cuda_enter(ls__device *device);
 
 /* LS_OK for status 0; otherwise keeps "WHAT: CUDA: ...", and for errors after which the process
  * can't use CUDA any more says so. */

@@ -65,11 +65,12 @@ static void cuda_close(ls__device *device)
     if (!cuda) return;
     const ls__cuda_driver *driver = cuda->driver;
     (void)driver->set_device(cuda->index);
+    if (cuda->copy_stream) (void)driver->stream_wait(cuda->copy_stream);
     if (cuda->stream) (void)driver->stream_wait(cuda->stream);
     for (int i = 0; ls__cuda_providers[i]; i++)
         if (cuda->states[i]) ls__cuda_providers[i]->close(cuda, cuda->states[i]);
     if (cuda->numbers) (void)driver->release(cuda->numbers);
-    if (cuda->stream) (void)driver->stream_close(cuda->stream);
+    ls__cuda_streams_close(cuda);
     ls__free(cuda->device.ctx, cuda);
 }
 
@@ -80,7 +81,7 @@ static ls_status open_parts(ls__cuda *cuda)
     LS_TRY(ls__cuda_check(cuda, driver->set_device(cuda->index), "device 'cuda'"));
     LS_TRY(ls__cuda_check(cuda, driver->properties(cuda->index, &cuda->properties),
                           "device 'cuda': its properties"));
-    LS_TRY(ls__cuda_check(cuda, driver->stream_open(&cuda->stream), "device 'cuda': a stream"));
+    LS_TRY(ls__cuda_streams_open(cuda));
     LS_TRY(ls__cuda_check(cuda, driver->allocate((void **)&cuda->numbers, sizeof(*cuda->numbers)),
                           "device 'cuda': memory"));
     for (int i = 0; ls__cuda_providers[i]; i++)
@@ -130,69 +131,29 @@ static int cuda_threads(const ls__device *device)
 
 /* ---- Memory ---- */
 
-/* Which device a thread's calls go to is that thread's setting, and a context may change threads.
- */
-static const ls__cuda_driver *enter(ls__device *device)
-{
-    const ls__cuda *cuda = (const ls__cuda *)device;
-    (void)cuda->driver->set_device(cuda->index); /* it was there when the context was opened */
-    return cuda->driver;
-}
-
-static void *cuda_allocate(ls__device *device, size_t bytes)
-{
-    void *memory = NULL;
-    return enter(device)->allocate(&memory, bytes) == 0 ? memory : NULL;
-}
-
-static void cuda_release(ls__device *device, void *memory, size_t bytes)
-{
-    (void)bytes;
-    (void)enter(device)->release(memory);
-}
-
-static void *cuda_host_allocate(ls__device *device, size_t bytes)
-{
-    void *memory = NULL;
-    return enter(device)->host_allocate(&memory, bytes) == 0 ? memory : NULL;
-}
-
-static void cuda_host_release(ls__device *device, void *memory, size_t bytes)
-{
-    (void)bytes;
-    (void)enter(device)->host_release(memory);
-}
-
-static size_t cuda_free_bytes(ls__device *device)
-{
-    size_t free_bytes = 0, all_bytes = 0;
-    return enter(device)->memory_info(&free_bytes, &all_bytes) == 0 ? free_bytes : 0;
-}
-
 static ls_status queue_copy(ls__device *device, void *to, const void *from, size_t bytes,
                             const char *what)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     if (bytes == 0) return LS_OK;
-    return ls__cuda_check(cuda, enter(device)->copy(to, from, bytes, cuda->stream), what);
+    return ls__cuda_check(cuda, ls__cuda_enter(device)->copy(to, from, bytes, cuda->stream), what);
 }
 
-static ls_status wait_for(ls__device *device, const char *what)
+static ls_status wait_for(ls__cuda *cuda, const char *what)
 {
-    ls__cuda *cuda = (ls__cuda *)device;
-    return ls__cuda_check(cuda, enter(device)->stream_wait(cuda->stream), what);
+    return ls__cuda_check(cuda, cuda->driver->stream_wait(cuda->stream), what);
 }
 
 static ls_status cuda_read(ls__device *device, void *host, const void *memory, size_t bytes)
 {
     LS_TRY(queue_copy(device, host, memory, bytes, "copy from the device"));
-    return wait_for(device, "copy from the device");
+    return wait_for((ls__cuda *)device, "copy from the device");
 }
 
 static ls_status cuda_write(ls__device *device, void *memory, const void *host, size_t bytes)
 {
     LS_TRY(queue_copy(device, memory, host, bytes, "copy to the device"));
-    return wait_for(device, "copy to the device");
+    return wait_for((ls__cuda *)device, "copy to the device");
 }
 
 static ls_status cuda_copy(ls__device *device, void *dst, const void *src, size_t bytes)
@@ -204,20 +165,15 @@ static ls_status cuda_clear(ls__device *device, void *memory, size_t bytes)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     if (bytes == 0) return LS_OK;
-    return ls__cuda_check(cuda, enter(device)->fill(memory, 0, bytes, cuda->stream),
+    return ls__cuda_check(cuda, ls__cuda_enter(device)->fill(memory, 0, bytes, cuda->stream),
                           "clearing memory");
-}
-
-static ls_status cuda_wait(ls__device *device)
-{
-    return wait_for(device, "waiting for the device");
 }
 
 static ls_status cuda_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype from,
                            const void *src, int64_t count)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    (void)enter(device);
+    (void)ls__cuda_enter(device);
     return ls__cuda_check(cuda, ls__cuda_cast(to, dst, from, src, count, cuda->stream), "cast");
 }
 
@@ -227,7 +183,7 @@ static ls_status cuda_digest(ls__device *device, const void *memory, size_t byte
     ls__cuda *cuda = (ls__cuda *)device;
     ls__digest_sum part;
     if (bytes == 0) return LS_OK;
-    (void)enter(device);
+    (void)ls__cuda_enter(device);
     ls__digest_sum *on_device = &cuda->numbers->digest;
     LS_TRY(ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, on_device, cuda->stream),
                           "digest"));
@@ -282,7 +238,7 @@ static ls_status cuda_kernel_open(ls__device *device, const ls__op *op, const ch
 {
     ls__cuda *cuda = (ls__cuda *)device;
     *out = NULL;
-    (void)enter(device);
+    (void)ls__cuda_enter(device);
     for (int i = 0; ls__cuda_providers[i]; i++) {
         const ls__cuda_provider *provider = ls__cuda_providers[i];
         const size_t length = strlen(provider->name);
@@ -302,7 +258,7 @@ static size_t cuda_scratch_bytes(const ls__device *device)
 
 static void cuda_begin(ls__device *device)
 {
-    (void)enter(device);
+    (void)ls__cuda_enter(device);
 }
 
 static void cuda_end(ls__device *device)
@@ -320,8 +276,8 @@ static ls_status cuda_event_open(ls__device *device, ls__event **out)
 {
     *out = ls__zalloc(device->ctx, sizeof(**out));
     if (!*out) return ls__fail_memory(device->ctx, "event", sizeof(**out));
-    const ls_status status =
-        ls__cuda_check((ls__cuda *)device, enter(device)->event_open(&(*out)->event), "event");
+    const ls_status status = ls__cuda_check(
+        (ls__cuda *)device, ls__cuda_enter(device)->event_open(&(*out)->event), "event");
     if (status == LS_OK) return LS_OK;
     ls__free(device->ctx, *out);
     *out = NULL;
@@ -331,18 +287,20 @@ static ls_status cuda_event_open(ls__device *device, ls__event **out)
 static ls_status cuda_event_record(ls__device *device, ls__event *event)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    return ls__cuda_check(cuda, enter(device)->event_record(event->event, cuda->stream), "event");
+    return ls__cuda_check(cuda, ls__cuda_enter(device)->event_record(event->event, cuda->stream),
+                          "event");
 }
 
 static ls_status cuda_event_wait(ls__device *device, ls__event *event)
 {
-    return ls__cuda_check((ls__cuda *)device, enter(device)->event_wait(event->event), "event");
+    return ls__cuda_check((ls__cuda *)device, ls__cuda_enter(device)->event_wait(event->event),
+                          "event");
 }
 
 static void cuda_event_close(ls__device *device, ls__event *event)
 {
     if (!event) return;
-    (void)enter(device)->event_close(event->event);
+    (void)ls__cuda_enter(device)->event_close(event->event);
     ls__free(device->ctx, event);
 }
 
@@ -359,11 +317,12 @@ const ls__backend ls__cuda_backend = {
     .threads = cuda_threads,
     .libraries = cuda_libraries,
     .processor = cuda_processor,
-    .allocate = cuda_allocate,
-    .release = cuda_release,
-    .host_allocate = cuda_host_allocate,
-    .host_release = cuda_host_release,
-    .free_bytes = cuda_free_bytes,
+    .segment_bytes = LS__CUDA_SEGMENT_BYTES,
+    .allocate = ls__cuda_allocate,
+    .release = ls__cuda_release,
+    .host_allocate = ls__cuda_host_allocate,
+    .host_release = ls__cuda_host_release,
+    .free_bytes = ls__cuda_free_bytes,
     .host_memory = false,
     .has_tf32 = true,
     .read = cuda_read,
@@ -383,7 +342,8 @@ const ls__backend ls__cuda_backend = {
     .event_record = cuda_event_record,
     .event_wait = cuda_event_wait,
     .event_close = cuda_event_close,
-    .wait = cuda_wait,
+    .stream_wait = ls__cuda_stream_wait,
+    .wait = ls__cuda_wait,
     .recording_begin = ls__cuda_recording_begin,
     .recording_end = ls__cuda_recording_end,
     .recording_launch = ls__cuda_recording_launch,

@@ -207,6 +207,10 @@ typedef struct ls__event ls__event;
 /* Work that was queued once and can be queued again by one call. */
 typedef struct ls__recording ls__recording;
 
+/* Where work is queued. What is queued in one stream is done in order; two of them know nothing of
+ * each other but by stream_wait. Everything goes to COMPUTE that is not said to go to COPY. */
+typedef enum ls__stream { LS__STREAM_COMPUTE, LS__STREAM_COPY, LS__N_STREAMS } ls__stream;
+
 typedef struct ls__backend {
     const char *name; /* "cpu" */
 
@@ -223,14 +227,17 @@ typedef struct ls__backend {
     const char *(*libraries)(const ls__device *device);
     const char *(*processor)(const ls__device *device);
 
-    /* Raw memory, aligned to 64 bytes; the pool sits above. NULL when there is none. */
+    /* Raw memory, aligned to 64 bytes; the pool sits above. NULL when there is none. release waits
+     * for work that uses it. segment_bytes is what the pool asks for at least, and multiples of it
+     * where it can; 0: as small as it comes. */
+    size_t segment_bytes;
     void *(*allocate)(ls__device *device, size_t bytes);
     void (*release)(ls__device *device, void *memory, size_t bytes);
     /* Host memory that the device copies from and to by itself, while the host goes on: pinned for
      * a GPU, plain on the CPU. Dear to get, so it is pooled too. NULL when there is none. */
     void *(*host_allocate)(ls__device *device, size_t bytes);
     void (*host_release)(ls__device *device, void *memory, size_t bytes);
-    /* Bytes that could still be had, best guess. */
+    /* Bytes that allocate could still give, best guess; 0 where it can't be told. */
     size_t (*free_bytes)(ls__device *device);
     /* Whether the host may read device memory directly. */
     bool host_memory;
@@ -278,7 +285,9 @@ typedef struct ls__backend {
     ls_status (*event_record)(ls__device *device, ls__event *event);
     ls_status (*event_wait)(ls__device *device, ls__event *event);
     void (*event_close)(ls__device *device, ls__event *event);
-    /* Waits for all that was queued. */
+    /* What is queued in `waiting` from now on is done after all that is queued in `awaited` now. */
+    ls_status (*stream_wait)(ls__device *device, ls__stream waiting, ls__stream awaited);
+    /* Waits for all that was queued, in all streams. */
     ls_status (*wait)(ls__device *device);
 
     /* Optional, all four or none: between recording_begin and recording_end what kernels and copies
@@ -294,7 +303,7 @@ typedef struct ls__backend {
                                   const ls__step *step);
     void (*recording_close)(ls__device *device, ls__recording *recording);
 
-    /* The queue itself, for ops of the user's own: a cudaStream_t; NULL on the CPU. */
+    /* LS__STREAM_COMPUTE itself, for ops of the user's own: a cudaStream_t; NULL on the CPU. */
     void *(*stream)(ls__device *device);
 } ls__backend;
 

@@ -85,9 +85,8 @@ ls_status ls_context_trim(ls_context *ctx)
 {
     LS__ENTER(ctx);
     LS_TRY(ctx->device->backend->wait(ctx->device));
-    ls__pool_trim(ctx->pool);
-    ls__pool_trim(ctx->host_pool);
-    return LS_OK;
+    LS_TRY(ls__pool_trim(ctx->pool));
+    return ls__pool_trim(ctx->host_pool);
 }
 
 const char *ls_context_device(const ls_context *ctx)

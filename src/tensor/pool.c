@@ -1,114 +1,28 @@
-/* pool.c: a caching pool of device memory. It keeps its records on the host, for a device's memory
- * may be out of the host's reach. */
+/* pool.c: see pool.h. */
 #include "tensor/pool.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "tensor/block_list.h"
 #include <string.h>
-
-typedef struct block {
-    char *memory;
-    size_t bytes;
-} block;
-
-/* Sorted by address or by size; some thousands at most, so inserting by moving is fast enough. */
-typedef struct block_list {
-    block *blocks;
-    int64_t n;
-} block_list;
 
 struct ls__pool {
     ls_context *ctx;
     ls__device *device;
     ls__pool_source source;
-    block_list used;   /* by address */
-    block_list cached; /* by size */
-    int64_t capacity;  /* of each list: all blocks fit into either, so a release cannot fail */
+    ls__block_list used, cached;
+    int64_t capacity; /* of each list: all blocks fit into either, so a release cannot fail */
+    ls__block *spare; /* records without a block */
     ls_memory_stats stats;
 };
 
-enum { MIN_BLOCK = 64, LARGE_STEP = 2 << 20, LARGE_BLOCK = 8 << 20 };
-
-/* 0 for more than there can be. */
-static size_t size_class(size_t bytes)
-{
-    if (bytes > PTRDIFF_MAX - LARGE_STEP) return 0;
-    if (bytes > LARGE_BLOCK) return ls__round_up(bytes, LARGE_STEP);
-    size_t power = MIN_BLOCK;
-    while (power < bytes) power *= 2;
-    if (power <= 4 * MIN_BLOCK) return power; /* the steps between are no multiples of 64 */
-    return ls__round_up(bytes, power / 8);    /* power / 2 < bytes <= power */
-}
-
-static void insert_at(block_list *list, int64_t i, block b)
-{
-    memmove(list->blocks + i + 1, list->blocks + i, (size_t)(list->n - i) * sizeof(b));
-    list->blocks[i] = b;
-    list->n++;
-}
-
-static block remove_at(block_list *list, int64_t i)
-{
-    const block b = list->blocks[i];
-    list->n--;
-    memmove(list->blocks + i, list->blocks + i + 1, (size_t)(list->n - i) * sizeof(b));
-    return b;
-}
-
-/* The first block that is not below: where `memory`, or a block of `bytes`, stands or belongs. */
-static int64_t find_address(const block_list *list, const char *memory)
-{
-    int64_t low = 0, high = list->n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if ((uintptr_t)list->blocks[middle].memory < (uintptr_t)memory) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static int64_t find_size(const block_list *list, size_t bytes)
-{
-    int64_t low = 0, high = list->n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (list->blocks[middle].bytes < bytes) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-/* Room in both lists for one block more. */
-static bool reserve(ls__pool *pool)
-{
-    const int64_t n = pool->used.n + pool->cached.n;
-    if (n < pool->capacity) return true;
-    const int64_t capacity = pool->capacity ? 2 * pool->capacity : 64;
-    const size_t bytes = (size_t)capacity * sizeof(block);
-    block *used = ls__alloc(pool->ctx, bytes);
-    block *cached = ls__alloc(pool->ctx, bytes);
-    if (!used || !cached) {
-        ls__free(pool->ctx, used);
-        ls__free(pool->ctx, cached);
-        return false;
-    }
-    if (pool->capacity) {
-        memcpy(used, pool->used.blocks, (size_t)pool->used.n * sizeof(block));
-        memcpy(cached, pool->cached.blocks, (size_t)pool->cached.n * sizeof(block));
-    }
-    ls__free(pool->ctx, pool->used.blocks);
-    ls__free(pool->ctx, pool->cached.blocks);
-    pool->used.blocks = used;
-    pool->cached.blocks = cached;
-    pool->capacity = capacity;
-    return true;
-}
+enum {
+    MIN_BLOCK = 256,
+    MAX_STEP = 2 << 20,      /* between size classes */
+    MAX_REMAINDER = 1 << 20, /* that is left with a block rather than cut off */
+    MAX_CUT = 8 /* a block so many times too large is not cut while there is other memory: it may be
+                   asked for as a whole again */
+};
 
 ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source source,
                         size_t limit_bytes, ls__pool **out)
@@ -119,21 +33,104 @@ ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source sou
     (*out)->device = device;
     (*out)->source = source;
     (*out)->stats.limit_bytes = limit_bytes;
+    (*out)->cached.by_size = true;
     return LS_OK;
 }
 
-static void release_to_device(ls__pool *pool, block b)
+static size_t round_exactly(size_t bytes)
 {
-    const ls__backend *backend = pool->device->backend;
-    (pool->source == LS__POOL_HOST ? backend->host_release : backend->release)(pool->device,
-                                                                               b.memory, b.bytes);
+    return ls__round_up(bytes ? bytes : 1, MIN_BLOCK);
 }
 
-void ls__pool_trim(ls__pool *pool)
+/* 0 for more than there can be. */
+static size_t size_class(size_t bytes)
 {
-    for (int64_t i = 0; i < pool->cached.n; i++) release_to_device(pool, pool->cached.blocks[i]);
-    pool->cached.n = 0;
-    pool->stats.cached_bytes = 0;
+    if (bytes > PTRDIFF_MAX / 2) return 0;
+    size_t power = MIN_BLOCK;
+    while (power < bytes) power *= 2;
+    size_t step = power / 8; /* power / 2 < bytes <= power */
+    if (step < MIN_BLOCK) step = MIN_BLOCK;
+    if (step > MAX_STEP) step = MAX_STEP;
+    return ls__round_up(bytes ? bytes : 1, step);
+}
+
+static bool is_small(const ls__pool *pool, size_t bytes)
+{
+    return bytes <= pool->device->backend->segment_bytes / 2;
+}
+
+static void cache(ls__pool *pool, ls__block *b)
+{
+    ls__block_list_insert(&pool->cached, b);
+    pool->stats.cached_bytes += b->bytes;
+}
+
+static void uncache(ls__pool *pool, const ls__block *b)
+{
+    ls__block_list_remove(&pool->cached, b);
+    pool->stats.cached_bytes -= b->bytes;
+}
+
+static void make_spare(ls__pool *pool, ls__block *b)
+{
+    b->next = pool->spare;
+    pool->spare = b;
+}
+
+static ls__block *use_spare(ls__pool *pool, ls__block fields)
+{
+    ls__block *b = pool->spare;
+    pool->spare = b->next;
+    *b = fields;
+    return b;
+}
+
+/* Room in both lists, and records, for what one request can need: a segment, cut in two. */
+static bool reserve(ls__pool *pool)
+{
+    enum { N_NEW = 2 };
+    while (!pool->spare || !pool->spare->next) {
+        ls__block *b = ls__zalloc(pool->ctx, sizeof(*b));
+        if (!b) return false;
+        make_spare(pool, b);
+    }
+    const int64_t n = pool->used.n + pool->cached.n;
+    if (n + N_NEW <= pool->capacity) return true;
+    const int64_t capacity = pool->capacity ? 2 * pool->capacity : 64;
+    const size_t bytes = (size_t)capacity * sizeof(ls__block *);
+    ls__block **lists[2] = { ls__alloc(pool->ctx, bytes), ls__alloc(pool->ctx, bytes) };
+    if (!lists[0] || !lists[1]) {
+        for (int i = 0; i < 2; i++) ls__free(pool->ctx, lists[i]);
+        return false;
+    }
+    ls__block_list *olds[2] = { &pool->used, &pool->cached };
+    for (int i = 0; i < 2; i++) {
+        if (olds[i]->n > 0)
+            memcpy(lists[i], olds[i]->blocks, (size_t)olds[i]->n * sizeof(ls__block *));
+        ls__free(pool->ctx, olds[i]->blocks);
+        olds[i]->blocks = lists[i];
+    }
+    pool->capacity = capacity;
+    return true;
+}
+
+static void release_segment(ls__pool *pool, char *memory, size_t bytes)
+{
+    const ls__backend *backend = pool->device->backend;
+    if (pool->source == LS__POOL_HOST) {
+        backend->host_release(pool->device, memory, bytes);
+    } else {
+        backend->release(pool->device, memory, bytes);
+    }
+}
+
+static void free_records(const ls_context *ctx, ls__block *first)
+{
+    while (first) {
+        ls__block *next = first->next;
+        ls__free(ctx, first);
+        first = next;
+    }
 }
 
 void ls__pool_close(ls__pool **pool)
@@ -141,24 +138,38 @@ void ls__pool_close(ls__pool **pool)
     ls__pool *p = *pool;
     *pool = NULL;
     if (!p) return;
-    ls__pool_trim(p);
-    for (int64_t i = 0; i < p->used.n; i++) release_to_device(p, p->used.blocks[i]);
+    const ls__block_list *lists[2] = { &p->used, &p->cached };
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < lists[k]->n; i++) {
+            ls__block *first = lists[k]->blocks[i], *last = first;
+            if (first->previous) continue;
+            size_t bytes = first->bytes;
+            for (; last->next; bytes += last->bytes) last = last->next;
+            release_segment(p, first->memory, bytes);
+            last->next = p->spare; /* nothing is freed before all lists are done with */
+            p->spare = first;
+        }
+    free_records(p->ctx, p->spare);
     ls__free(p->ctx, p->used.blocks);
     ls__free(p->ctx, p->cached.blocks);
     ls__free(p->ctx, p);
 }
 
-static void *hand_out(ls__pool *pool, block b)
+static void release_whole_segments(ls__pool *pool)
 {
-    insert_at(&pool->used, find_address(&pool->used, b.memory), b);
-    ls_memory_stats *stats = &pool->stats;
-    stats->n_blocks++;
-    stats->current_bytes += b.bytes;
-    if (stats->current_bytes > stats->peak_bytes) stats->peak_bytes = stats->current_bytes;
-    return b.memory;
+    for (int64_t i = 0; i < pool->cached.n;) {
+        ls__block *b = pool->cached.blocks[i];
+        if (b->previous || b->next) {
+            i++;
+            continue;
+        }
+        uncache(pool, b);
+        release_segment(pool, b->memory, b->bytes);
+        make_spare(pool, b);
+    }
 }
 
-/* What the limit leaves beside handed-out and cached blocks. */
+/* What the limit leaves beside all segments. */
 static size_t room(const ls__pool *pool)
 {
     const ls_memory_stats *stats = &pool->stats;
@@ -167,66 +178,204 @@ static size_t room(const ls__pool *pool)
     return taken < stats->limit_bytes ? stats->limit_bytes - taken : 0;
 }
 
-/* A block of `rounded` bytes, or of `exact` where the limit leaves no more. */
-static block allocate_from_device(ls__pool *pool, size_t rounded, size_t exact)
+/* A new segment as one block that is in no list yet; NULL when the limit or the backend refuses. */
+static ls__block *open_segment(ls__pool *pool, ls__stream stream, size_t bytes)
 {
-    const size_t left = room(pool), bytes = rounded <= left ? rounded : exact;
     const ls__backend *backend = pool->device->backend;
-    char *memory = NULL;
-    if (bytes <= left)
-        memory = (pool->source == LS__POOL_HOST ? backend->host_allocate
-                                                : backend->allocate)(pool->device, bytes);
-    return (block){ memory, bytes };
+    if (bytes > room(pool)) return NULL;
+    char *memory = pool->source == LS__POOL_HOST ? backend->host_allocate(pool->device, bytes)
+                                                 : backend->allocate(pool->device, bytes);
+    if (!memory) return NULL;
+    pool->stats.n_allocated++;
+    return use_spare(pool, (ls__block){ .memory = memory, .bytes = bytes, .stream = stream });
+}
+
+/* A block makes one with the next, which is free too; neither is in a list. */
+static void merge_with_next(ls__pool *pool, ls__block *b)
+{
+    ls__block *next = b->next;
+    b->bytes += next->bytes;
+    b->next = next->next;
+    if (b->next) b->next->previous = b;
+    make_spare(pool, next);
+}
+
+/* Cuts off and caches what is beyond `bytes`, where that is worth it. */
+static void cut(ls__pool *pool, ls__block *b, size_t bytes)
+{
+    size_t least = bytes / 8;
+    if (least > MAX_REMAINDER) least = MAX_REMAINDER;
+    if (least < MIN_BLOCK || b->shared) least = MIN_BLOCK;
+    if (b->bytes < bytes + least) return;
+    ls__block rest = *b;
+    rest.memory += bytes;
+    rest.bytes -= bytes;
+    rest.previous = b;
+    rest.used = false;
+    ls__block *r = use_spare(pool, rest);
+    if (r->next) r->next->previous = r;
+    b->next = r;
+    b->bytes = bytes;
+    cache(pool, r);
+}
+
+/* Makes the stream wait for the others whose cached blocks it gets. */
+static ls_status adopt(ls__pool *pool, ls__stream stream)
+{
+    bool waits[LS__N_STREAMS] = { false };
+    for (int64_t i = 0; i < pool->cached.n; i++) waits[pool->cached.blocks[i]->stream] = true;
+    for (int s = 0; s < LS__N_STREAMS; s++)
+        if (waits[s] && s != (int)stream)
+            LS_TRY(pool->device->backend->stream_wait(pool->device, stream, (ls__stream)s));
+    for (int64_t i = 0; i < pool->cached.n; i++) pool->cached.blocks[i]->stream = stream;
+    for (int64_t i = 0; i < pool->cached.n;) {
+        ls__block *b = pool->cached.blocks[i];
+        if (!b->next || b->next->used) {
+            i++;
+            continue;
+        }
+        uncache(pool, b->next);
+        uncache(pool, b);
+        merge_with_next(pool, b);
+        cache(pool, b);
+        i = 0;
+    }
+    return LS_OK;
+}
+
+/* The cached block that fits best; with `any`, also those that are meant for others. */
+static ls__block *take(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded, bool any)
+{
+    const bool small = is_small(pool, rounded);
+    for (int64_t i = ls__block_list_find(&pool->cached, exact, NULL); i < pool->cached.n; i++) {
+        ls__block *b = pool->cached.blocks[i];
+        if (b->stream != stream) continue;
+        if (!any && (b->shared != small || (!small && b->bytes / MAX_CUT > rounded))) continue;
+        uncache(pool, b);
+        pool->stats.n_reused++;
+        return b;
+    }
+    return NULL;
+}
+
+/* Fresh memory: segments for several small blocks, or for one that is not small. */
+static ls__block *take_fresh(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded)
+{
+    const size_t step = pool->device->backend->segment_bytes;
+    const size_t whole = step ? ls__round_up(rounded, step) : rounded;
+    ls__block *b = open_segment(pool, stream, whole);
+    if (!b && rounded < whole) b = open_segment(pool, stream, rounded);
+    if (!b && exact < rounded) b = open_segment(pool, stream, exact);
+    if (b) b->shared = is_small(pool, rounded);
+    return b;
+}
+
+void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes)
+{
+    const size_t rounded = size_class(bytes);
+    if (rounded == 0 || !reserve(pool)) return NULL;
+    const size_t exact = round_exactly(bytes);
+
+    ls__block *b = take(pool, stream, exact, rounded, false);
+    if (!b) b = take_fresh(pool, stream, exact, rounded);
+    if (!b && adopt(pool, stream) != LS_OK) return NULL; /* the error is kept */
+    if (!b) b = take(pool, stream, exact, rounded, true);
+    if (!b && pool->cached.n > 0) {
+        release_whole_segments(pool);
+        b = take_fresh(pool, stream, exact, rounded);
+    }
+    if (!b) return NULL;
+    cut(pool, b, rounded);
+    b->used = true;
+    ls__block_list_insert(&pool->used, b);
+    ls_memory_stats *stats = &pool->stats;
+    stats->n_blocks++;
+    stats->current_bytes += b->bytes;
+    if (stats->current_bytes > stats->peak_bytes) stats->peak_bytes = stats->current_bytes;
+    return b->memory;
+}
+
+static bool can_merge(const ls__block *a, const ls__block *b)
+{
+    return a && b && !a->used && !b->used && a->stream == b->stream;
+}
+
+void ls__pool_release_after(ls__pool *pool, ls__stream stream, void *memory)
+{
+    if (!memory) return;
+    const int64_t i = ls__block_list_find(&pool->used, 0, memory);
+    if (i == pool->used.n || pool->used.blocks[i]->memory != memory) return; /* not ours */
+    ls__block *b = pool->used.blocks[i];
+    ls__block_list_remove(&pool->used, b);
+    pool->stats.n_blocks--;
+    pool->stats.current_bytes -= b->bytes;
+    b->used = false;
+    b->stream = stream;
+    if (can_merge(b, b->next)) {
+        uncache(pool, b->next);
+        merge_with_next(pool, b);
+    }
+    if (can_merge(b->previous, b)) {
+        b = b->previous;
+        uncache(pool, b);
+        merge_with_next(pool, b);
+    }
+    cache(pool, b);
 }
 
 void *ls__pool_allocate(ls__pool *pool, size_t bytes)
 {
-    const size_t rounded = size_class(bytes);
-    if (rounded == 0 || !reserve(pool)) return NULL;
-
-    const int64_t i = find_size(&pool->cached, bytes);
-    if (i < pool->cached.n && pool->cached.blocks[i].bytes <= rounded + rounded / 4) {
-        const block b = remove_at(&pool->cached, i);
-        pool->stats.cached_bytes -= b.bytes;
-        pool->stats.n_reused++;
-        return hand_out(pool, b);
-    }
-    const size_t exact = ls__round_up(bytes ? bytes : 1, LS__ALIGNMENT);
-    block b = allocate_from_device(pool, rounded, exact);
-    if (!b.memory && pool->cached.n > 0) {
-        ls__pool_trim(pool);
-        b = allocate_from_device(pool, rounded, exact);
-    }
-    if (!b.memory) return NULL;
-    pool->stats.n_allocated++;
-    return hand_out(pool, b);
+    return ls__pool_allocate_for(pool, LS__STREAM_COMPUTE, bytes);
 }
 
 void ls__pool_release(ls__pool *pool, void *memory)
 {
-    if (!memory) return;
-    const int64_t i = find_address(&pool->used, memory);
-    if (i == pool->used.n || pool->used.blocks[i].memory != memory) return; /* not ours */
-    const block b = remove_at(&pool->used, i);
-    insert_at(&pool->cached, find_size(&pool->cached, b.bytes), b);
-    pool->stats.n_blocks--;
-    pool->stats.current_bytes -= b.bytes;
-    pool->stats.cached_bytes += b.bytes;
+    ls__pool_release_after(pool, LS__STREAM_COMPUTE, memory);
+}
+
+ls_status ls__pool_trim(ls__pool *pool)
+{
+    const ls_status status = adopt(pool, LS__STREAM_COMPUTE); /* free neighbours become one */
+    release_whole_segments(pool);
+    return status;
 }
 
 size_t ls__pool_free_bytes(const ls__pool *pool)
 {
+    const ls__backend *backend = pool->device->backend;
     const ls_memory_stats *stats = &pool->stats;
-    size_t free_bytes = pool->device->backend->free_bytes(pool->device);
-    if (!ls__add_size(free_bytes, stats->cached_bytes, &free_bytes)) free_bytes = SIZE_MAX;
-    if (stats->limit_bytes) {
-        const size_t left = stats->limit_bytes - stats->current_bytes;
-        if (left < free_bytes) free_bytes = left;
+    size_t largest = 0, whole = 0; /* stretch of free neighbours; those that are segments */
+    for (int64_t i = 0; i < pool->cached.n; i++) {
+        const ls__block *first = pool->cached.blocks[i], *last = first;
+        if (first->previous && !first->previous->used) continue;
+        size_t bytes = first->bytes;
+        for (; last->next && !last->next->used; bytes += last->bytes) last = last->next;
+        if (bytes > largest) largest = bytes;
+        if (!first->previous && !last->next) whole += bytes;
     }
-    return free_bytes - free_bytes % LS__ALIGNMENT;
+    size_t fresh = backend->free_bytes(pool->device);
+    if (backend->segment_bytes) fresh -= fresh % backend->segment_bytes;
+    if (!ls__add_size(fresh, whole, &fresh)) fresh = SIZE_MAX;
+    if (stats->limit_bytes) {
+        const size_t left = room(pool) + whole;
+        if (left < fresh) fresh = left;
+    }
+    fresh -= fresh % MIN_BLOCK;
+    return fresh > largest ? fresh : largest;
 }
 
 ls_memory_stats ls__pool_stats(const ls__pool *pool)
 {
     return pool->stats;
+}
+
+ls_status ls__pool_fail(const ls__pool *pool, const char *what, size_t bytes)
+{
+    if (pool->source == LS__POOL_HOST)
+        return ls__fail(pool->ctx, LS_ERR_MEMORY,
+                        "%s: out of host memory for copies: %zu bytes asked, %zu cached", what,
+                        bytes, pool->stats.cached_bytes);
+    return ls__fail(pool->ctx, LS_ERR_MEMORY,
+                    "%s: out of device memory: %zu bytes asked, %zu free, %zu cached", what, bytes,
+                    ls__pool_free_bytes(pool), pool->stats.cached_bytes);
 }

@@ -185,13 +185,18 @@ START_TEST(every_call_fails_in_turn)
     ck_assert_int_eq(use_all(), LS_OK);
     const int64_t n = calls();
     ck_assert_int_gt(n, 10);
+    int n_recovered = 0;
     for (int64_t i = 1; i <= n; i++)
         for (int sticky = 0; sticky < 2; sticky++) {
             fail_at(i, sticky != 0);
             const ls_status status = use_all();
-            /* What fails while closing is nobody's error any more. */
-            ck_assert_msg(status != LS_OK || i == n, "call %d of %d: no error", (int)i, (int)n);
+            n_recovered += status == LS_OK;
+            /* What fails while closing, a wait for each stream, is nobody's error any more; and
+             * where a segment can't be had, the pool asks for as much as it needs just now. */
+            ck_assert_msg(status != LS_OK || i > n - 2 || !sticky, "call %d of %d: no error",
+                          (int)i, (int)n);
         }
+    ck_assert_int_eq(n_recovered, 5);
     fail_at(0, false);
     ck_assert_int_eq(use_all(), LS_OK);
 }

@@ -132,6 +132,15 @@ static ls_status fake_digest(ls__device *device, const void *memory, size_t byte
     return status == LS_OK ? count_call(device) : status;
 }
 
+static ls_status fake_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited)
+{
+    fake_device *fake = (fake_device *)device;
+    LS_TRY(count_call(device));
+    fake->n_waits++;
+    fake->waited[waiting][awaited] = fake->now;
+    return LS_OK;
+}
+
 static ls_status fake_wait(ls__device *device)
 {
     (void)device;
@@ -158,6 +167,7 @@ static const ls__backend fake_backend = {
     .clear = fake_clear,
     .cast = fake_cast,
     .digest = fake_digest,
+    .stream_wait = fake_stream_wait,
     .wait = fake_wait,
 };
 
@@ -170,7 +180,8 @@ ls_context *fake_context_open(const ls_context_config *config)
         ls__fail_memory(ctx, "fake device", sizeof(*fake));
         return ctx;
     }
-    fake->device = (ls__device){ .backend = &fake_backend, .ctx = ctx };
+    fake->table = fake_backend;
+    fake->device = (ls__device){ .backend = &fake->table, .ctx = ctx };
     fake->capacity_bytes = (size_t)1 << 30;
     fake->cpu = ctx->device;
     ctx->device = &fake->device;

@@ -1,0 +1,83 @@
+/* memory.c: a CUDA device's memory, which the core's pool keeps, and the order of its streams. */
+#include "cuda/cuda.h"
+
+const ls__cuda_driver *ls__cuda_enter(ls__device *device)
+{
+    const ls__cuda *cuda = (const ls__cuda *)device;
+    (void)cuda->driver->set_device(cuda->index); /* it was there when the context was opened */
+    return cuda->driver;
+}
+
+void *ls__cuda_allocate(ls__device *device, size_t bytes)
+{
+    void *memory = NULL;
+    return ls__cuda_enter(device)->allocate(&memory, bytes) == 0 ? memory : NULL;
+}
+
+void ls__cuda_release(ls__device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    (void)ls__cuda_enter(device)->release(memory);
+}
+
+void *ls__cuda_host_allocate(ls__device *device, size_t bytes)
+{
+    void *memory = NULL;
+    return ls__cuda_enter(device)->host_allocate(&memory, bytes) == 0 ? memory : NULL;
+}
+
+void ls__cuda_host_release(ls__device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    (void)ls__cuda_enter(device)->host_release(memory);
+}
+
+size_t ls__cuda_free_bytes(ls__device *device)
+{
+    size_t free_bytes = 0, all_bytes = 0;
+    return ls__cuda_enter(device)->memory_info(&free_bytes, &all_bytes) == 0 ? free_bytes : 0;
+}
+
+ls_status ls__cuda_streams_open(ls__cuda *cuda)
+{
+    const ls__cuda_driver *driver = cuda->driver;
+    ls__cuda_stream *streams[LS__N_STREAMS] = { &cuda->stream, &cuda->copy_stream };
+    for (int i = 0; i < LS__N_STREAMS; i++) {
+        LS_TRY(ls__cuda_check(cuda, driver->stream_open(streams[i]), "device 'cuda': a stream"));
+        LS_TRY(
+            ls__cuda_check(cuda, driver->event_open(&cuda->marks[i]), "device 'cuda': an event"));
+    }
+    return LS_OK;
+}
+
+void ls__cuda_streams_close(ls__cuda *cuda)
+{
+    const ls__cuda_driver *driver = cuda->driver;
+    const ls__cuda_stream streams[LS__N_STREAMS] = { cuda->stream, cuda->copy_stream };
+    for (int i = 0; i < LS__N_STREAMS; i++) {
+        if (cuda->marks[i]) (void)driver->event_close(cuda->marks[i]);
+        if (streams[i]) (void)driver->stream_close(streams[i]);
+    }
+}
+
+ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    const ls__cuda_stream streams[LS__N_STREAMS] = { cuda->stream, cuda->copy_stream };
+    const char *what = "order of streams";
+    /* A wait is for what its event says now: marking again later changes nothing. */
+    LS_TRY(
+        ls__cuda_check(cuda, driver->event_record(cuda->marks[awaited], streams[awaited]), what));
+    return ls__cuda_check(cuda, driver->stream_wait_event(streams[waiting], cuda->marks[awaited]),
+                          what);
+}
+
+ls_status ls__cuda_wait(ls__device *device)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    const char *what = "waiting for the device";
+    LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->copy_stream), what));
+    return ls__cuda_check(cuda, driver->stream_wait(cuda->stream), what);
+}
