@@ -4,7 +4,7 @@
  *   train     200 random sizes between 16 and 64 px, batches of 2 to 8: training steps of resnet20
  *   forward   30 random sizes between 256 and 512 px, batches of 2: evaluation by resnet18
  *
- *   bench_sizes [--only NAME] [--count N] [--repeats 3] [--threads T]
+ *   bench_sizes [--only NAME] [--device cuda] [--count N] [--repeats 3] [--threads T]
  *
  * A run opens a context, builds a net and takes one step per size; planning is a part of that. Runs
  * with benchmark = on and off go side by side, step by step. `first` is a run that knows nothing,
@@ -39,7 +39,7 @@ static const experiment experiments[] = {
 enum { N_EXPERIMENTS = sizeof experiments / sizeof experiments[0] };
 
 typedef struct options {
-    const char *only;
+    const char *only, *device;
     int64_t count, repeats, threads;
 } options;
 
@@ -133,6 +133,7 @@ static ls_status open_side(side *s, const experiment *e, const options *o, bool 
     const double start = bench_now();
     s->work.inference = e->forward;
     s->work.ctx = ls_context_open(&(ls_context_config){
+        .device = o->device,
         .threads = (int)o->threads,
         .benchmark = on ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
         .allocator = &s->allocator,
@@ -250,10 +251,17 @@ static ls_status experiment_run(const experiment *e, const options *o, const cha
 
 static ls_status run_all(const options *o, const char *plan)
 {
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = (int)o->threads });
-    printf("{\"bench\": \"sizes\", \"repeats\": %lld, \"device\": \"%s\",\n \"experiments\": [\n",
-           (long long)o->repeats, ls_context_device(ctx));
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .device = o->device, .threads = (int)o->threads });
+    const ls_status status = ls_context_status(ctx);
+    if (status == LS_OK)
+        printf("{\"bench\": \"sizes\", \"repeats\": %lld, \"device\": \"%s\",\n \"experiments\": "
+               "[\n",
+               (long long)o->repeats, ls_context_device(ctx));
+    else
+        bench_report("bench_sizes", ctx);
     ls_context_close(&ctx);
+    if (status != LS_OK) return status;
     bool first = true;
     for (int i = 0; i < N_EXPERIMENTS; i++) {
         if (o->only && strcmp(o->only, experiments[i].name) != 0) continue;
@@ -269,11 +277,9 @@ int main(int argc, char **argv)
 {
     options o = { .repeats = 3 };
     const bench_option table[] = {
-        { "--only", BENCH_TEXT, &o.only },
-        { "--count", BENCH_NUMBER, &o.count },
-        { "--repeats", BENCH_NUMBER, &o.repeats },
-        { "--threads", BENCH_NUMBER, &o.threads },
-        { 0 },
+        { "--only", BENCH_TEXT, &o.only },         { "--device", BENCH_TEXT, &o.device },
+        { "--count", BENCH_NUMBER, &o.count },     { "--repeats", BENCH_NUMBER, &o.repeats },
+        { "--threads", BENCH_NUMBER, &o.threads }, { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;
     if (o.repeats > MAX_REPEATS) o.repeats = MAX_REPEATS;

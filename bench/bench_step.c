@@ -1,65 +1,156 @@
-/* bench_step.c: times training steps (forward, backward, update) of a bundled model on one random
- * batch, and prints one JSON line:
+/* bench_step.c: times training steps (forward, backward, update) of a bundled model, and prints one
+ * JSON line:
  *
  *   bench_step --model resnet18 --image-size 32 --batch 128 --precision f32 --threads 2 --steps 10
  *   bench_step --device cuda --precision tf32 --model resnet50 --image-size 224
+ *   bench_step --data-dir FOLDER --workers 4 --steps 100    pictures as in training
  *
- * images_per_second is that of the median step. overhead_share is what a step without its update
- * spends outside of kernels, the copy of the batch included, as a share of that step. --ops adds a
- * table of where the time goes. */
+ * The batch is one random one that stays where it is, or with --data-dir the loader's next.
+ *
+ *   step_ms_median       of steps that are waited for, one after the other; images_per_second is
+ *                        that of the median
+ *   throughput           images per second of as many steps that nobody waits for but at the end,
+ *                        as in training; cpu_us_per_step: the calling thread's own time meanwhile
+ *   first_step_seconds   from the program's start to the first step's end: with --plan, that a file
+ *                        of kernel choices (read when it is there, then written) saves
+ *   overhead_share       what a step without its update spends outside of kernels, the copy of the
+ *                        batch included, as a share of that step
+ *
+ * --ops adds a table of where the time goes. */
 #include "nn/net.h"
 #include "support.h"
+#include <lockstep/plan.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { MANY_STEPS = 1000000 }; /* so that --benchmark times all */
 
 typedef struct options {
     const ls_model *model;
-    int64_t image_size, batch, classes, threads, steps, warmup;
+    int64_t image_size, batch, classes, threads, steps, warmup, workers;
     bool ops, tune;
-    const char *device, *precision;
+    const char *device, *precision, *deterministic, *plan, *data_dir;
 } options;
 
 typedef struct bench {
     bench_work work;
-    double *seconds;               /* of each step, sorted */
-    double step_plain, in_kernels; /* seconds per step, of the profiled steps without update */
+    ls_loader *loader; /* NULL: work.batch again and again */
+    int64_t epoch;
+    double start;                   /* the program's */
+    double first;                   /* seconds to the first step's end */
+    double *seconds;                /* of each step, sorted */
+    double throughput, cpu_seconds; /* of the steps that run on */
+    double step_plain, in_kernels;  /* seconds per step, of the profiled steps without update */
     ls__profile_line *lines;
     int n_lines, profiled;
 } bench;
 
-static ls_status open_bench(const options *o, bench *b)
+typedef struct named {
+    const char *name;
+    int value;
+} named;
+
+static const named precisions[] = { { "f32", LS_PRECISION_F32 }, { "tf32", LS_PRECISION_TF32 } };
+static const named policies[] = { { "strict", LS_DETERMINISTIC_STRICT },
+                                  { "warn", LS_DETERMINISTIC_WARN },
+                                  { "off", LS_DETERMINISTIC_OFF } };
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* The value of a name; -1, after a line on stderr, when there is none. */
+static int find(const named *all, int n, const char *what, const char *name)
 {
+    for (int i = 0; i < n; i++)
+        if (strcmp(all[i].name, name) == 0) return all[i].value;
+    fprintf(stderr, "bench_step: unknown %s '%s'\n", what, name);
+    return -1;
+}
+
+static ls_status open_data(const options *o, bench *b, int64_t *classes)
+{
+    if (!o->data_dir) return LS_OK;
+    ls_dataset *data = ls_image_folder_open(b->work.ctx, o->data_dir);
+    b->loader = ls_loader_open(data, &(ls_loader_config){ .batch = o->batch,
+                                                          .workers = (int)o->workers,
+                                                          .shuffle = true,
+                                                          .drop_last = true,
+                                                          .crop = o->image_size,
+                                                          .random_resized_crop = true,
+                                                          .flip = 0.5f });
+    LS_TRY(ls_context_status(b->work.ctx));
+    *classes = ls_dataset_classes(data);
+    return ls_loader_start(b->loader, 0);
+}
+
+static ls_status open_bench(const options *o, bench *b, ls_precision precision,
+                            ls_deterministic policy)
+{
+    int64_t classes = o->classes;
     b->work.ctx = ls_context_open(&(ls_context_config){
         .device = o->device,
         .threads = (int)o->threads,
+        .deterministic = policy,
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
     });
     b->work.steps = MANY_STEPS;
-    b->work.precision = strcmp(o->precision, "tf32") == 0 ? LS_PRECISION_TF32 : LS_PRECISION_F32;
-    return bench_open_work(&b->work, o->model, o->batch, o->image_size, o->classes);
+    b->work.precision = precision;
+    if (o->plan && access(o->plan, F_OK) == 0) LS_TRY(ls_plan_load(b->work.ctx, o->plan));
+    LS_TRY(open_data(o, b, &classes));
+    return bench_open_work(&b->work, o->model, o->batch, o->image_size, classes);
+}
+
+static ls_status next_batch(bench *b, ls_batch *out)
+{
+    *out = b->work.batch;
+    if (!b->loader || ls_loader_next(b->loader, out)) return LS_OK;
+    LS_TRY(ls_loader_status(b->loader));
+    LS_TRY(ls_loader_start(b->loader, ++b->epoch));
+    return ls_loader_next(b->loader, out) ? LS_OK : LS_ERR_INVALID; /* fewer than a batch */
+}
+
+static ls_status queue_step(bench *b, ls_optimizer *opt)
+{
+    ls_batch batch;
+    LS_TRY(next_batch(b, &batch));
+    return ls_net_step(b->work.net, opt, &batch, 0.01);
 }
 
 /* A step, until the device has done it. */
-static ls_status take_step(bench *b, ls_optimizer *opt, double rate)
+static ls_status take_step(bench *b, ls_optimizer *opt)
 {
     double loss;
-    LS_TRY(ls_net_step(b->work.net, opt, &b->work.batch, rate));
+    LS_TRY(queue_step(b, opt));
     return ls_net_loss(b->work.net, &loss);
+}
+
+static double thread_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static ls_status time_steps(const options *o, bench *b)
 {
-    const double rate = 0.01;
-    for (int i = 0; i < o->warmup; i++) LS_TRY(take_step(b, b->work.opt, rate));
+    double loss;
+    LS_TRY(take_step(b, b->work.opt));
+    b->first = bench_now() - b->start;
+    if (o->plan) LS_TRY(ls_plan_save(b->work.ctx, o->plan));
+    for (int i = 1; i < o->warmup; i++) LS_TRY(take_step(b, b->work.opt));
     for (int i = 0; i < o->steps; i++) {
         const double start = bench_now();
-        LS_TRY(take_step(b, b->work.opt, rate));
+        LS_TRY(take_step(b, b->work.opt));
         b->seconds[i] = bench_now() - start;
     }
     bench_sort(b->seconds, o->steps);
+
+    const double start = bench_now(), cpu = thread_seconds();
+    for (int i = 0; i < o->steps; i++) LS_TRY(queue_step(b, b->work.opt));
+    b->cpu_seconds = thread_seconds() - cpu;
+    LS_TRY(ls_net_loss(b->work.net, &loss));
+    b->throughput = (double)(o->steps * o->batch) / (bench_now() - start);
     return LS_OK;
 }
 
@@ -68,7 +159,7 @@ static ls_status profile_steps(const options *o, bench *b)
     b->profiled = o->steps < 5 ? (int)o->steps : 5;
     LS_TRY(ls__net_profile(b->work.net));
     const double start = bench_now();
-    for (int i = 0; i < b->profiled; i++) LS_TRY(take_step(b, NULL, 0));
+    for (int i = 0; i < b->profiled; i++) LS_TRY(take_step(b, NULL));
     b->step_plain = (bench_now() - start) / b->profiled;
     b->n_lines = ls__net_profile_lines(b->work.net, NULL, 0);
     b->lines = calloc((size_t)b->n_lines + 1, sizeof *b->lines);
@@ -93,41 +184,58 @@ static void print_result(const options *o, const bench *b)
 {
     const double median = bench_quantile(b->seconds, o->steps, 0.5);
     printf("{\"bench\": \"step\", \"model\": \"%s\", \"image_size\": %lld, \"batch\": %lld, "
-           "\"precision\": \"%s\", \"threads\": %d, \"steps\": %lld, \"images_per_second\": %.2f, "
-           "\"step_ms_median\": %.3f, \"step_ms_min\": %.3f, \"overhead_share\": %.5f, "
-           "\"peak_bytes\": %zu, \"device\": \"%s\"}\n",
+           "\"precision\": \"%s\", \"deterministic\": \"%s\", \"benchmark\": %s, \"data\": \"%s\", "
+           "\"workers\": %lld, \"threads\": %d, \"steps\": %lld, \"images_per_second\": %.2f, "
+           "\"step_ms_median\": %.3f, \"step_ms_min\": %.3f, \"throughput\": %.2f, "
+           "\"cpu_us_per_step\": %.1f, \"first_step_seconds\": %.3f, \"timed\": %lld, "
+           "\"overhead_share\": %.5f, \"peak_bytes\": %zu, \"device\": \"%s\"}\n",
            o->model->name, (long long)o->image_size, (long long)o->batch, o->precision,
-           ls_context_threads(b->work.ctx), (long long)o->steps, (double)o->batch / median,
-           1e3 * median, 1e3 * b->seconds[0], 1 - b->in_kernels / b->step_plain,
-           ls_context_memory(b->work.ctx).peak_bytes, ls_context_device(b->work.ctx));
+           o->deterministic, o->tune ? "true" : "false", o->data_dir ? "folder" : "random",
+           (long long)o->workers, ls_context_threads(b->work.ctx), (long long)o->steps,
+           (double)o->batch / median, 1e3 * median, 1e3 * b->seconds[0], b->throughput,
+           1e6 * b->cpu_seconds / (double)o->steps, b->first, (long long)ls_plan_timed(b->work.ctx),
+           1 - b->in_kernels / b->step_plain, ls_context_memory(b->work.ctx).peak_bytes,
+           ls_context_device(b->work.ctx));
 }
 
 int main(int argc, char **argv)
 {
-    options o = { ls_model_find("resnet18"), 32, 128, 0, 0, 10, 2, false, false, "cpu", "f32" };
+    const double start = bench_now();
+    options o = { .model = ls_model_find("resnet18"),
+                  .image_size = 32,
+                  .batch = 128,
+                  .steps = 10,
+                  .warmup = 2,
+                  .device = "cpu",
+                  .precision = "f32",
+                  .deterministic = "strict" };
     const bench_option table[] = {
         { "--model", BENCH_MODEL, &o.model },
         { "--image-size", BENCH_NUMBER, &o.image_size },
         { "--batch", BENCH_NUMBER, &o.batch },
         { "--classes", BENCH_NUMBER, &o.classes },
+        { "--data-dir", BENCH_TEXT, &o.data_dir },
+        { "--workers", BENCH_NUMBER, &o.workers },
         { "--precision", BENCH_TEXT, &o.precision },
+        { "--deterministic", BENCH_TEXT, &o.deterministic },
         { "--device", BENCH_TEXT, &o.device },
         { "--threads", BENCH_NUMBER, &o.threads },
         { "--steps", BENCH_NUMBER, &o.steps },
         { "--warmup", BENCH_NUMBER, &o.warmup },
         { "--benchmark", BENCH_FLAG, &o.tune },
+        { "--plan", BENCH_TEXT, &o.plan },
         { "--ops", BENCH_FLAG, &o.ops },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;
-    if (strcmp(o.precision, "f32") != 0 && strcmp(o.precision, "tf32") != 0) {
-        fprintf(stderr, "bench_step: unknown precision '%s'\n", o.precision);
-        return 2;
-    }
+    const int precision = find(precisions, COUNT(precisions), "precision", o.precision);
+    const int policy = find(policies, COUNT(policies), "policy", o.deterministic);
+    if (precision < 0 || policy < 0) return 2;
     if (!o.classes) o.classes = o.image_size < 64 ? 10 : 1000;
 
-    bench b = { .seconds = calloc((size_t)o.steps, sizeof(double)) };
-    ls_status status = b.seconds ? open_bench(&o, &b) : LS_ERR_MEMORY;
+    bench b = { .start = start, .seconds = calloc((size_t)o.steps, sizeof(double)) };
+    ls_status status = LS_ERR_MEMORY;
+    if (b.seconds) status = open_bench(&o, &b, (ls_precision)precision, (ls_deterministic)policy);
     if (status == LS_OK) status = time_steps(&o, &b);
     if (status == LS_OK) status = profile_steps(&o, &b);
     if (status == LS_OK && o.ops) print_ops(&b);
