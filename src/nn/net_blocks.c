@@ -129,10 +129,7 @@ static ls_status allocate(ls_net *net, const char *what, int64_t elements, float
     ls_context *ctx = net->owned.ctx;
     const size_t bytes = (size_t)elements * sizeof(float);
     *out = ls__pool_allocate(ctx->pool, bytes);
-    if (!*out)
-        return ls__fail(ctx, LS_ERR_MEMORY,
-                        "net: out of device memory for %s: %zu bytes asked, %zu free", what, bytes,
-                        ls__pool_free_bytes(ctx->pool));
+    if (!*out) return ls__pool_fail(ctx->pool, bytes, "net: %s", what);
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 

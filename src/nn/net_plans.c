@@ -59,10 +59,20 @@ static size_t arena_for(ls_net *net, ls_mode mode, bool gradients, const ls_spec
     return bytes;
 }
 
-/* The largest batch whose arena is at most `free`: 0 when none is. Memory grows by nearly the same
+/* Tries it: what a device says to be free may not be there in one piece. */
+static bool would_fit(ls__pool *pool, size_t bytes)
+{
+    if (bytes > ls__pool_free_bytes(pool)) return false;
+    void *memory = ls__pool_allocate(pool, bytes);
+    ls__pool_release(pool, memory);
+    return memory != NULL;
+}
+
+/* The largest batch whose arena could be had: 0 when none can. Memory grows by nearly the same
  * number of bytes with each image, so a line through two plans points close to the answer. */
 static int64_t largest_batch(ls_net *net, const ls__program *program, size_t free)
 {
+    ls__pool *pool = net->owned.ctx->pool;
     enum { MAX_PLANS = 12 };
     int64_t fits = 0, too_large = program->input_specs[0].shape.dims[0];
     const int64_t asked = too_large;
@@ -74,7 +84,7 @@ static int64_t largest_batch(ls_net *net, const ls__program *program, size_t fre
         const size_t bytes =
             arena_for(net, program->mode, program->gradients, program->input_specs, asked, batch);
         if (bytes == SIZE_MAX) break;
-        if (bytes <= free)
+        if (would_fit(pool, bytes))
             fits = batch;
         else
             too_large = batch;
@@ -87,9 +97,11 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
 {
     ls_context *ctx = net->owned.ctx;
     const size_t free = ls__pool_free_bytes(ctx->pool);
+    const size_t cached = ls__pool_stats(ctx->pool).cached_bytes;
     const int64_t batch = program->input_specs[0].shape.dims[0];
     const int64_t best = largest_batch(net, program, free);
-    ctx->error = LS_OK; /* planning the smaller batches may have failed for want of memory, too */
+    /* Planning the smaller batches may have failed for want of memory, too. */
+    if (ctx->error == LS_ERR_MEMORY) ctx->error = LS_OK;
     char advice[96];
     if (best > 0)
         snprintf(advice, sizeof advice, "the largest batch that fits is %lld", (long long)best);
@@ -97,8 +109,8 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
         snprintf(advice, sizeof advice, "not even a batch of 1 fits");
     return ls__fail(ctx, LS_ERR_MEMORY,
                     "net: out of device memory for activations and workspaces at batch %lld: %zu "
-                    "bytes asked, %zu free; %s",
-                    (long long)batch, program->arena_bytes, free, advice);
+                    "bytes asked, %zu free, %zu cached; %s",
+                    (long long)batch, program->arena_bytes, free, cached, advice);
 }
 
 static ls_status fit_arena(ls_net *net, const ls__program *program)

@@ -36,7 +36,7 @@ static ls_status upload_constants(ls__program *p)
     if (p->n_constants == 0) return LS_OK;
     const size_t bytes = (size_t)p->n_constants * sizeof *p->constants;
     p->constant_memory = ls__pool_allocate(p->ctx->pool, bytes);
-    if (!p->constant_memory) return ls__fail_memory(p->ctx, "the program's constants", bytes);
+    if (!p->constant_memory) return ls__pool_fail(p->ctx->pool, bytes, "net: constants");
     return p->ctx->device->backend->write(p->ctx->device, p->constant_memory, p->constants, bytes);
 }
 

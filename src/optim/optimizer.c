@@ -120,10 +120,7 @@ static ls_status allocate(const ls__optimizer *opt, const char *what, size_t byt
 {
     ls_context *ctx = opt->base.owned.ctx;
     *out = ls__pool_allocate(ctx->pool, bytes);
-    if (!*out)
-        return ls__fail(ctx, LS_ERR_MEMORY,
-                        "%s: out of device memory for %s: %zu bytes asked, %zu free",
-                        opt->kind->call, what, bytes, ls__pool_free_bytes(ctx->pool));
+    if (!*out) return ls__pool_fail(ctx->pool, bytes, "%s: %s", opt->kind->call, what);
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 

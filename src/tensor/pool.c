@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "tensor/block_list.h"
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 struct ls__pool {
@@ -342,7 +344,6 @@ ls_status ls__pool_trim(ls__pool *pool)
 
 size_t ls__pool_free_bytes(const ls__pool *pool)
 {
-    const ls__backend *backend = pool->device->backend;
     const ls_memory_stats *stats = &pool->stats;
     size_t largest = 0, whole = 0; /* stretch of free neighbours; those that are segments */
     for (int64_t i = 0; i < pool->cached.n; i++) {
@@ -353,8 +354,7 @@ size_t ls__pool_free_bytes(const ls__pool *pool)
         if (bytes > largest) largest = bytes;
         if (!first->previous && !last->next) whole += bytes;
     }
-    size_t fresh = backend->free_bytes(pool->device);
-    if (backend->segment_bytes) fresh -= fresh % backend->segment_bytes;
+    size_t fresh = pool->device->backend->free_bytes(pool->device);
     if (!ls__add_size(fresh, whole, &fresh)) fresh = SIZE_MAX;
     if (stats->limit_bytes) {
         const size_t left = room(pool) + whole;
@@ -369,13 +369,19 @@ ls_memory_stats ls__pool_stats(const ls__pool *pool)
     return pool->stats;
 }
 
-ls_status ls__pool_fail(const ls__pool *pool, const char *what, size_t bytes)
+ls_status ls__pool_fail(const ls__pool *pool, size_t bytes, const char *format, ...)
 {
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    const size_t cached = pool->stats.cached_bytes;
     if (pool->source == LS__POOL_HOST)
         return ls__fail(pool->ctx, LS_ERR_MEMORY,
                         "%s: out of host memory for copies: %zu bytes asked, %zu cached", what,
-                        bytes, pool->stats.cached_bytes);
+                        bytes, cached);
     return ls__fail(pool->ctx, LS_ERR_MEMORY,
                     "%s: out of device memory: %zu bytes asked, %zu free, %zu cached", what, bytes,
-                    ls__pool_free_bytes(pool), pool->stats.cached_bytes);
+                    ls__pool_free_bytes(pool), cached);
 }

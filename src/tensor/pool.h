@@ -47,8 +47,10 @@ ls_status ls__pool_trim(ls__pool *pool);
  * the backend can tell. */
 size_t ls__pool_free_bytes(const ls__pool *pool);
 ls_memory_stats ls__pool_stats(const ls__pool *pool);
-/* LS_ERR_MEMORY: "WHAT: out of device memory: 4096 bytes asked, 1024 free, 512 cached"; free is
+/* LS_ERR_MEMORY for a request of `bytes` that got nothing. The rest names what it was for:
+ * "WHAT: out of device memory: 4096 bytes asked, 1024 free, 512 cached", where free is
  * ls__pool_free_bytes. */
-ls_status ls__pool_fail(const ls__pool *pool, const char *what, size_t bytes);
+ls_status ls__pool_fail(const ls__pool *pool, size_t bytes, const char *format, ...)
+    LS_PRINTF(3, 4);
 
 #endif

@@ -49,9 +49,8 @@ static ls_tensor *open_unset(ls_context *ctx, const char *call, ls_dtype dtype, 
     const size_t bytes = (size_t)count * ls_dtype_bytes(dtype);
     tensor->data = ls__pool_allocate(ctx->pool, bytes);
     if (!tensor->data) {
-        ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory: %s %s takes %zu bytes, %zu are free", call,
-                 ls_dtype_name(dtype), ls_shape_text(&shape, text, sizeof(text)), bytes,
-                 ls__pool_free_bytes(ctx->pool));
+        ls__pool_fail(ctx->pool, bytes, "%s: %s %s", call, ls_dtype_name(dtype),
+                      ls_shape_text(&shape, text, sizeof(text)));
         ls__free(ctx, tensor);
         return NULL;
     }

@@ -179,8 +179,9 @@ START_TEST(memory_statistics_and_limit)
     ck_assert_int_eq(stats.n_blocks, 1);
 
     ck_assert_ptr_null(ls_tensor_open(ctx, LS_U8, LS_SHAPE((1 << 19) + 1)));
-    ck_assert_str_eq(ls_context_message(ctx), "ls_tensor_open: out of memory: U8 [524289] takes "
-                                              "524289 bytes, 524288 are free");
+    ck_assert_str_eq(ls_context_message(ctx),
+                     "ls_tensor_open: U8 [524289]: out of device memory: 524289 bytes asked, "
+                     "524288 free, 0 cached");
     ls_tensor *b = ls_tensor_open(ctx, LS_U8, LS_SHAPE(1 << 19)); /* what it said is free is free */
     ck_assert_ptr_nonnull(b);
     ls_tensor_close(&a);
@@ -211,7 +212,7 @@ START_TEST(every_allocation_fails_in_turn)
         ls_tensor_digest(y, &digest);
         const ls_status status = ls_context_status(ctx);
         ck_assert_int_eq(status, failing_allocator_failed(&a) ? LS_ERR_MEMORY : LS_OK);
-        ck_assert_msg(status == LS_OK || strstr(ls_context_message(ctx), "out of memory"), "%s",
+        ck_assert_msg(status == LS_OK || strstr(ls_context_message(ctx), " memory"), "%s",
                       ls_context_message(ctx));
         ls_context_close(&ctx); /* x and y too */
         ck_assert_int_eq(failing_allocator_live(&a), 0);

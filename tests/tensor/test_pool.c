@@ -222,7 +222,7 @@ START_TEST(reports)
     for (int i = 0; i < 8; i += 2) ls__pool_release(pool, blocks[i]);
     const size_t free = (1 << 20) - (4 << 16);
     ck_assert_uint_eq(ls__pool_free_bytes(pool), free);
-    ck_assert_int_eq(ls__pool_fail(pool, "someone", 5000), LS_ERR_MEMORY);
+    ck_assert_int_eq(ls__pool_fail(pool, 5000, "%s", "someone"), LS_ERR_MEMORY);
     snprintf(wanted, sizeof(wanted),
              "someone: out of device memory: 5000 bytes asked, %zu free, %d cached", free, 4 << 16);
     ck_assert_str_eq(ls_context_message(ctx), wanted);

@@ -53,12 +53,14 @@ int emulated_failure_status(void)
 
 /* ---- Memory: one stretch of addresses, blocks first fit ---- */
 
-static const size_t HEAP_BYTES = (size_t)1 << 30;
+static const size_t HEAP_BYTES = (size_t)1 << 30; /* of addresses */
 static unsigned char *heap;
 static struct {
     size_t offset, bytes;
 } blocks[N_BLOCKS]; /* handed out, by offset */
-static int n_blocks;
+static int n_blocks, n_host_blocks;
+
+__attribute__((visibility("default"))) emulate_held_fn emulate_held;
 
 void emulated_memory_open(void)
 {
@@ -68,6 +70,19 @@ void emulated_memory_open(void)
 void emulated_memory_close(void)
 {
     if (heap) (void)mprotect(heap, HEAP_BYTES, PROT_NONE);
+}
+
+static size_t capacity(void)
+{
+    const char *set = getenv("LOCKSTEP_EMULATED_MEMORY");
+    return set ? (size_t)strtoull(set, NULL, 10) : HEAP_BYTES;
+}
+
+static size_t used_bytes(void)
+{
+    size_t used = 0;
+    for (int i = 0; i < n_blocks; i++) used += blocks[i].bytes;
+    return used;
 }
 
 static int allocate(void **memory, size_t bytes)
@@ -81,6 +96,7 @@ static int allocate(void **memory, size_t bytes)
     }
     const size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!heap || n_blocks == N_BLOCKS || bytes > HEAP_BYTES) return OUT_OF_MEMORY;
+    if (used_bytes() + rounded > capacity()) return OUT_OF_MEMORY;
     size_t begin = 0;
     int i = 0;
     while (i < n_blocks && begin + rounded > blocks[i].offset) {
@@ -119,24 +135,30 @@ static int host_allocate(void **memory, size_t bytes)
     if (emulated_forbids() != 0) return emulated_forbids();
     const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
     *memory = rounded >= bytes ? aligned_alloc(PAGE, rounded) : NULL;
-    return *memory ? 0 : OUT_OF_MEMORY;
+    if (!*memory) return OUT_OF_MEMORY;
+    n_host_blocks++;
+    return 0;
 }
 
 static int host_release(void *memory)
 {
     if (emulated_forbids() != 0) return emulated_forbids();
+    n_host_blocks -= memory != NULL;
     free(memory);
     return 0;
+}
+
+int64_t emulate_held(void)
+{
+    return n_blocks + n_host_blocks + emulated_streams_held();
 }
 
 static int memory_info(size_t *free_bytes, size_t *all_bytes)
 {
     const int status = emulated_failure_status();
     if (status != 0) return status;
-    size_t used = 0;
-    for (int i = 0; i < n_blocks; i++) used += blocks[i].bytes;
-    *free_bytes = HEAP_BYTES - used;
-    *all_bytes = HEAP_BYTES;
+    *free_bytes = capacity() - used_bytes();
+    *all_bytes = capacity();
     return 0;
 }
 
@@ -243,7 +265,7 @@ static int properties(int device, ls__cuda_properties *out)
     (void)device;
     if (status != 0) return status;
     *out = (ls__cuda_properties){
-        .name = "emulated GPU", .major = 9, .multiprocessors = 2, .memory_bytes = HEAP_BYTES
+        .name = "emulated GPU", .major = 9, .multiprocessors = 2, .memory_bytes = capacity()
     };
     return 0;
 }

@@ -4,7 +4,9 @@
  * What is queued in its streams runs in an order that LOCKSTEP_EMULATED_STREAMS decides when they
  * are opened: "late", the default: when the host waits for it; "now": when it is queued, unless it
  * has to wait for what is not done; a number, the seed of an order by chance: each stream is late,
- * prompt, or between. So what waits too little reads too early, or is written over. */
+ * prompt, or between. So what waits too little reads too early, or is written over.
+ *
+ * It has 1 GiB of memory, or as many bytes as LOCKSTEP_EMULATED_MEMORY says. */
 #ifndef LS_TEST_EMULATED_DRIVER_H
 #define LS_TEST_EMULATED_DRIVER_H
 
@@ -28,6 +30,8 @@ int emulated_failure_status(void);
  * emulate_fail_at; that one fails, and with sticky all after it. 0 = none. */
 typedef void emulate_fail_at_fn(int64_t call, bool sticky);
 typedef int64_t emulate_calls_fn(void);
+/* What is open of device and host memory, streams and events: 0 once all contexts are closed. */
+typedef int64_t emulate_held_fn(void);
 /* Graphs that are open, and recordings made of them. */
 typedef int64_t emulate_graphs_fn(void);
 /* How often the emulated library was asked what it has. */

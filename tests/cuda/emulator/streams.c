@@ -35,6 +35,7 @@ typedef struct emulated_event {
 } emulated_event;
 
 static emulated_stream *streams;
+static int64_t n_held;
 static uint64_t seed;
 
 /* xorshift64* */
@@ -104,6 +105,11 @@ void emulated_streams_advance(void)
     }
 }
 
+int64_t emulated_streams_held(void)
+{
+    return n_held;
+}
+
 static item *append(emulated_stream *stream, size_t arg_bytes)
 {
     item *i = calloc(1, sizeof(*i) + arg_bytes);
@@ -146,6 +152,7 @@ int emulated_stream_open(void **stream)
     s->next = streams;
     streams = s;
     *stream = s;
+    n_held++;
     return 0;
 }
 
@@ -156,6 +163,7 @@ int emulated_stream_close(void *stream)
     while (*at != stream) at = &(*at)->next;
     *at = (*at)->next;
     free(stream);
+    n_held--;
     return 0;
 }
 
@@ -173,13 +181,16 @@ int emulated_event_open(void **event)
 {
     if (emulated_failure()) return OUT_OF_MEMORY;
     *event = calloc(1, sizeof(emulated_event));
-    return *event ? 0 : OUT_OF_MEMORY;
+    if (!*event) return OUT_OF_MEMORY;
+    n_held++;
+    return 0;
 }
 
 int emulated_event_close(void *event)
 {
     drop_mark(((emulated_event *)event)->mark);
     free(event);
+    n_held--;
     return 0;
 }
 

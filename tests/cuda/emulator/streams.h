@@ -3,6 +3,7 @@
 #define LS_TEST_EMULATED_STREAMS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +20,8 @@ void emulated_streams_advance(void);
 /* Runs all that is queued in a stream, and what that waits for; or in any stream. */
 void emulated_stream_finish(void *stream);
 void emulated_streams_run(void);
+/* How many streams and events are open. */
+int64_t emulated_streams_held(void);
 
 /* For the driver's table. */
 int emulated_stream_open(void **stream);
