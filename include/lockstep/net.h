@@ -22,17 +22,38 @@ typedef struct ls_loss_config {
     const float *class_weights; /* n_classes of them, copied; NULL = all 1 */
 } ls_loss_config;
 
-/* What tensors hold, and what products are computed with. */
+/* What tensors hold, and what products are computed with.
+ *
+ * With BF16 and F16, activations and their gradients are of that type inside a program, and so are
+ * the weights and biases of convolutions and linear layers, each program's own rounded copy. What
+ * is computed between reading and writing them is f32: sums, normalisation, softmax. Parameters as
+ * ls_net_entry shows and optimizers update them, their gradients, running statistics, losses,
+ * metrics, outputs, inputs and their gradients, and whatever users' ops (ls_op) read and write are
+ * F32, and cast where they meet the rest. */
 typedef enum ls_precision {
-    LS_PRECISION_F32, /* f32 throughout */
-    LS_PRECISION_TF32 /* f32, but convolutions and linear layers may round their factors to tf32's
-                         10 bits of mantissa; sums stay f32. On CUDA devices only */
+    LS_PRECISION_F32,  /* f32 throughout */
+    LS_PRECISION_TF32, /* f32, but convolutions and linear layers may round their factors to tf32's
+                          10 bits of mantissa; sums stay f32. On CUDA devices only */
+    LS_PRECISION_BF16, /* 8 bits of mantissa, f32's range. The CPU emulates it: the values are those
+                          of a device that has it, the speed is not */
+    LS_PRECISION_F16   /* 11 bits of mantissa, from 6e-8 to 65504; trained with a loss scale. On the
+                          CPU as BF16 */
 } ls_precision;
+
+/* Loss scaling, of F16 only: gradients are computed of the loss times a scale, so that small ones
+ * do not vanish, and divided by it in the optimizer's update. When one of them overflows, the
+ * update is skipped (parameters and the optimizer's state stay as they are) and the scale halved;
+ * after growth_interval updates in a row without it is doubled, to at most 2^24. */
+typedef struct ls_loss_scale_config {
+    float initial;           /* a power of two from 1 to 2^24; 0 = 65536 */
+    int64_t growth_interval; /* updates, 1 to 2^24; 0 = 2000 */
+} ls_loss_scale_config;
 
 typedef struct ls_net_config {
     ls_input_spec input; /* of the model's input, named "input"; required */
     ls_loss_config loss;
     ls_precision precision;
+    ls_loss_scale_config loss_scale; /* not for inference, nor for other precisions than F16 */
     int max_plans;  /* input shapes whose plans are kept; 0 = 8. The least recently used one goes
                        first */
     int64_t steps;  /* how many steps, or evaluations of an inference net, are expected with inputs
@@ -77,7 +98,7 @@ LS_API ls_status ls_net_metric(ls_net *net, const char *name, double *value);
  */
 LS_API const ls_tensor *ls_net_output(ls_net *net, const char *name);
 /* Gradient of the loss by a fed f32 input, when asked for before the first backward by
- * ls_net_want_gradient. */
+ * ls_net_want_gradient. With loss scaling it is that of the scaled loss. */
 LS_API ls_status ls_net_want_gradient(ls_net *net, const char *input);
 LS_API const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input);
 
@@ -94,7 +115,8 @@ typedef struct ls_entry {
     const char *name;
     ls_entry_kind kind;
     ls_tensor *value;
-    const ls_tensor *gradient; /* NULL for buffers and in inference nets */
+    const ls_tensor *gradient; /* NULL for buffers and in inference nets; with loss scaling that of
+                                  the scaled loss */
     bool frozen;
 } ls_entry;
 LS_API int64_t ls_net_entries(const ls_net *net);
@@ -111,13 +133,18 @@ ls_net_parameter_count(const ls_net *net); /* trained elements; buffers not coun
 LS_API ls_status ls_net_freeze(ls_net *net, const char *pattern);
 LS_API ls_status ls_net_unfreeze(ls_net *net, const char *pattern);
 
+/* The loss scale by which the next gradients will be multiplied, and how many updates were skipped
+ * since the net was built; either may be NULL. LS_ERR_UNSUPPORTED for a net without loss scaling.
+ * Waits for the device. */
+LS_API ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped);
+
 /* A table, one line a layer: output shape, parameters, multiply-adds, kernel (with its choice),
  * bytes; then the memory plan. Cut to size, always terminated; returns the whole text's length as
  * snprintf does, or -1. */
 LS_API int ls_net_describe(ls_net *net, char *buffer, size_t size);
 
 typedef struct ls_net_memory {
-    size_t parameter_bytes; /* parameters and buffers */
+    size_t parameter_bytes; /* parameters and buffers, and the parameters' 16-bit copy */
     size_t gradient_bytes;
     size_t arena_bytes;    /* activations, their gradients and workspaces of the largest plan */
     size_t scratch_bytes;  /* per-thread scratch of the kernels */

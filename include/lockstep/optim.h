@@ -50,10 +50,12 @@ LS_API void ls_optimizer_close(ls_optimizer **opt);
 /* One update from the net's gradients at this learning rate (>= 0). Each backward pass serves one
  * update: LS_ERR_INVALID when there are no gradients, or they were used. */
 LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double rate);
-/* Updates done: Adam's t, counted for all parameters together. */
+/* Updates done: Adam's t, counted for all parameters together; but those that loss scaling has
+ * skipped count here, not in t. */
 LS_API int64_t ls_optimizer_steps(const ls_optimizer *opt);
 LS_API ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps); /* when restoring */
-/* Global L2 norm of the gradients in the last step, before clipping; only with clip_norm. */
+/* Global L2 norm of the gradients in the last step, before clipping, without the loss scale: not
+ * finite when the update was skipped. Only with clip_norm or loss scaling. */
 LS_API ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm);
 LS_API const char *ls_optimizer_name(const ls_optimizer *opt); /* "sgd", "adam", "adamw" */
 

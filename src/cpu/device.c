@@ -254,6 +254,7 @@ const ls__backend ls__cpu_backend = {
     .host_release = ls__cpu_release,
     .free_bytes = ls__cpu_free_bytes,
     .host_memory = true,
+    .precisions = LS__HAS_BF16 | LS__HAS_F16 | LS__EMULATES_HALF,
     .read = cpu_read,
     .write = cpu_write,
     .copy = ls__cpu_copy,

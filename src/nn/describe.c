@@ -59,6 +59,12 @@ static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stag
     if (first) ls__text_put(t, "-");
 }
 
+static size_t output_bytes(const ls__program *p, const ls__stage *stage)
+{
+    const int v = p->node_values[stage->tail->id];
+    return p->values[v].bytes;
+}
+
 static void put_stage(ls__text *t, const ls__program *p, const ls__stage *stage, int width)
 {
     char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
@@ -67,8 +73,7 @@ static void put_stage(ls__text *t, const ls__program *p, const ls__stage *stage,
     ls__text_put(t, "%-*s %-20s %11lld %14lld %12zu  ", width, name,
                  ls_shape_text(&spec->shape, shape, sizeof shape),
                  (long long)stage_parameters(p->graph, stage),
-                 (long long)stage_multiply_adds(p, stage),
-                 (size_t)ls_shape_count(&spec->shape) * ls_dtype_bytes(spec->dtype));
+                 (long long)stage_multiply_adds(p, stage), output_bytes(p, stage));
     put_kernels(t, p, stage);
     ls__text_put(t, "\n");
 }
@@ -100,6 +105,18 @@ static void put_memory(ls__text *t, const ls_net *net, const ls__program *p)
         (double)memory.scratch_bytes / mib, p->n_values, p->n_instructions);
 }
 
+static void put_precision(ls__text *t, const ls_net *net)
+{
+    ls__text_put(t, "precision: %s%s", ls__net_precision(net),
+                 ls__emulates_precision(net) ? ", emulated" : "");
+    if (net->blocks.scaler) {
+        const ls_loss_scale_config scale = ls__net_loss_scale_config(net);
+        ls__text_put(t, "; loss scale %g at first, doubled after %lld updates without overflow",
+                     (double)scale.initial, (long long)scale.growth_interval);
+    }
+    ls__text_put(t, "\n");
+}
+
 int ls_net_describe(ls_net *net, char *buffer, size_t size)
 {
     if (!net || (!buffer && size > 0) || ls__has_error(net->owned.ctx)) return -1;
@@ -128,6 +145,7 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
     ls__text_put(&t, "%-*s %-20s %11lld %14lld\n", width, "total", "", (long long)parameters,
                  (long long)multiply_adds);
     put_memory(&t, net, p);
+    put_precision(&t, net);
     return (int)t.length;
 }
 
@@ -138,6 +156,9 @@ ls_net_memory ls_net_memory_plan(const ls_net *net)
     ls_net_memory memory = { .parameter_bytes = (size_t)net->block_elements * sizeof(float),
                              .arena_bytes = net->arena_bytes,
                              .scratch_bytes = device->backend->scratch_bytes(device) };
+    if (net->blocks.factors)
+        memory.parameter_bytes +=
+            (size_t)net->blocks.parameter_elements * ls_dtype_bytes(ls__net_activations(net));
     if (net->blocks.gradients)
         memory.gradient_bytes = (size_t)net->blocks.parameter_elements * sizeof(float);
     for (int i = 0; i < net->n_programs; i++)

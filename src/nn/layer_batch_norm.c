@@ -50,15 +50,15 @@ static void warn_of_few_values(ls__builder *b, const ls_node *node)
 static void forward(ls__builder *b, const ls__stage *stage)
 {
     const ls_node *node = stage->head;
-    const int x = ls__forward_value(b, node->inputs[0]);
-    const int addend = stage->addend ? ls__forward_value(b, stage->addend) : -1;
+    const int x = ls__activation_of(b, node->inputs[0]);
+    const int addend = stage->addend ? ls__activation_of(b, stage->addend) : -1;
     const int inputs[6] = { x,
                             ls__value_entry(b, node->entries[LS__WEIGHT]),
                             ls__value_entry(b, node->entries[LS__BIAS]),
                             ls__value_entry(b, node->entries[LS__RUNNING_MEAN]),
                             ls__value_entry(b, node->entries[LS__RUNNING_VAR]),
                             addend };
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
+    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
     if (b->program->mode == LS_EVAL) {
         const ls__op op = norm_op(stage, LS__OP_BATCH_NORM_EVAL);
         ls__emit(b, &op, 6, inputs, 1, &y);
@@ -89,15 +89,15 @@ static void backward(ls__builder *b, const ls__stage *stage)
 
     const ls__op op = norm_op(stage, LS__OP_BATCH_NORM_BACKWARD);
     const ls_shape shape = ls__spec_of(b, node)->shape;
-    const int inputs[7] = { ls__forward_value(b, node->inputs[0]),
+    const int inputs[7] = { ls__activation_of(b, node->inputs[0]),
                             stage->relu ? ls__forward_value(b, stage->tail) : -1,
                             dy1,
                             dy2,
                             ls__value_entry(b, node->entries[LS__WEIGHT]),
                             saved[0],
                             saved[1] };
-    const int dx = ls__value_new(b, LS_F32, shape);
-    const int daddend = wants_addend ? ls__value_new(b, LS_F32, shape) : -1;
+    const int dx = ls__activation_new(b, shape);
+    const int daddend = wants_addend ? ls__activation_new(b, shape) : -1;
     ls__emit(b, &op, 7, inputs, 4,
              (const int[]){ dx, ls__value_entry_gradient(b, node->entries[LS__WEIGHT]),
                             ls__value_entry_gradient(b, node->entries[LS__BIAS]), daddend });

@@ -61,10 +61,10 @@ static void forward(ls__builder *b, const ls__stage *stage)
 {
     const ls_node *node = stage->head;
     const ls__op op = conv_op(node, LS__OP_CONV2D);
-    const int x = ls__forward_value(b, node->inputs[0]);
-    const int w = ls__value_entry(b, node->entries[LS__WEIGHT]);
-    const int bias = ls__value_entry(b, node->entries[LS__BIAS]);
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
+    const int x = ls__activation_of(b, node->inputs[0]);
+    const int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+    const int bias = ls__value_factor(b, node->entries[LS__BIAS]);
+    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
     ls__emit(b, &op, 3, (const int[]){ x, w, bias }, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
@@ -74,7 +74,7 @@ static void backward(ls__builder *b, const ls__stage *stage)
     const ls_node *node = stage->head;
     const int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
-    const int x = ls__forward_value(b, node->inputs[0]);
+    const int x = ls__activation_of(b, node->inputs[0]);
     /* The weights first: then x's memory is free for what comes after. */
     if (ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
         ls__wants_entry(b, node->entries[LS__BIAS])) {
@@ -85,8 +85,8 @@ static void backward(ls__builder *b, const ls__stage *stage)
     }
     if (ls__wants_gradient(b, node->inputs[0])) {
         const ls__op op = conv_op(node, LS__OP_CONV2D_BACKWARD_DATA);
-        const int w = ls__value_entry(b, node->entries[LS__WEIGHT]);
-        const int dx = ls__value_new(b, LS_F32, ls__spec_of(b, node->inputs[0])->shape);
+        const int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+        const int dx = ls__activation_new(b, ls__spec_of(b, node->inputs[0])->shape);
         ls__emit(b, &op, 2, (const int[]){ dy, w }, 1, &dx);
         ls__contribute(b, node->inputs[0], dx);
     }

@@ -1,4 +1,5 @@
-/* layer_custom.c: an op of the user's own, as a pair of callbacks over dense arrays. */
+/* layer_custom.c: an op of the user's own, as a pair of callbacks over dense arrays of f32,
+ * whatever the net's precision. */
 #include "base/error.h"
 #include "nn/lower.h"
 
@@ -24,7 +25,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_OP_INPUTS])
 {
     for (int i = 0; i < node->n_inputs; i++)
-        values[i] = ls__dense(b, ls__forward_value(b, node->inputs[i]));
+        values[i] = ls__dense(b, ls__full_of(b, node->inputs[i]));
     return node->n_inputs;
 }
 

@@ -14,8 +14,8 @@ static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *
 /* A forward op y = f(x) of the stage's own shape. */
 static void unary_forward(ls__builder *b, const ls__stage *stage, const ls__op *op)
 {
-    const int x = ls__forward_value(b, stage->head->inputs[0]);
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
     ls__emit(b, op, 1, &x, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
@@ -33,7 +33,7 @@ static void relu_backward(ls__builder *b, const ls__stage *stage)
     if (!ls__wants_gradient(b, node->inputs[0])) return;
     const int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
-    const int dx = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
+    const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
              (const int[]){ ls__forward_value(b, stage->tail), dy }, 1, &dx);
     ls__contribute(b, node->inputs[0], dx);
@@ -68,11 +68,10 @@ static void add_forward(ls__builder *b, const ls__stage *stage)
     const ls_node *node = stage->head;
     ls__op op = { .kind = LS__OP_ADD };
     op.u.add.relu = stage->relu;
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
-    ls__emit(b, &op, 2,
-             (const int[]){ ls__forward_value(b, node->inputs[0]),
-                            ls__forward_value(b, node->inputs[1]) },
-             1, &y);
+    int inputs[2];
+    for (int i = 0; i < 2; i++) inputs[i] = ls__activation_of(b, node->inputs[i]);
+    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
+    ls__emit(b, &op, 2, inputs, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
 
@@ -83,7 +82,7 @@ static void add_backward(ls__builder *b, const ls__stage *stage)
     int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
     if (stage->relu) {
-        const int masked = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
+        const int masked = ls__activation_new(b, ls__spec_of(b, node)->shape);
         ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
                  (const int[]){ ls__forward_value(b, stage->tail), dy }, 1, &masked);
         dy = masked;
@@ -114,8 +113,8 @@ static ls_status flatten_infer(const ls_node *node, const ls_spec *inputs, ls_sp
 
 static void flatten_forward(ls__builder *b, const ls__stage *stage)
 {
-    const int x = ls__dense(b, ls__forward_value(b, stage->head->inputs[0]));
-    const int y = ls__value_dense(b, LS_F32, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__dense(b, ls__activation_of(b, stage->head->inputs[0]));
+    const int y = ls__value_dense(b, b->activations, ls__spec_of(b, stage->head)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &x, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
@@ -127,11 +126,11 @@ static void flatten_backward(ls__builder *b, const ls__stage *stage)
     const int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
     const ls_shape shape = ls__spec_of(b, x)->shape;
-    int dx = ls__value_dense(b, LS_F32, shape);
+    int dx = ls__value_dense(b, b->activations, shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dy, 1, &dx);
     if (shape.n_dims == 4) { /* into whatever layout x has */
         const int dense = dx;
-        dx = ls__value_new(b, LS_F32, shape);
+        dx = ls__activation_new(b, shape);
         ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dense, 1, &dx);
     }
     ls__contribute(b, x, dx);
@@ -174,7 +173,7 @@ static void dropout_backward(ls__builder *b, const ls__stage *stage)
     if (gradient < 0) return;
     if (node->u.dropout.probability > 0) {
         const ls__op op = dropout_op(node, LS__OP_DROPOUT_BACKWARD);
-        const int dx = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
+        const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
         ls__emit(b, &op, 1, &gradient, 1, &dx);
         gradient = dx;
     }

@@ -75,7 +75,7 @@ static void normalize_forward(ls__builder *b, const ls__stage *stage)
         op.u.normalize.deviation[i] = node->u.normalize.deviation[i];
     }
     const ls_spec *spec = ls__spec_of(b, node);
-    const int y = ls__value_new(b, LS_F32, spec->shape);
+    const int y = ls__activation_new(b, spec->shape);
     ls__emit(b, &op, 1, (const int[]){ ls__forward_value(b, node->inputs[0]) }, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }

@@ -29,10 +29,10 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 static void forward(ls__builder *b, const ls__stage *stage)
 {
     const ls_node *node = stage->head;
-    const int x = ls__forward_value(b, node->inputs[0]);
-    const int w = ls__value_entry(b, node->entries[LS__WEIGHT]);
-    const int bias = ls__value_entry(b, node->entries[LS__BIAS]);
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
+    const int x = ls__activation_of(b, node->inputs[0]);
+    const int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+    const int bias = ls__value_factor(b, node->entries[LS__BIAS]);
+    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_LINEAR }, 3, (const int[]){ x, w, bias }, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
@@ -44,15 +44,15 @@ static void backward(ls__builder *b, const ls__stage *stage)
     if (dy < 0) return;
     if (ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
         ls__wants_entry(b, node->entries[LS__BIAS])) {
-        const int x = ls__forward_value(b, node->inputs[0]);
+        const int x = ls__activation_of(b, node->inputs[0]);
         const int dw = ls__value_entry_gradient(b, node->entries[LS__WEIGHT]);
         const int db = ls__value_entry_gradient(b, node->entries[LS__BIAS]);
         ls__emit(b, &(ls__op){ .kind = LS__OP_LINEAR_BACKWARD_WEIGHTS }, 2, (const int[]){ x, dy },
                  2, (const int[]){ dw, db });
     }
     if (ls__wants_gradient(b, node->inputs[0])) {
-        const int w = ls__value_entry(b, node->entries[LS__WEIGHT]);
-        const int dx = ls__value_new(b, LS_F32, ls__spec_of(b, node->inputs[0])->shape);
+        const int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+        const int dx = ls__activation_new(b, ls__spec_of(b, node->inputs[0])->shape);
         ls__emit(b, &(ls__op){ .kind = LS__OP_LINEAR_BACKWARD_DATA }, 2, (const int[]){ dy, w }, 1,
                  &dx);
         ls__contribute(b, node->inputs[0], dx);

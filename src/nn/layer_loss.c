@@ -50,7 +50,7 @@ static void cross_entropy_forward(ls__builder *b, const ls__stage *stage)
     saved[0] = ls__value_new(b, LS_F32, LS_SHAPE(ls__spec_of(b, node->inputs[0])->shape.dims[0]));
     saved[1] = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &op, 3,
-             (const int[]){ ls__forward_value(b, node->inputs[0]),
+             (const int[]){ ls__activation_of(b, node->inputs[0]),
                             ls__forward_value(b, node->inputs[1]), class_weights(b, node) },
              3, (const int[]){ loss, saved[0], saved[1] });
     ls__set_forward_value(b, stage->tail, loss);
@@ -64,9 +64,9 @@ static void cross_entropy_backward(ls__builder *b, const ls__stage *stage)
     if (dloss < 0) return;
     const ls__op op = cross_entropy_op(node, LS__OP_CROSS_ENTROPY_BACKWARD);
     const int *saved = &b->saved[node->id * LS__MAX_SAVED];
-    const int dlogits = ls__value_new(b, LS_F32, ls__spec_of(b, node->inputs[0])->shape);
+    const int dlogits = ls__activation_new(b, ls__spec_of(b, node->inputs[0])->shape);
     ls__emit(b, &op, 6,
-             (const int[]){ ls__forward_value(b, node->inputs[0]),
+             (const int[]){ ls__activation_of(b, node->inputs[0]),
                             ls__forward_value(b, node->inputs[1]), class_weights(b, node), saved[0],
                             saved[1], dloss },
              1, &dlogits);
@@ -141,7 +141,7 @@ static void top_k_forward(ls__builder *b, const ls__stage *stage)
     op.u.top_k.k = node->u.top_k.k;
     const int count = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &op, 2,
-             (const int[]){ ls__forward_value(b, node->inputs[0]),
+             (const int[]){ ls__activation_of(b, node->inputs[0]),
                             ls__forward_value(b, node->inputs[1]) },
              1, &count);
     ls__set_forward_value(b, stage->tail, count);

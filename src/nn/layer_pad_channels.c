@@ -25,8 +25,8 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 
 static void forward(ls__builder *b, const ls__stage *stage)
 {
-    const int x = ls__forward_value(b, stage->head->inputs[0]);
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS }, 1, &x, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
@@ -37,7 +37,7 @@ static void backward(ls__builder *b, const ls__stage *stage)
     if (!ls__wants_gradient(b, x)) return;
     const int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
-    const int dx = ls__value_new(b, LS_F32, ls__spec_of(b, x)->shape);
+    const int dx = ls__activation_new(b, ls__spec_of(b, x)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS_BACKWARD }, 1, &dy, 1, &dx);
     ls__contribute(b, x, dx);
 }

@@ -52,7 +52,7 @@ static void pool_backward(ls__builder *b, const ls__stage *stage, const ls__op *
     if (!ls__wants_gradient(b, x)) return;
     const int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
-    const int dx = ls__value_new(b, LS_F32, ls__spec_of(b, x)->shape);
+    const int dx = ls__activation_new(b, ls__spec_of(b, x)->shape);
     ls__emit(b, op, index < 0 ? 1 : 2, (const int[]){ dy, index }, 1, &dx);
     ls__contribute(b, x, dx);
 }
@@ -64,8 +64,8 @@ static void max_forward(ls__builder *b, const ls__stage *stage)
     const ls_node *node = stage->head;
     const ls__op op = pool_op(node, LS__OP_MAX_POOL);
     const ls_shape shape = ls__spec_of(b, node)->shape;
-    const int x = ls__forward_value(b, node->inputs[0]);
-    const int y = ls__value_new(b, LS_F32, shape);
+    const int x = ls__activation_of(b, node->inputs[0]);
+    const int y = ls__activation_new(b, shape);
     int index = -1;
     if (b->program->gradients && ls__wants_gradient(b, node->inputs[0])) {
         const bool small = node->u.pool.kernel * node->u.pool.kernel <= MAX_U8_WINDOW;
@@ -89,8 +89,8 @@ const ls__node_rules ls__max_pool_rules = { infer, max_forward, max_backward, NU
 static void avg_forward(ls__builder *b, const ls__stage *stage)
 {
     const ls__op op = pool_op(stage->head, LS__OP_AVG_POOL);
-    const int x = ls__forward_value(b, stage->head->inputs[0]);
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
     ls__emit(b, &op, 1, &x, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
@@ -145,8 +145,8 @@ static ls_status global_infer(const ls_node *node, const ls_spec *inputs, ls_spe
 
 static void global_forward(ls__builder *b, const ls__stage *stage)
 {
-    const int x = ls__forward_value(b, stage->head->inputs[0]);
-    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_GLOBAL_AVG_POOL }, 1, &x, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }

@@ -3,6 +3,7 @@
 #include "nn/net_state.h"
 
 #include "base/alloc.h"
+#include "base/element.h"
 #include "base/error.h"
 
 #include <string.h>
@@ -69,6 +70,11 @@ int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape)
     return v;
 }
 
+int ls__activation_new(ls__builder *b, ls_shape shape)
+{
+    return ls__value_new(b, b->activations, shape);
+}
+
 int ls__value_constant(ls__builder *b, const float *data, int64_t count)
 {
     ls__program *p = b->program;
@@ -91,21 +97,27 @@ int ls__value_constant(ls__builder *b, const float *data, int64_t count)
                         (size_t)offset * sizeof *data);
 }
 
-static int value_of_entry(ls__builder *b, int entry, ls__place place)
+static int value_of_entry(ls__builder *b, int entry, ls_dtype dtype, ls__place place)
 {
     if (entry < 0) return -1;
     const ls__entry *e = &b->program->graph->entries[entry];
-    return value_append(b, LS_F32, e->shape, place, (size_t)e->offset * sizeof(float));
+    return value_append(b, dtype, e->shape, place, (size_t)e->offset * ls_dtype_bytes(dtype));
 }
 
 int ls__value_entry(ls__builder *b, int entry)
 {
-    return value_of_entry(b, entry, LS__PLACE_VALUES);
+    return value_of_entry(b, entry, LS_F32, LS__PLACE_VALUES);
 }
 
 int ls__value_entry_gradient(ls__builder *b, int entry)
 {
-    return value_of_entry(b, entry, LS__PLACE_GRADIENTS);
+    return value_of_entry(b, entry, LS_F32, LS__PLACE_GRADIENTS);
+}
+
+int ls__value_factor(ls__builder *b, int entry)
+{
+    if (b->activations == LS_F32) return ls__value_entry(b, entry);
+    return value_of_entry(b, entry, b->activations, LS__PLACE_FACTORS);
 }
 
 static int group_root(const ls__program *p, int v)
@@ -134,6 +146,17 @@ int ls__dense(ls__builder *b, int v)
     return copy;
 }
 
+int ls__cast(ls__builder *b, int v, ls_dtype dtype)
+{
+    if (b->status != LS_OK || v < 0) return -1;
+    const ls__value *value = &b->program->values[v];
+    if (value->dtype == dtype) return v;
+    const int copy = value->group < 0 ? ls__value_dense(b, dtype, value->shape)
+                                      : ls__value_new(b, dtype, value->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &v, 1, &copy);
+    return copy;
+}
+
 int ls__forward_value(ls__builder *b, const ls_node *node)
 {
     return b->program->node_values[node->id];
@@ -142,6 +165,26 @@ int ls__forward_value(ls__builder *b, const ls_node *node)
 void ls__set_forward_value(ls__builder *b, const ls_node *node, int value)
 {
     b->program->node_values[node->id] = value;
+}
+
+/* A node's forward value in another type, cast once. */
+static int forward_in(ls__builder *b, const ls_node *node, ls_dtype dtype, int *known)
+{
+    const int v = ls__forward_value(b, node);
+    if (b->status != LS_OK || v < 0 || b->program->values[v].dtype == dtype) return v;
+    if (*known < 0) *known = ls__cast(b, v, dtype);
+    return *known;
+}
+
+int ls__activation_of(ls__builder *b, const ls_node *node)
+{
+    return forward_in(b, node, b->activations, &b->as_activation[node->id]);
+}
+
+int ls__full_of(ls__builder *b, const ls_node *node)
+{
+    if (ls__spec_of(b, node)->dtype != LS_F32) return ls__forward_value(b, node);
+    return forward_in(b, node, LS_F32, &b->program->full_values[node->id]);
 }
 
 const ls_spec *ls__spec_of(ls__builder *b, const ls_node *node)
@@ -167,8 +210,11 @@ void ls__contribute(ls__builder *b, const ls_node *node, int value)
     if (b->status != LS_OK || value < 0 ||
         !make_room(b, (void **)&list->values, list->n, &list->room, sizeof *list->values))
         return;
+    const int forward = ls__forward_value(b, node);
+    value = ls__cast(b, value, b->program->values[forward].dtype);
+    if (value < 0) return;
     list->values[list->n++] = value;
-    ls__same_layout(b, ls__forward_value(b, node), value);
+    ls__same_layout(b, forward, value);
 }
 
 /* Sums the first two contributions into one until at most `parts` are left. */
@@ -176,7 +222,8 @@ static void sum_down_to(ls__builder *b, const ls_node *node, int parts)
 {
     ls__gradient_list *list = &b->gradients[node->id];
     while (b->status == LS_OK && list->n > parts) {
-        const int sum = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
+        const ls_dtype dtype = b->program->values[list->values[0]].dtype;
+        const int sum = ls__value_new(b, dtype, ls__spec_of(b, node)->shape);
         ls__emit(b, &(ls__op){ .kind = LS__OP_ADD }, 2, list->values, 1, &sum);
         list->n--;
         list->values[0] = sum;
@@ -311,9 +358,29 @@ static void find_wants(ls__builder *b)
     }
 }
 
+/* Weights and biases of the layers that multiply by them are taken from a 16-bit copy of the
+ * parameters. It is made anew in each program, so that no one's write to a parameter is missed. */
+static void refresh_factors(ls__builder *b)
+{
+    static const ls_node parameters = { .kind = LS__NODE_PARAMETER, .name = "parameters" };
+    const ls__program *p = b->program;
+    bool needed = false;
+    for (int i = 0; i < p->n_stages; i++) {
+        const ls__node_kind kind = p->stages[i].head->kind;
+        needed |= kind == LS__NODE_CONV2D || kind == LS__NODE_LINEAR;
+    }
+    if (!needed || b->activations == LS_F32) return;
+    const ls_shape shape = LS_SHAPE(ls__net_get_blocks(p->net).parameter_elements);
+    const int masters = value_append(b, LS_F32, shape, LS__PLACE_VALUES, 0);
+    const int factors = value_append(b, b->activations, shape, LS__PLACE_FACTORS, 0);
+    b->node = &parameters;
+    ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &masters, 1, &factors);
+}
+
 static void lower_forward(ls__builder *b)
 {
     ls__program *p = b->program;
+    refresh_factors(b);
     for (int i = 0; i < p->n_stages && b->status == LS_OK; i++) {
         b->node = p->stages[i].tail;
         ls__rules(p->stages[i].head->kind)->forward(b, &p->stages[i]);
@@ -321,14 +388,32 @@ static void lower_forward(ls__builder *b)
     const ls_graph *graph = p->graph;
     for (int i = 0; i < graph->outputs.n && b->status == LS_OK; i++) {
         b->node = graph->outputs.items[i].node;
-        p->output_values[i] = ls__dense(b, ls__forward_value(b, b->node));
+        p->full_values[b->node->id] = ls__full_of(b, b->node);
+        p->output_values[i] = ls__dense(b, p->full_values[b->node->id]);
         if (b->status == LS_OK) p->values[p->output_values[i]].pinned = true;
     }
     const ls__named_list *const scalars[2] = { &graph->losses, &graph->metrics };
-    for (int l = 0; l < 2 && b->status == LS_OK; l++)
-        for (int i = 0; i < scalars[l]->n; i++)
-            p->values[ls__forward_value(b, scalars[l]->items[i].node)].pinned = true;
+    for (int l = 0; l < 2; l++) {
+        for (int i = 0; i < scalars[l]->n && b->status == LS_OK; i++) {
+            b->node = scalars[l]->items[i].node;
+            const int v = p->full_values[b->node->id] = ls__full_of(b, b->node);
+            if (b->status == LS_OK) p->values[v].pinned = true;
+        }
+    }
     p->n_forward = p->n_instructions;
+}
+
+/* The gradient of all losses' sum by one of them: its weight, times the loss scale if there is one.
+ */
+static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
+{
+    const int weight = ls__value_constant(b, &loss->weight, 1);
+    if (!ls__net_get_blocks(b->program->net).scaler) return weight;
+    const int scaler = value_append(b, LS_F32, LS_SHAPE(LS__SCALER_SIZE), LS__PLACE_SCALER, 0);
+    const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
+    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, scaler }, 1,
+             &dloss);
+    return dloss;
 }
 
 static void lower_backward(ls__builder *b)
@@ -338,7 +423,8 @@ static void lower_backward(ls__builder *b)
     b->backward = true;
     for (int i = 0; i < graph->losses.n && b->status == LS_OK; i++) {
         const ls__named_node *loss = &graph->losses.items[i];
-        ls__contribute(b, loss->node, ls__value_constant(b, &loss->weight, 1));
+        b->node = loss->node;
+        ls__contribute(b, loss->node, gradient_of_loss(b, loss));
     }
     for (int i = p->n_stages - 1; i >= 0 && b->status == LS_OK; i--) {
         const ls__stage *stage = &p->stages[i];
@@ -359,20 +445,22 @@ ls_status ls__program_lower(ls__program *p)
 {
     const ls_graph *graph = p->graph;
     const size_t n = (size_t)graph->n_nodes;
-    ls__builder b = { .program = p };
+    ls__builder b = { .program = p, .activations = ls__net_activations(p->net) };
     p->stages = ls__fuse(graph, &p->bump, &p->n_stages);
     b.wants = ls__bump_alloc(&p->bump, n * sizeof *b.wants);
     b.gradients = ls__bump_alloc(&p->bump, n * sizeof *b.gradients);
     b.saved = ls__bump_alloc(&p->bump, n * LS__MAX_SAVED * sizeof *b.saved);
+    b.as_activation = ls__bump_alloc(&p->bump, n * sizeof *b.as_activation);
     p->node_values = ls__bump_alloc(&p->bump, n * sizeof *p->node_values);
+    p->full_values = ls__bump_alloc(&p->bump, n * sizeof *p->full_values);
     p->output_values =
         ls__bump_alloc(&p->bump, (size_t)graph->outputs.n * sizeof *p->output_values);
     p->input_gradients =
         ls__bump_alloc(&p->bump, (size_t)graph->inputs.n * sizeof *p->input_gradients);
-    if (!p->stages || !b.wants || !b.gradients || !b.saved || !p->node_values ||
-        !p->output_values || !p->input_gradients)
+    if (!p->stages || !b.wants || !b.gradients || !b.saved || !b.as_activation || !p->node_values ||
+        !p->full_values || !p->output_values || !p->input_gradients)
         return ls__fail_memory(p->ctx, "program", n * sizeof *b.gradients);
-    for (size_t i = 0; i < n; i++) p->node_values[i] = -1;
+    for (size_t i = 0; i < n; i++) p->node_values[i] = p->full_values[i] = b.as_activation[i] = -1;
     for (int i = 0; i < graph->inputs.n; i++) p->input_gradients[i] = -1;
     find_wants(&b);
     lower_forward(&b);

@@ -18,33 +18,48 @@ typedef struct ls__builder {
     const ls_node *node;          /* being lowered */
     bool backward;
     int *saved; /* per node, LS__MAX_SAVED values kept for the backward part */
+    /* Of activations, their gradients, and the weights and biases of convolutions and linear
+     * layers: f32, or what the net's precision says. All else is f32, whatever a node's spec. */
+    ls_dtype activations;
+    int *as_activation; /* per node: its forward value cast to that type, -1 */
 } ls__builder;
 enum { LS__MAX_SAVED = 2 };
 
-/* A new arena value; activations of rank 4 get a layout group of their own. */
+/* A new arena value; those of rank 4 get a layout group of their own. */
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);
 /* Like it, always dense. */
 int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape);
+/* A new activation, or the gradient of one. */
+int ls__activation_new(ls__builder *b, ls_shape shape);
 int ls__value_constant(ls__builder *b, const float *data, int64_t count);
 /* The value, or the gradient, of an entry of the node's graph; -1 for entry -1. */
 int ls__value_entry(ls__builder *b, int entry);
 int ls__value_entry_gradient(ls__builder *b, int entry);
+/* The value of an entry as a factor of activations, in their type. */
+int ls__value_factor(ls__builder *b, int entry);
 /* Both have one layout. */
 void ls__same_layout(ls__builder *b, int a, int c);
 /* v itself when it is dense for sure; otherwise a reordered copy, which costs nothing where v turns
  * out dense. */
 int ls__dense(ls__builder *b, int v);
 
-/* What the forward part computed for a node. */
+/* v itself when it has the type; otherwise a cast copy. */
+int ls__cast(ls__builder *b, int v, ls_dtype dtype);
+
+/* What the forward part computed for a node. That is f32 for inputs, parameters, losses and users'
+ * ops; what others compute of f32 they give as activations. */
 int ls__forward_value(ls__builder *b, const ls_node *node);
 void ls__set_forward_value(ls__builder *b, const ls_node *node, int value);
+/* The same as an activation, and as f32 (or integers): casts where it is not. */
+int ls__activation_of(ls__builder *b, const ls_node *node);
+int ls__full_of(ls__builder *b, const ls_node *node);
 const ls_spec *ls__spec_of(ls__builder *b, const ls_node *node);
 
 /* Does anyone need the gradient of this node's output; of this entry? */
 bool ls__wants_gradient(const ls__builder *b, const ls_node *node);
 bool ls__wants_entry(const ls__builder *b, int entry);
-/* The gradient of a node's output as one value, summed where several consumers contributed; -1 when
- * there is none. */
+/* The gradient of a node's output, in the type of its forward value, as one value, summed where
+ * several consumers contributed; -1 when there is none. */
 int ls__gradient_of(ls__builder *b, const ls_node *node);
 /* The same in up to two parts that still have to be added: *second is -1 when one is enough. */
 int ls__gradient_parts(ls__builder *b, const ls_node *node, int *second);

@@ -37,13 +37,7 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
     if (config->steps < 0)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.steps is %lld, wanted >= 0",
                         (long long)config->steps);
-    if ((unsigned)config->precision > LS_PRECISION_TF32)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.precision is %d",
-                        (int)config->precision);
-    if (config->precision == LS_PRECISION_TF32 && !ctx->device->backend->has_tf32)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "ls_net_build: config.precision is TF32, which device %s does not have",
-                        ctx->device->backend->name);
+    LS_TRY(ls__precision_check(ctx, config));
     if (config->loss.kind != LS_NO_LOSS && config->loss.kind != LS_CROSS_ENTROPY)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.loss.kind is %d",
                         (int)config->loss.kind);
@@ -188,6 +182,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     }
     net->owned.ctx = ctx;
     net->config = *config;
+    ls__precision_fill(net);
     net->step.seed = ctx->config.seed;
     net->arena_generation = 1;
     net->fault.op = -1;
@@ -225,11 +220,6 @@ const ls__step *ls__net_get_step(const ls_net *net)
 const ls_input_spec *ls__net_input_spec(const ls_net *net)
 {
     return &net->config.input;
-}
-
-const char *ls__net_precision(const ls_net *net)
-{
-    return net->config.precision == LS_PRECISION_TF32 ? "tf32" : "f32";
 }
 
 const ls__choices *ls__net_choices(const ls_net *net)

@@ -26,7 +26,10 @@ typedef struct ls__net_blocks {
                                    gradient block */
     float *values;              /* device memory: parameters, then buffers */
     float *gradients;           /* device memory; NULL for inference */
-    int64_t frozen_version;     /* changes with every freeze and unfreeze */
+    void *factors;          /* device memory: the parameters in the type of activations, element for
+                               element, as programs have cast them last; NULL when that is f32 */
+    float *scaler;          /* device memory: see LS__SCALER_*; NULL without loss scaling */
+    int64_t frozen_version; /* changes with every freeze and unfreeze */
 } ls__net_blocks;
 
 ls__net_blocks ls__net_get_blocks(const ls_net *net);
@@ -46,8 +49,12 @@ void ls__net_use_gradients(ls_net *net);
  * is a sample of these, which depends on the set of ops alone. Ops and kernels are part of a run's
  * identity, reasons are not. */
 const ls__choices *ls__net_choices(const ls_net *net);
-/* "f32", "tf32" */
+/* "f32", "tf32", "bf16", "f16" */
 const char *ls__net_precision(const ls_net *net);
+/* The type of activations: LS_F32 for TF32, too. */
+ls_dtype ls__net_activations(const ls_net *net);
+/* The loss scale's settings, defaults filled in; only where the blocks have a scaler. */
+ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net);
 
 /* The context's table as it was when the net had been built, or what ls__net_take_choices has put
  * in its place: it decides for ops that come up later. */
@@ -96,7 +103,7 @@ struct ls_optimizer {
     ls_status (*run)(ls_optimizer *opt, int op, const ls__step *step);
     /* After the ops of an update have been queued. */
     void (*done)(ls_optimizer *opt);
-    int64_t n_steps; /* updates done */
+    int64_t n_steps; /* updates done, as ls__step counts them */
 };
 
 #endif

@@ -1,6 +1,7 @@
 /* net_blocks.c: parameters and buffers in one block, gradients in another; initial values; names
  * and freezing. */
 #include "base/alloc.h"
+#include "base/element.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
@@ -124,22 +125,39 @@ static ls_status set_offsets(ls_net *net)
     return LS_OK;
 }
 
-static ls_status allocate(ls_net *net, const char *what, int64_t elements, float **out)
+static ls_status allocate(ls_net *net, const char *what, int64_t elements, ls_dtype dtype,
+                          void **out)
 {
     ls_context *ctx = net->owned.ctx;
-    const size_t bytes = (size_t)elements * sizeof(float);
+    const size_t bytes = (size_t)elements * ls_dtype_bytes(dtype);
     *out = ls__pool_allocate(ctx->pool, bytes);
     if (!*out) return ls__pool_fail(ctx->pool, bytes, "net: %s", what);
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 
+static ls_status open_scaler(ls_net *net)
+{
+    ls_context *ctx = net->owned.ctx;
+    const float scaler[LS__SCALER_SIZE] = { net->config.loss_scale.initial };
+    if (scaler[LS__SCALER_SCALE] == 0) return LS_OK;
+    LS_TRY(allocate(net, "the loss scale", LS__SCALER_SIZE, LS_F32, (void **)&net->blocks.scaler));
+    return ctx->device->backend->write(ctx->device, net->blocks.scaler, scaler, sizeof scaler);
+}
+
 ls_status ls__net_open_blocks(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
+    ls__net_blocks *blocks = &net->blocks;
+    const ls_dtype activations = ls__net_activations(net);
     LS_TRY(set_offsets(net));
-    LS_TRY(allocate(net, "parameters", net->block_elements, &net->blocks.values));
+    LS_TRY(allocate(net, "parameters", net->block_elements, LS_F32, (void **)&blocks->values));
     if (!net->config.inference)
-        LS_TRY(allocate(net, "gradients", net->blocks.parameter_elements, &net->blocks.gradients));
+        LS_TRY(allocate(net, "gradients", blocks->parameter_elements, LS_F32,
+                        (void **)&blocks->gradients));
+    if (activations != LS_F32)
+        LS_TRY(allocate(net, "the parameters' 16-bit copy", blocks->parameter_elements, activations,
+                        &blocks->factors));
+    LS_TRY(open_scaler(net));
     const size_t bytes = (size_t)(net->graph.n_entries + 1) * sizeof(ls_tensor);
     net->value_views = ls__zalloc(ctx, bytes);
     net->gradient_views = ls__zalloc(ctx, bytes);
@@ -160,6 +178,8 @@ void ls__net_close_blocks(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     ls__pool_release(ctx->pool, net->blocks.values);
     ls__pool_release(ctx->pool, net->blocks.gradients);
+    ls__pool_release(ctx->pool, net->blocks.factors);
+    ls__pool_release(ctx->pool, net->blocks.scaler);
     ls__free(ctx, net->value_views);
     ls__free(ctx, net->gradient_views);
 }

@@ -215,7 +215,7 @@ static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out
 {
     ls__device *device = net->owned.ctx->device;
     float value;
-    const void *memory = ls__program_address(net->current, net->current->node_values[node->id]);
+    const void *memory = ls__program_address(net->current, net->current->full_values[node->id]);
     LS_TRY(device->backend->read(device, &value, memory, sizeof value));
     *out = (double)value;
     return LS_OK;

@@ -56,6 +56,15 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
 /* Forgets programs whose gradients were planned for other frozen parameters or wanted inputs. */
 void ls__net_drop_training_programs(ls_net *net);
 
+/* ---- In precision.c ---- */
+
+/* Errors in config's precision and loss scale. */
+ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config);
+/* Fills in the loss scale's defaults, and warns of emulation. */
+void ls__precision_fill(ls_net *net);
+/* Does the device compute the net's precision by way of another? */
+bool ls__emulates_precision(const ls_net *net);
+
 /* ---- Walks, in net_walk.c ---- */
 
 typedef enum ls__walk_part {

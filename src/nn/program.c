@@ -80,6 +80,8 @@ static unsigned char *place_of(const ls__program *p, ls__place place, unsigned c
     case LS__PLACE_ARENA: return arena;
     case LS__PLACE_VALUES: return (unsigned char *)blocks.values;
     case LS__PLACE_GRADIENTS: return (unsigned char *)blocks.gradients;
+    case LS__PLACE_FACTORS: return blocks.factors;
+    case LS__PLACE_SCALER: return (unsigned char *)blocks.scaler;
     case LS__PLACE_CONSTANTS: return p->constant_memory;
     }
     return NULL;

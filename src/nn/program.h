@@ -35,6 +35,8 @@ typedef enum ls__place {
     LS__PLACE_ARENA,
     LS__PLACE_VALUES,    /* the net's block of parameters and buffers */
     LS__PLACE_GRADIENTS, /* the net's block of gradients */
+    LS__PLACE_FACTORS,   /* the net's 16-bit copy of the parameters */
+    LS__PLACE_SCALER,    /* the net's loss scale */
     LS__PLACE_CONSTANTS  /* the program's own constants */
 } ls__place;
 
@@ -94,6 +96,7 @@ typedef struct ls__program {
     int n_forward; /* instructions of the forward part */
 
     int *node_values;     /* per node: value of its output, -1 */
+    int *full_values;     /* per node: the same as f32, where it has a name or is used so; or -1 */
     int *output_values;   /* per graph output: dense value */
     int *input_gradients; /* per graph input: dense value, -1 */
     float *constants;     /* host copy */

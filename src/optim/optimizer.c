@@ -2,6 +2,7 @@
 #include "optim/optimizer.h"
 
 #include "base/alloc.h"
+#include "base/element.h"
 #include "base/error.h"
 #include "nn/program.h"
 #include "tensor/pool.h"
@@ -42,23 +43,34 @@ static ls_status prepare(ls_optimizer *base)
     return LS_OK;
 }
 
-/* The gradients' norm first, where it is wanted; the update last. */
+/* The gradients' norm first, where it is wanted; the update; what becomes of the loss scale, where
+ * there is one. */
 static void describe(const ls_optimizer *base, int op, ls__update_op *out)
 {
     const ls__optimizer *opt = (const ls__optimizer *)base;
     const ls__net_blocks blocks = ls__net_get_blocks(base->net);
-    if (op < base->n_ops - 1) {
-        *out = (ls__update_op){ &opt->norm_op,
-                                opt->norm_kernel,
-                                opt->norm_workspace,
-                                { blocks.gradients, NULL, opt->norm } };
-        return;
+    const ls__optimizer_part part = opt->parts[op];
+    *out = (ls__update_op){ &opt->ops[part], opt->kernels[part], opt->workspaces[part], { NULL } };
+    void **buffers = out->buffers;
+    switch (part) {
+    case LS__PART_NORM:
+        buffers[0] = blocks.gradients;
+        buffers[1] = blocks.scaler;
+        buffers[2] = opt->norm;
+        break;
+    case LS__PART_UPDATE:
+        buffers[0] = blocks.values;
+        buffers[1] = blocks.gradients;
+        for (int i = 0; i < opt->n_states; i++) buffers[2 + i] = opt->states[i];
+        buffers[2 + opt->kind->n_states] = opt->norm;
+        buffers[3 + opt->kind->n_states] = blocks.scaler;
+        break;
+    case LS__PART_SCALE:
+        buffers[0] = opt->norm;
+        buffers[1] = blocks.scaler;
+        break;
+    case LS__N_PARTS: break;
     }
-    *out = (ls__update_op){
-        &opt->op, opt->kernel, opt->workspace, { blocks.values, blocks.gradients }
-    };
-    for (int i = 0; i < opt->n_states; i++) out->buffers[2 + i] = opt->states[i];
-    out->buffers[2 + opt->kind->n_states] = opt->norm;
 }
 
 static ls_status run(ls_optimizer *base, int op, const ls__step *step)
@@ -101,14 +113,21 @@ ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
 
 /* ---- Opening and closing ---- */
 
+/* How many updates the net's loss scaling has skipped so far, before this optimizer's first. */
+static ls_status read_skipped(ls_net *net, int64_t *skipped)
+{
+    *skipped = 0;
+    return ls__net_get_blocks(net).scaler ? ls_net_loss_scale(net, NULL, skipped) : LS_OK;
+}
+
 static void close_optimizer(ls__owned *owned)
 {
     ls__optimizer *opt = (ls__optimizer *)owned;
     ls_context *ctx = owned->ctx;
-    if (opt->kernel) opt->kernel->close(opt->kernel);
-    if (opt->norm_kernel) opt->norm_kernel->close(opt->norm_kernel);
-    ls__pool_release(ctx->pool, opt->workspace);
-    ls__pool_release(ctx->pool, opt->norm_workspace);
+    for (int i = 0; i < LS__N_PARTS; i++) {
+        if (opt->kernels[i]) opt->kernels[i]->close(opt->kernels[i]);
+        ls__pool_release(ctx->pool, opt->workspaces[i]);
+    }
     ls__pool_release(ctx->pool, opt->norm);
     for (int i = 0; i < LS__MAX_STATES; i++) ls__pool_release(ctx->pool, opt->states[i]);
     ls__free(ctx, opt->views);
@@ -145,7 +164,7 @@ static ls_status open_states(ls__optimizer *opt)
                             opt->states[s] + entry->offset);
         }
     }
-    if (opt->clip_norm > 0)
+    if (opt->clip_norm > 0 || blocks.scaler)
         LS_TRY(allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
     return LS_OK;
 }
@@ -157,27 +176,42 @@ static ls__operand operand(int64_t count)
                           .shape = { .n_dims = count > 0 ? 1 : -1, .dims = { count } } };
 }
 
-static ls_status open_kernel(const ls__optimizer *opt, const ls__op *op, ls__kernel **kernel,
-                             void **workspace)
+/* Makes the kernel of a part, whose op has its kind, operands and settings; it comes after the
+ * parts so far. */
+static ls_status open_part(ls__optimizer *opt, ls__optimizer_part part)
 {
     ls__why why;
+    const ls__op *op = &opt->ops[part];
+    ls__kernel **kernel = &opt->kernels[part];
     LS_TRY(ls__net_open_kernel(opt->base.net, op, opt->kind->call, kernel, &why));
     LS_TRY(ls__net_note_choice(opt->base.net, op, opt->kind->call, *kernel, &why));
+    opt->parts[opt->base.n_ops++] = part;
     if ((*kernel)->workspace_bytes == 0) return LS_OK;
-    return allocate(opt, "a workspace", (*kernel)->workspace_bytes, workspace);
+    return allocate(opt, "a workspace", (*kernel)->workspace_bytes, &opt->workspaces[part]);
 }
 
-static ls_status open_kernels(ls__optimizer *opt)
+static ls_status open_norm(ls__optimizer *opt, int64_t n, const ls__operand *scaler)
 {
-    opt->base.n_ops = opt->norm ? 2 : 1;
-    const int64_t n = ls__net_get_blocks(opt->base.net).parameter_elements;
+    ls__op *op = &opt->ops[LS__PART_NORM];
+    if (!opt->norm) return LS_OK;
+    *op = (ls__op){ .kind = LS__OP_L2_NORM, .n_operands = 3 };
+    op->operands[0] = operand(n);
+    op->operands[1] = *scaler;
+    op->operands[2] = operand(1);
+    op->u.l2_norm.segments = opt->segments;
+    op->u.l2_norm.n_segments = &opt->n_segments;
+    return open_part(opt, LS__PART_NORM);
+}
+
+static ls_status open_update(ls__optimizer *opt, int64_t n, const ls__operand *scaler)
+{
     const int n_states = opt->kind->n_states;
-    ls__op *op = &opt->op;
+    ls__op *op = &opt->ops[LS__PART_UPDATE];
     op->n_operands = 4 + n_states;
     op->operands[0] = op->operands[1] = operand(n);
     for (int i = 0; i < n_states; i++) op->operands[2 + i] = operand(opt->n_states ? n : 0);
     op->operands[2 + n_states] = operand(opt->norm ? 1 : 0);
-    op->operands[3 + n_states] = operand(0);
+    op->operands[3 + n_states] = *scaler;
     if (op->kind == LS__OP_SGD) {
         op->u.sgd.clip_norm = opt->clip_norm;
         op->u.sgd.segments = opt->segments;
@@ -187,15 +221,22 @@ static ls_status open_kernels(ls__optimizer *opt)
         op->u.adam.segments = opt->segments;
         op->u.adam.n_segments = &opt->n_segments;
     }
-    LS_TRY(open_kernel(opt, op, &opt->kernel, &opt->workspace));
-    if (!opt->norm) return LS_OK;
-    opt->norm_op = (ls__op){ .kind = LS__OP_L2_NORM, .n_operands = 3 };
-    opt->norm_op.operands[0] = operand(n);
-    opt->norm_op.operands[1] = operand(0);
-    opt->norm_op.operands[2] = operand(1);
-    opt->norm_op.u.l2_norm.segments = opt->segments;
-    opt->norm_op.u.l2_norm.n_segments = &opt->n_segments;
-    return open_kernel(opt, &opt->norm_op, &opt->norm_kernel, &opt->norm_workspace);
+    return open_part(opt, LS__PART_UPDATE);
+}
+
+static ls_status open_kernels(ls__optimizer *opt)
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
+    const ls__operand scaler = operand(blocks.scaler ? LS__SCALER_SIZE : 0);
+    LS_TRY(open_norm(opt, blocks.parameter_elements, &scaler));
+    LS_TRY(open_update(opt, blocks.parameter_elements, &scaler));
+    if (!blocks.scaler) return LS_OK;
+    ls__op *op = &opt->ops[LS__PART_SCALE];
+    *op = (ls__op){ .kind = LS__OP_LOSS_SCALE_UPDATE, .n_operands = 2 };
+    op->operands[0] = operand(1);
+    op->operands[1] = scaler;
+    op->u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->base.net).growth_interval;
+    return open_part(opt, LS__PART_SCALE);
 }
 
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
@@ -224,8 +265,10 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     opt->clip_norm = options->clip_norm;
     opt->decay = options->decay;
     opt->n_states = options->stateless ? 0 : kind->n_states;
-    opt->op = *op;
-    ls_status status = open_states(opt);
+    opt->ops[LS__PART_UPDATE] = *op;
+    ls_status status = read_skipped(net, &opt->skipped_before);
+    opt->base.n_steps = opt->skipped_before;
+    if (status == LS_OK) status = open_states(opt);
     if (status == LS_OK) {
         find_segments(opt);
         status = open_kernels(opt);
@@ -249,7 +292,7 @@ void ls_optimizer_close(ls_optimizer **opt)
 
 int64_t ls_optimizer_steps(const ls_optimizer *opt)
 {
-    return opt ? opt->n_steps : 0;
+    return opt ? opt->n_steps - ls__optimizer_skipped_before(opt) : 0;
 }
 
 ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
@@ -259,8 +302,22 @@ ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
     const ls__field fields[] = { { "steps", (double)steps, LS__COUNT } };
     if (!ls__check_fields(opt->owned.ctx, "ls_optimizer_set_steps", fields, 1))
         return LS_ERR_INVALID;
-    opt->n_steps = steps;
+    int64_t skipped;
+    LS_TRY(read_skipped(opt->net, &skipped));
+    ls__optimizer_set_updates(opt, steps, skipped);
     return LS_OK;
+}
+
+int64_t ls__optimizer_skipped_before(const ls_optimizer *opt)
+{
+    return ((const ls__optimizer *)opt)->skipped_before;
+}
+
+void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before)
+{
+    ls__optimizer *o = (ls__optimizer *)opt;
+    o->skipped_before = skipped_before;
+    opt->n_steps = steps + skipped_before;
 }
 
 ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
@@ -323,7 +380,7 @@ float *ls__optimizer_state_block(const ls_optimizer *opt, int state)
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user)
 {
     const ls__optimizer *o = (const ls__optimizer *)opt;
-    o->kind->settings(&o->op, put, user);
+    o->kind->settings(&o->ops[LS__PART_UPDATE], put, user);
     ls__put_setting(put, user, "weight_decay", ls__shortest(o->weight_decay));
     ls__put_setting(put, user, "decay_of_weights_only",
                     o->weight_decay > 0 && o->decay == LS_DECAY_WEIGHTS);

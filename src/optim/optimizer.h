@@ -12,27 +12,39 @@ enum { LS__MAX_STATES = 2 };
 /* What a kind of optimizer brings. */
 typedef struct ls__optimizer_kind {
     const char *name, *call; /* "sgd", "ls_sgd" */
-    ls__op_kind op;          /* operands: parameter, gradient, the states, norm? */
+    ls__op_kind op;          /* operands: parameter, gradient, the states, norm?, scaler? */
     int n_states;            /* that the op has */
     const char *state_names[LS__MAX_STATES];
     void (*settings)(const ls__op *op, ls__setting_fn put, void *user);
 } ls__optimizer_kind;
+
+/* The ops that an update may have. */
+typedef enum ls__optimizer_part {
+    LS__PART_NORM,
+    LS__PART_UPDATE,
+    LS__PART_SCALE,
+    LS__N_PARTS
+} ls__optimizer_part;
 
 typedef struct ls__optimizer {
     ls_optimizer base; /* first */
     const ls__optimizer_kind *kind;
     float weight_decay, clip_norm;
     ls_decay decay;
-    int n_states; /* that are used: all of the kind's, or none */
-    ls__op op, norm_op;
-    ls__kernel *kernel, *norm_kernel;
-    void *workspace, *norm_workspace; /* device memory */
-    float *states[LS__MAX_STATES];    /* device memory, as long as the parameters' block */
-    float *norm;                      /* device memory, one element; NULL without clipping */
-    ls_tensor *views;                 /* LS__MAX_STATES per entry */
-    ls__segment *segments;            /* room for one per entry */
+    int n_states;                          /* that are used: all of the kind's, or none */
+    ls__optimizer_part parts[LS__N_PARTS]; /* those it has, n_ops of them, in order of running */
+    ls__op ops[LS__N_PARTS];
+    ls__kernel *kernels[LS__N_PARTS];
+    void *workspaces[LS__N_PARTS]; /* device memory */
+    float *states[LS__MAX_STATES]; /* device memory, as long as the parameters' block */
+    float *norm;                   /* device memory, one element; NULL where nothing needs it */
+    ls_tensor *views;              /* LS__MAX_STATES per entry */
+    ls__segment *segments;         /* room for one per entry */
     int64_t n_segments, frozen_version;
-    bool has_norm; /* a step has been done */
+    int64_t skipped_before; /* updates that the net's loss scaling had skipped before this optimizer
+                               began: base.n_steps counts them, too, since kernels take all that
+                               were skipped from it */
+    bool has_norm;          /* a step has been done */
 } ls__optimizer;
 
 typedef struct ls__optimizer_options {
@@ -48,6 +60,10 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
 
 /* Device memory of a state, laid out like the parameters' block. */
 float *ls__optimizer_state_block(const ls_optimizer *opt, int state);
+
+/* Updates that had been skipped before the first that ls_optimizer_steps counts; setting both. */
+int64_t ls__optimizer_skipped_before(const ls_optimizer *opt);
+void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before);
 
 /* All that tells two optimizers of one kind apart. */
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user);

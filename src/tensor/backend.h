@@ -178,7 +178,7 @@ typedef struct ls__step {
     uint64_t seed;
     int64_t epoch, step;
     double rate;            /* learning rate */
-    int64_t optimizer_step; /* updates done before this one */
+    int64_t optimizer_step; /* updates done before this one, with those that were skipped */
 } ls__step;
 
 /* A kernel that could run an op. */
@@ -211,6 +211,8 @@ typedef struct ls__recording ls__recording;
  * each other but by stream_wait. Everything goes to COMPUTE that is not said to go to COPY. */
 typedef enum ls__stream { LS__STREAM_COMPUTE, LS__STREAM_COPY, LS__N_STREAMS } ls__stream;
 
+enum { LS__HAS_TF32 = 1, LS__HAS_BF16 = 2, LS__HAS_F16 = 4, LS__EMULATES_HALF = 8 };
+
 typedef struct ls__backend {
     const char *name; /* "cpu" */
 
@@ -241,8 +243,9 @@ typedef struct ls__backend {
     size_t (*free_bytes)(ls__device *device);
     /* Whether the host may read device memory directly. */
     bool host_memory;
-    /* Whether ops may have tf32 set. */
-    bool has_tf32;
+    /* Bits: LS__HAS_TF32: ops may have tf32 set; LS__HAS_BF16, LS__HAS_F16: operands may be of that
+     * type; LS__EMULATES_HALF: with no gain in speed. */
+    unsigned precisions;
 
     /* Copies between host and device memory, in the order of runs; finished on return. */
     ls_status (*read)(ls__device *device, void *host, const void *memory, size_t bytes);

@@ -1,0 +1,105 @@
+/* precision.c: what a net's precision means, and its loss scale. */
+#include "base/element.h"
+#include "base/error.h"
+#include "nn/net_state.h"
+
+#include <math.h>
+
+typedef struct precision_rules {
+    const char *name;
+    ls_dtype activations;
+    unsigned needs; /* of the backend's precisions */
+    bool scales_loss;
+} precision_rules;
+
+static const precision_rules precisions[] = {
+    [LS_PRECISION_F32] = { "f32", LS_F32, 0, false },
+    [LS_PRECISION_TF32] = { "tf32", LS_F32, LS__HAS_TF32, false },
+    [LS_PRECISION_BF16] = { "bf16", LS_BF16, LS__HAS_BF16, false },
+    [LS_PRECISION_F16] = { "f16", LS_F16, LS__HAS_F16, true },
+};
+enum { N_PRECISIONS = sizeof precisions / sizeof precisions[0] };
+
+/* The scale is exact in f32, and so are the counts beside it. */
+static const float FIRST_SCALE = 65536, LARGEST_SCALE = 16777216;
+enum { GROWTH_INTERVAL = 2000, LONGEST_INTERVAL = 1 << 24 };
+
+ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config)
+{
+    const ls_loss_scale_config *scale = &config->loss_scale;
+    if ((unsigned)config->precision >= N_PRECISIONS)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.precision is %d",
+                        (int)config->precision);
+    const precision_rules *rules = &precisions[config->precision];
+    if (rules->needs & ~ctx->device->backend->precisions)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "ls_net_build: config.precision is %s, which device %s does not have",
+                        rules->name, ctx->device->backend->name);
+    if (scale->initial == 0 && scale->growth_interval == 0) return LS_OK;
+    if (!rules->scales_loss || config->inference)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.loss_scale is set; %s has none",
+                        config->inference ? "inference" : rules->name);
+    int exponent;
+    if (scale->initial != 0 && !(scale->initial >= 1 && scale->initial <= LARGEST_SCALE &&
+                                 frexpf(scale->initial, &exponent) == 0.5f))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: config.loss_scale.initial is %g, wanted a power of two from "
+                        "1 to 2^24",
+                        (double)scale->initial);
+    if (scale->growth_interval < 0 || scale->growth_interval > LONGEST_INTERVAL)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: config.loss_scale.growth_interval is %lld, wanted 1 to 2^24",
+                        (long long)scale->growth_interval);
+    return LS_OK;
+}
+
+void ls__precision_fill(ls_net *net)
+{
+    const precision_rules *rules = &precisions[net->config.precision];
+    ls_loss_scale_config *scale = &net->config.loss_scale;
+    ls_context *ctx = net->owned.ctx;
+    if (rules->scales_loss && !net->config.inference) {
+        if (scale->initial == 0) scale->initial = FIRST_SCALE;
+        if (scale->growth_interval == 0) scale->growth_interval = GROWTH_INTERVAL;
+    }
+    if (ls__emulates_precision(net))
+        ls__warn(ctx, "device %s emulates %s: its values, at a lower speed than f32's",
+                 ctx->device->backend->name, rules->name);
+}
+
+bool ls__emulates_precision(const ls_net *net)
+{
+    return precisions[net->config.precision].activations != LS_F32 &&
+           (net->owned.ctx->device->backend->precisions & LS__EMULATES_HALF);
+}
+
+const char *ls__net_precision(const ls_net *net)
+{
+    return precisions[net->config.precision].name;
+}
+
+ls_dtype ls__net_activations(const ls_net *net)
+{
+    return precisions[net->config.precision].activations;
+}
+
+ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net)
+{
+    return net->config.loss_scale;
+}
+
+ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped)
+{
+    if (!net) return LS_ERR_EARLIER;
+    ls_context *ctx = net->owned.ctx;
+    LS__ENTER(ctx);
+    if (!net->blocks.scaler)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "ls_net_loss_scale: the net has none: %s, precision %s",
+                        net->config.inference ? "inference" : "training", ls__net_precision(net));
+    float scaler[LS__SCALER_SIZE];
+    LS_TRY(ctx->device->backend->read(ctx->device, scaler, net->blocks.scaler, sizeof scaler));
+    if (scale) *scale = (double)scaler[LS__SCALER_SCALE];
+    if (skipped) *skipped = (int64_t)scaler[LS__SCALER_SKIPPED];
+    return LS_OK;
+}

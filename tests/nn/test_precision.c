@@ -1,0 +1,210 @@
+/* test_precision.c: whole nets in bf16 and f16, which the CPU emulates, beside the same nets in
+ * f32: every layer, ops of the user's own, f32 and u8 inputs, input gradients, evaluation. */
+#include "../suite.h"
+#include "nn/net.h"
+#include "nn/trace.h"
+#include <lockstep/lockstep.h>
+#include <math.h>
+#include <string.h>
+
+enum { BATCH = 6, SIDE = 13, CLASSES = 7, STEPS = 5 };
+static const double RATE = 0.02;
+
+/* Rounding to the type: half of the last place. */
+static const struct {
+    ls_precision precision;
+    const char *name;
+    double epsilon;
+} types[] = { { LS_PRECISION_BF16, "bf16", 0x1p-9 }, { LS_PRECISION_F16, "f16", 0x1p-12 } };
+enum { N_TYPES = 2 };
+
+/* ---- y = x * x * scale[c]: an op of the user's own that sees f32 only ---- */
+
+static ls_status square_forward(const ls_op_call *call)
+{
+    const float *x = call->inputs[0], *scale = call->inputs[1];
+    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    const int64_t c = ls_shape_count(&call->input_specs[1].shape);
+    for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = x[i] * x[i] * scale[i % c];
+    return LS_OK;
+}
+
+static ls_status square_backward(const ls_op_call *call)
+{
+    const float *x = call->inputs[0], *scale = call->inputs[1], *dy = call->output_gradient;
+    float *dx = call->input_gradients[0], *dscale = call->input_gradients[1];
+    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    const int64_t c = ls_shape_count(&call->input_specs[1].shape);
+    for (int64_t i = 0; dscale && i < c; i++) dscale[i] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (dx) dx[i] = 2 * x[i] * scale[i % c] * dy[i];
+        if (dscale) dscale[i % c] += x[i] * x[i] * dy[i];
+    }
+    return LS_OK;
+}
+
+static ls_node *square(ls_graph *g, const char *name, ls_node *x)
+{
+    const ls_shape shape = ls_node_shape(x);
+    ls_node *inputs[2] = { x,
+                           ls_parameter(g, "square.scale", LS_SHAPE(shape.dims[shape.n_dims - 1]),
+                                        LS_PARAMETER_NORM, LS_INIT_DEFAULT) };
+    return ls_op(g, name, 2, inputs,
+                 &(ls_op_config){ .kind = "square",
+                                  .output = { LS_F32, shape },
+                                  .forward = square_forward,
+                                  .backward = square_backward });
+}
+
+/* x [N,13,13,3] -> [N,7]: every op that there is. */
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv1", x, 16, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
+    x = ls_max_pool(g, x, &(ls_pool_config){ .kernel = 3, .stride = 2, .padding = 1 });
+    ls_node *y =
+        ls_conv2d(g, "conv2", x, 16, &(ls_conv2d_config){ .kernel = 3, .padding = 1, .groups = 2 });
+    y = ls_batch_norm(g, "bn2", y, NULL);
+    x = ls_relu(g, ls_add(g, y, x));
+    x = ls_add(g, x, square(g, "square", x));
+    y = ls_conv2d(g, "conv3", x, 24, &(ls_conv2d_config){ .kernel = 3, .stride = 2, .padding = 1 });
+    y = ls_batch_norm(g, "bn3", y, NULL);
+    x = ls_avg_pool(g, ls_pad_channels(g, x, 24), &(ls_pool_config){ .kernel = 2, .padding = 1 });
+    x = ls_relu(g, ls_add(g, y, x));
+    ls_output(g, "middle", x);
+    x = ls_relu(g, ls_conv2d(g, "conv4", x, 8, &(ls_conv2d_config){ .bias = true }));
+    ls_node *flat = ls_linear(g, "flat", ls_flatten(g, x), 10, NULL);
+    x = ls_dropout(g, ls_linear(g, "pooled", ls_global_avg_pool(g, x), 10, NULL), 0.2f);
+    return ls_linear(g, "fc", ls_relu(g, ls_add(g, x, flat)), CLASSES, NULL);
+}
+
+typedef struct run {
+    ls_context *ctx;
+    ls_net *net;
+    ls_optimizer *opt;
+    ls_tensor *images, *labels;
+    ls_batch batch;
+} run;
+
+static run open_run(ls_precision precision, ls_dtype input, int threads)
+{
+    static const ls_shape shape = { 4, { BATCH, SIDE, SIDE, 3 } };
+    run r = { .ctx = ls_context_open(&(ls_context_config){ .seed = 5, .threads = threads }) };
+    r.net = ls_net_build(r.ctx, model, NULL,
+                         &(ls_net_config){ .input = { .image = { input, shape },
+                                                      .mean = { 0.5f, 0.4f, 0.3f },
+                                                      .deviation = { 0.2f, 0.3f, 0.25f },
+                                                      .n_classes = CLASSES },
+                                           .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f },
+                                           .precision = precision });
+    r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
+    if (input == LS_F32) {
+        r.images = ls_tensor_open(r.ctx, LS_F32, shape);
+        ls_tensor_random_normal(r.images, 3, 0, 1);
+    } else {
+        static uint8_t pixels[BATCH * SIDE * SIDE * 3];
+        for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 11);
+        r.images = ls_tensor_from(r.ctx, LS_U8, shape, pixels);
+    }
+    int32_t labels[BATCH];
+    for (int i = 0; i < BATCH; i++) labels[i] = i * 3 % CLASSES;
+    r.labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH), labels);
+    r.batch = (ls_batch){ .images = r.images, .labels = r.labels, .n = BATCH };
+    ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
+    return r;
+}
+
+static double take_step(run *r)
+{
+    double loss = 0;
+    const ls_status status = ls_net_step(r->net, r->opt, &r->batch, RATE);
+    ck_assert_msg(status == LS_OK, "%s", ls_context_message(r->ctx));
+    ck_assert_int_eq(ls_net_loss(r->net, &loss), LS_OK);
+    r->batch.step++;
+    return loss;
+}
+
+/* |a factor - b| over |b|, as vectors. */
+static double distance(const ls_tensor *a, const ls_tensor *b, double factor)
+{
+    const float *x = ls_tensor_data_const(a), *y = ls_tensor_data_const(b);
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < ls_tensor_count(b); i++) {
+        const double d = (double)x[i] * factor - (double)y[i];
+        error += d * d;
+        size += (double)y[i] * (double)y[i];
+    }
+    return sqrt(error) / (size > 0 ? sqrt(size) : 1);
+}
+
+/* Nets of a dozen layers in three kinds of sums: what is found is half of these bounds. Large
+ * beside the type's rounding because the first layers' gradients are differences of nearly equal
+ * numbers, as they are with a small batch before a batch norm. */
+static const double GRADIENTS = 80, WEIGHTS = 60, LOSS = 10; /* times epsilon */
+
+START_TEST(steps_beside_f32)
+{
+    run half = open_run(types[_i].precision, LS_U8, 2), full = open_run(LS_PRECISION_F32, LS_U8, 2);
+    for (int i = 0; i < STEPS; i++) {
+        const double a = take_step(&half), b = take_step(&full);
+        ck_assert_msg(fabs(a - b) <= LOSS * types[_i].epsilon * fabs(b),
+                      "%s, step %d: loss %.9g, f32 %.9g", types[_i].name, i, a, b);
+        ck_assert_msg(a != b, "%s, step %d: f32's loss", types[_i].name, i);
+    }
+    for (int64_t i = 0; i < ls_net_entries(full.net); i++) {
+        const ls_entry entry = ls_net_entry(full.net, i);
+        const double d = distance(ls_net_entry(half.net, i).value, entry.value, 1);
+        ck_assert_msg(d <= WEIGHTS * types[_i].epsilon, "%s, %s: %.3g", types[_i].name, entry.name,
+                      d);
+    }
+    ck_assert_int_eq(ls_net_evaluate(half.net, &half.batch), LS_OK);
+    ck_assert_int_eq(ls_net_evaluate(full.net, &full.batch), LS_OK);
+    static const char *const outputs[] = { "output", "middle" };
+    for (int i = 0; i < 2; i++) {
+        const ls_tensor *output = ls_net_output(half.net, outputs[i]);
+        ck_assert_int_eq(ls_tensor_dtype(output), LS_F32);
+        const double d = distance(output, ls_net_output(full.net, outputs[i]), 1);
+        ck_assert_msg(d <= WEIGHTS * types[_i].epsilon, "%s, %s: %.3g", types[_i].name, outputs[i],
+                      d);
+    }
+    ls_context_close(&half.ctx);
+    ls_context_close(&full.ctx);
+}
+END_TEST
+
+START_TEST(gradients_beside_f32)
+{
+    run half = open_run(types[_i].precision, LS_F32, 2),
+        full = open_run(LS_PRECISION_F32, LS_F32, 2);
+    const double bound = GRADIENTS * types[_i].epsilon;
+    double scale = 1;
+    if (types[_i].precision == LS_PRECISION_F16) {
+        ck_assert_int_eq(ls_net_loss_scale(half.net, &scale, NULL), LS_OK);
+        ck_assert_double_eq(scale, 65536);
+    }
+    run *const runs[] = { &half, &full };
+    for (int i = 0; i < 2; i++) {
+        ls_net_want_gradient(runs[i]->net, "input");
+        const ls_status status = ls_net_step(runs[i]->net, NULL, &runs[i]->batch, 0);
+        ck_assert_msg(status == LS_OK, "%s", ls_context_message(runs[i]->ctx));
+    }
+    for (int64_t i = 0; i < ls_net_entries(full.net); i++) {
+        const ls_entry entry = ls_net_entry(full.net, i);
+        if (!entry.gradient) continue;
+        const double d = distance(ls_net_entry(half.net, i).gradient, entry.gradient, 1 / scale);
+        ck_assert_msg(d <= bound, "%s, gradient of %s: %.3g", types[_i].name, entry.name, d);
+    }
+    const double d = distance(ls_net_input_gradient(half.net, "input"),
+                              ls_net_input_gradient(full.net, "input"), 1 / scale);
+    ck_assert_msg(d <= bound, "%s, gradient of the input: %.3g", types[_i].name, d);
+    ls_context_close(&half.ctx);
+    ls_context_close(&full.ctx);
+}
+END_TEST
+
+int main(void)
+{
+    const int steps = run_loop("steps in 16 bits", steps_beside_f32, N_TYPES);
+    return run_loop("gradients in 16 bits", gradients_beside_f32, N_TYPES) || steps;
+}
