@@ -44,6 +44,28 @@ static const ls__choice *settled_choice(const ls_net *net, const char *text)
     return ls__choices_find(net->known ? net->known : net->owned.ctx->choices, text);
 }
 
+const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__op_text(op, text, sizeof text);
+    return settled_choice(net, text);
+}
+
+/* Under which text a fusion stands among the choices: its op's, and a word. */
+enum { FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
+static void fusion_text(const ls__op *op, char *out)
+{
+    const size_t length = ls__op_text(op, out, LS__OP_TEXT_SIZE);
+    snprintf(out + length, FUSION_TEXT_SIZE - length, " fusion");
+}
+
+const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op)
+{
+    char text[FUSION_TEXT_SIZE];
+    fusion_text(op, text);
+    return settled_choice(net, text);
+}
+
 static int index_of(const ls__candidate *candidates, int n, const char *kernel)
 {
     for (int i = 0; i < n; i++)
@@ -155,21 +177,41 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
 
 /* ---- A net's list ---- */
 
+/* Puts it there, unless there is one. */
+static ls_status note(ls_net *net, const char *who, const ls__choice *choice)
+{
+    ls_context *ctx = net->owned.ctx;
+    if (ls__choices_find(net->choices, choice->op)) return LS_OK;
+    LS_TRY(ls__choices_put(ctx, net->choices, choice));
+    ls__choices_keep_sample(net->choices, LS__MAX_CHOICES);
+    ls__inform(ctx, "%s: %s (%s) for %s", who, choice->kernel, choice->reason, choice->op);
+    return LS_OK;
+}
+
 ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
                               const ls__kernel *kernel, const ls__why *why)
 {
-    ls_context *ctx = net->owned.ctx;
     char text[LS__OP_TEXT_SIZE];
     if (!why->listed) return LS_OK;
     ls__op_text(op, text, sizeof text);
-    if (ls__choices_find(net->choices, text)) return LS_OK;
     ls__choice choice = { .op = text, .derived = why->derived };
     memcpy(choice.kernel, kernel->name, sizeof choice.kernel);
     memcpy(choice.reason, why->reason, sizeof choice.reason);
-    LS_TRY(ls__choices_put(ctx, net->choices, &choice));
-    ls__choices_keep_sample(net->choices, LS__MAX_CHOICES);
-    ls__inform(ctx, "%s: %s (%s) for %s", who, choice.kernel, choice.reason, text);
-    return LS_OK;
+    return note(net, who, &choice);
+}
+
+static ls_status note_fusion(ls_net *net, const ls__fusion *fusion)
+{
+    const ls__choice *settled = ls__net_settled_fusion(net, &fusion->op);
+    char text[FUSION_TEXT_SIZE];
+    ls__choice choice = { .op = text, .reason = "heuristic", .derived = true };
+    fusion_text(&fusion->op, text);
+    snprintf(choice.kernel, sizeof choice.kernel, "%s", fusion->taken ? LS__FUSED : LS__UNFUSED);
+    if (settled) {
+        choice.derived = settled->derived;
+        memcpy(choice.reason, settled->reason, sizeof choice.reason);
+    }
+    return note(net, "batch_norm", &choice);
 }
 
 /* "conv2d 'layer1.0.conv1'" */
@@ -187,6 +229,7 @@ ls_status ls__net_note_choices(ls_net *net, const ls__program *p)
         name_instruction(in, who, sizeof who);
         LS_TRY(ls__net_note_choice(net, &in->op, who, in->kernel, &in->why));
     }
+    for (int i = 0; i < p->n_fusions; i++) LS_TRY(note_fusion(net, &p->fusions[i]));
     return LS_OK;
 }
 

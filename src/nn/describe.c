@@ -36,8 +36,8 @@ static int64_t stage_multiply_adds(const ls__program *p, const ls__stage *stage)
     return rules->multiply_adds(node, inputs, &p->specs[node->id]);
 }
 
-/* The kernels of one stage: "onednn jit:avx2 (heuristic)"; the backward's follow, each kind of op
- * once. */
+/* The kernels of one stage: "onednn jit:avx2 (heuristic)"; those of the backward part follow. Ops
+ * that are not what a layer's own is are named. */
 static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stage)
 {
     bool first = true;
@@ -46,7 +46,7 @@ static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stag
         if (in->node != stage->tail || in->skipped) continue;
         ls__text_put(t, first ? "" : "; ");
         first = false;
-        if (in->backward)
+        if (in->backward || ls__op_is_optional(in->op.kind))
             ls__text_put(t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
         if (in->kernel)
             ls__text_put(t, "%s (%s)", in->kernel->name, in->why.reason);

@@ -267,8 +267,7 @@ static ls__instruction *append(ls__builder *b, int n_inputs, const int *inputs, 
 
 bool ls__changes_channels(ls__op_kind kind)
 {
-    return kind == LS__OP_CONV2D || kind == LS__OP_CONV2D_BACKWARD_DATA ||
-           kind == LS__OP_CONV2D_BACKWARD_WEIGHTS || kind == LS__OP_PAD_CHANNELS ||
+    return ls__op_is_convolution(kind) || kind == LS__OP_PAD_CHANNELS ||
            kind == LS__OP_PAD_CHANNELS_BACKWARD;
 }
 
@@ -281,8 +280,7 @@ static bool mixes_layouts(ls__op_kind kind)
 /* Ops whose factors may be rounded to tf32. */
 static bool multiplies(ls__op_kind kind)
 {
-    return kind == LS__OP_CONV2D || kind == LS__OP_CONV2D_BACKWARD_DATA ||
-           kind == LS__OP_CONV2D_BACKWARD_WEIGHTS || kind == LS__OP_LINEAR ||
+    return ls__op_is_convolution(kind) || kind == LS__OP_LINEAR ||
            kind == LS__OP_LINEAR_BACKWARD_DATA || kind == LS__OP_LINEAR_BACKWARD_WEIGHTS;
 }
 
@@ -465,5 +463,5 @@ ls_status ls__program_lower(ls__program *p)
     find_wants(&b);
     lower_forward(&b);
     if (p->gradients) lower_backward(&b);
-    return b.status;
+    return b.status == LS_OK ? ls__fuse_norms(&b) : b.status;
 }

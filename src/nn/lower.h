@@ -72,6 +72,9 @@ void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const
 void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,
                      const int *inputs, int n_outputs, const int *outputs);
 
+/* After all that: fuses batch norms with convolutions. Keeps its error. */
+ls_status ls__fuse_norms(ls__builder *b);
+
 /* ---- The table of node kinds ---- */
 
 typedef struct ls__node_rules {

@@ -4,6 +4,7 @@
  *   fuse.c    nodes -> stages: batch norm + add + ReLU and the like become one stage
  *   infer     shapes of all nodes for these inputs (the node kinds' `infer`)
  *   lower.c   stages -> instructions over values, forward, then backward in reverse
+ *   fuse_norm.c  batch norms go into the convolutions around them, where the backend can
  *   layout.c  which block each activation has; reorders where an instruction wants another
  *   tune.c    which kernels are fastest, when asked to time them
  *   choose.c  which kernel runs each instruction, under the context's policy
@@ -78,6 +79,15 @@ typedef struct ls__instruction {
     void *workspace_memory;
 } ls__instruction;
 
+/* Whether a fusion that the backend offers was taken: of all that has this op in it. */
+typedef struct ls__fusion {
+    ls__op op; /* as at block C */
+    bool taken;
+} ls__fusion;
+/* The two "kernels" of such a choice. */
+#define LS__FUSED   "fused"
+#define LS__UNFUSED "unfused"
+
 typedef struct ls__program {
     ls_context *ctx;
     ls_net *net;
@@ -94,6 +104,8 @@ typedef struct ls__program {
     ls__instruction *instructions;
     int n_instructions, instruction_room;
     int n_forward; /* instructions of the forward part */
+    ls__fusion *fusions;
+    int n_fusions;
 
     int *node_values;     /* per node: value of its output, -1 */
     int *full_values;     /* per node: the same as f32, where it has a name or is used so; or -1 */
@@ -147,6 +159,11 @@ bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);
  * errors. */
 ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls__kernel **kernel,
                               ls__why *why);
+/* What was settled for an op, by the net's past or by the context's table as the net knows it; NULL
+ * when nothing was. */
+const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op);
+/* The same for the fusion that an op stands for. */
+const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op);
 /* Puts a choice that is going to be used into the net's list, and into the log when it is new. */
 ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
                               const ls__kernel *kernel, const ls__why *why);

@@ -28,9 +28,9 @@ typedef struct ls__operand {
  * gradient of the loss by X.
  *
  * Activations, their gradients, and the weights and biases that multiply them may be bf16 or f16
- * instead, all of an op's alike: operands named x, y, w, b, a, add, logits, dx, dy, dy1, dy2, dadd
- * and dlogits, of all ops up to TOP_K. What is computed between reading and writing them is f32. So
- * are all others: dw and db, a norm's scale, shift and statistics, losses. */
+ * instead, all of an op's alike: operands named x, y, w, b, a, add, logits, dx, dy, dy1, dy2, dz,
+ * dadd and dlogits, of all ops up to TOP_K. What is computed between reading and writing them is
+ * f32. So are all others: dw and db, a norm's scale, shift and statistics, losses. */
 #define LS__OP_LIST(X)                                                                             \
     /* y = x in another block */                                                                   \
     X(REORDER, "reorder", "x -> y")                                                                \
@@ -55,6 +55,29 @@ typedef struct ls__operand {
      * dadd too, but not both */                                                                   \
     X(BATCH_NORM_BACKWARD, "batch_norm_backward",                                                  \
       "x y? dy1 dy2? scale mean invstd -> dx dscale dshift dadd?")                                 \
+    /* Optional, from here to NORM_BACKWARD_APPLY: a backend may have no kernel. What a batch norm \
+     * falls apart into where convolutions take parts of it over: the one before it leaves sums of \
+     * y and of its squares over N, H and W, finalize makes of them what the norm is for each      \
+     * channel, x a + b, and either that is applied, or the convolution after it applies it, with  \
+     * the ReLU, to what it reads: then relu(x a + b) is never written. All but x, y, w, dz: [C]   \
+     */                                                                                            \
+    X(CONV2D_STATISTICS, "conv2d_statistics", "x w -> y sum squares")                              \
+    /* y = conv(relu(x a + b)) */                                                                  \
+    X(NORM_CONV2D_STATISTICS, "norm_conv2d_statistics", "x a b w -> y sum squares")                \
+    /* dw of that */                                                                               \
+    X(NORM_CONV2D_BACKWARD_WEIGHTS, "norm_conv2d_backward_weights", "x a b dy -> dw")              \
+    /* dz of y = conv(relu(z)), z = (x - mean) * invstd * scale + shift; the norm's gradients, and \
+     * p, q, r, which give its dx */                                                               \
+    X(NORM_CONV2D_BACKWARD_DATA, "norm_conv2d_backward_data",                                      \
+      "dy w x mean invstd scale shift -> dz dscale dshift p q r")                                  \
+    /* from the sums over so many values: a = invstd * scale, b = shift - mean * a; running        \
+     * statistics as BATCH_NORM's */                                                               \
+    X(NORM_FINALIZE, "norm_finalize",                                                              \
+      "sum squares scale shift running_mean running_var -> mean invstd a b")                       \
+    /* y = relu?((x - mean) * invstd * scale + shift + add?) */                                    \
+    X(NORM_APPLY, "norm_apply", "x mean invstd scale shift add? -> y")                             \
+    /* dx = p dz + q x + r; may be dz's memory */                                                  \
+    X(NORM_BACKWARD_APPLY, "norm_backward_apply", "dz x p q r -> dx")                              \
     /* any shape; y may be x's memory */                                                           \
     X(RELU, "relu", "x -> y")                                                                      \
     X(RELU_BACKWARD, "relu_backward", "y dy -> dx")                                                \
@@ -105,7 +128,7 @@ typedef enum ls__op_kind {
         LS__N_OPS
 } ls__op_kind;
 
-enum { LS__MAX_OPERANDS = 12 };
+enum { LS__MAX_OPERANDS = 13 };
 
 /* A stretch of the parameter block that is treated alike by an optimizer. Lists of them ascend and
  * do not overlap. Elements outside of all are left alone. */
@@ -118,19 +141,20 @@ typedef struct ls__op {
     ls__op_kind kind;
     int n_operands; /* including absent ones */
     ls__operand operands[LS__MAX_OPERANDS];
-    bool tf32; /* CONV2D*, LINEAR*: factors of f32 may be rounded to tf32's 10 bits of mantissa */
+    bool tf32; /* *CONV2D*, LINEAR*: factors of f32 may be rounded to tf32's 10 bits of mantissa */
     union {
         struct {
             int64_t kernel[2], stride[2], padding[2], dilation[2]; /* height, width */
             int64_t groups;
-        } conv; /* CONV2D* */
+        } conv; /* *CONV2D* */
         struct {
             int64_t kernel[2], stride[2], padding[2];
         } pool; /* *_POOL* */
         struct {
             float epsilon, momentum;
             bool relu;
-        } norm; /* BATCH_NORM* */
+            int64_t count; /* of values in a channel; NORM_FINALIZE */
+        } norm;            /* BATCH_NORM*, NORM_FINALIZE, NORM_APPLY */
         struct {
             bool relu;
         } add; /* ADD */
@@ -320,6 +344,17 @@ struct ls__device {
  * "conv2d_backward_data". */
 const char *ls__op_operands(ls__op_kind kind);
 const char *ls__op_name(ls__op_kind kind);
+/* May a backend have no kernel for it? */
+static inline bool ls__op_is_optional(ls__op_kind kind)
+{
+    return kind >= LS__OP_CONV2D_STATISTICS && kind <= LS__OP_NORM_BACKWARD_APPLY;
+}
+/* Is it a convolution, in either direction, fused with something or not? */
+static inline bool ls__op_is_convolution(ls__op_kind kind)
+{
+    return (kind >= LS__OP_CONV2D && kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS) ||
+           (kind >= LS__OP_CONV2D_STATISTICS && kind <= LS__OP_NORM_CONV2D_BACKWARD_DATA);
+}
 
 /* What the choice of a kernel may depend on, as one line:
  *

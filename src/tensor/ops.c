@@ -54,6 +54,10 @@ static void put_config(ls__text *text, const ls__op *op)
     case LS__OP_CONV2D: /* windows are in the weights' shape */
     case LS__OP_CONV2D_BACKWARD_DATA:
     case LS__OP_CONV2D_BACKWARD_WEIGHTS:
+    case LS__OP_CONV2D_STATISTICS:
+    case LS__OP_NORM_CONV2D_STATISTICS:
+    case LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS:
+    case LS__OP_NORM_CONV2D_BACKWARD_DATA:
         put_pair(text, "stride", op->u.conv.stride, 1);
         put_pair(text, "padding", op->u.conv.padding, 0);
         put_pair(text, "dilation", op->u.conv.dilation, 1);
@@ -70,6 +74,7 @@ static void put_config(ls__text *text, const ls__op *op)
     case LS__OP_BATCH_NORM:
     case LS__OP_BATCH_NORM_EVAL:
     case LS__OP_BATCH_NORM_BACKWARD:
+    case LS__OP_NORM_APPLY:
         if (op->u.norm.relu) ls__text_put(text, " relu");
         break;
     case LS__OP_ADD:

@@ -7,8 +7,8 @@ enum { MOST_ELEMENTS = 3000 }; /* of all operands: larger cases show nothing els
 
 static bool may_be_half(const op_case *c, int operand)
 {
-    static const char *const names[] = { "x",  "y",   "w",   "b",    "a",      "add",    "dx",
-                                         "dy", "dy1", "dy2", "dadd", "logits", "dlogits" };
+    static const char *const names[] = { "x",  "y",   "w",   "b",  "a",    "add",    "dx",
+                                         "dy", "dy1", "dy2", "dz", "dadd", "logits", "dlogits" };
     size_t length;
     const char *name = operand_name(c->op.kind, operand, &length);
     if (c->op.kind > LS__OP_TOP_K || c->op.operands[operand].dtype != LS_F32) return false;

@@ -23,6 +23,7 @@ const case_list *all_cases(void)
         add_pool_cases(&list);
         add_loss_cases(&list);
         add_optimizer_cases(&list);
+        add_fused_cases(&list);
         add_half_cases(&list);
     }
     return &list;
@@ -163,8 +164,8 @@ static bool is_among(const char *name, size_t length, const char *const *names, 
 /* Names whose values must be positive: [0.5, 1.5). */
 static bool is_positive(const char *name, size_t length)
 {
-    static const char *const names[] = { "running_var", "invstd", "exp_avg_sq", "weights",
-                                         "total",       "norm",   "scaler" };
+    static const char *const names[] = { "running_var", "invstd", "exp_avg_sq", "squares",
+                                         "weights",     "total",  "norm",       "scaler" };
     return is_among(name, length, names, sizeof names / sizeof names[0]);
 }
 

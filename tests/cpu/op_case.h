@@ -40,6 +40,7 @@ void add_activation_cases(case_list *list);
 void add_pool_cases(case_list *list);
 void add_loss_cases(case_list *list);
 void add_optimizer_cases(case_list *list);
+void add_fused_cases(case_list *list);
 void add_half_cases(case_list *list);
 
 /* All of them, in that order; then the small ones of them again with 16-bit operands. */

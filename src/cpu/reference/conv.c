@@ -1,5 +1,6 @@
 /* conv.c: reference convolution, cross-correlation as everywhere in deep learning:
- * y[n,p,q,o] = b[o] + sum over r,s,i of x[n, p*stride + r*dilation - padding, ..., i] w[o,r,s,i] */
+ * y[n,p,q,o] = b[o] + sum over r,s,i of x[n, p*stride + r*dilation - padding, ..., i] w[o,r,s,i];
+ * alone, and with parts of the norms before and after it: norm.c has their formulas. */
 #include "cpu/reference/reference.h"
 
 typedef struct geometry {
@@ -41,6 +42,85 @@ static int64_t output_place(const geometry *g, int dim, int64_t size, int64_t i,
     return p >= 0 && p % g->stride[dim] == 0 && p / g->stride[dim] < size ? p / g->stride[dim] : -1;
 }
 
+/* What a convolution reads: x, or relu(x a + b) where the norm before it is its own to apply. */
+typedef struct reader {
+    ls__view x;
+    const float *a, *b; /* [C], NULL for x itself */
+} reader;
+
+static double read_at(const reader *in, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    const double x = *ls__view_at(&in->x, n, h, w, c);
+    if (!in->a) return x;
+    const double value = x * (double)in->a[c] + (double)in->b[c];
+    return value < 0 ? 0 : value;
+}
+
+/* y[n,p,q,o] + bias */
+static double output_at(const geometry *g, const reader *in, const float *weights, int64_t n,
+                        int64_t p, int64_t q, int64_t o, double bias)
+{
+    const int64_t first = o / g->out_per_group * g->in_per_group;
+    double sum = bias;
+    for (int64_t r = 0; r < g->kernel[0]; r++)
+        for (int64_t s = 0; s < g->kernel[1]; s++) {
+            const int64_t h = input_place(g, 0, in->x.h, p, r);
+            const int64_t w = input_place(g, 1, in->x.w, q, s);
+            if (h < 0 || w < 0) continue;
+            for (int64_t i = 0; i < g->in_per_group; i++)
+                sum +=
+                    read_at(in, n, h, w, first + i) * (double)weights[weight_offset(g, o, r, s, i)];
+        }
+    return sum;
+}
+
+/* dx[n,h,w,c] */
+static double data_gradient_at(const geometry *g, const ls__view *dy, const float *weights,
+                               int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    const int64_t first = c / g->in_per_group * g->out_per_group;
+    double sum = 0.0;
+    for (int64_t r = 0; r < g->kernel[0]; r++)
+        for (int64_t s = 0; s < g->kernel[1]; s++) {
+            const int64_t p = output_place(g, 0, dy->h, h, r);
+            const int64_t q = output_place(g, 1, dy->w, w, s);
+            if (p < 0 || q < 0) continue;
+            for (int64_t o = first; o < first + g->out_per_group; o++)
+                sum += (double)*ls__view_at(dy, n, p, q, o) *
+                       (double)weights[weight_offset(g, o, r, s, c % g->in_per_group)];
+        }
+    return sum;
+}
+
+/* dw[o,...] */
+static void weight_gradients(const geometry *g, const reader *in, const ls__view *dy, int64_t o,
+                             float *dw)
+{
+    const int64_t first = o / g->out_per_group * g->in_per_group;
+    for (int64_t r = 0; r < g->kernel[0]; r++)
+        for (int64_t s = 0; s < g->kernel[1]; s++)
+            for (int64_t i = 0; i < g->in_per_group; i++) {
+                double sum = 0.0;
+                for (int64_t n = 0; n < dy->n; n++)
+                    for (int64_t p = 0; p < dy->h; p++)
+                        for (int64_t q = 0; q < dy->w; q++) {
+                            const int64_t h = input_place(g, 0, in->x.h, p, r);
+                            const int64_t w = input_place(g, 1, in->x.w, q, s);
+                            if (h < 0 || w < 0) continue;
+                            sum += read_at(in, n, h, w, first + i) *
+                                   (double)*ls__view_at(dy, n, p, q, o);
+                        }
+                dw[weight_offset(g, o, r, s, i)] = (float)sum;
+            }
+}
+
+static int64_t channels_of(const ls__op *op, int operand)
+{
+    return ls__operand_view(&op->operands[operand]).c;
+}
+
+/* ---- Convolution alone ---- */
+
 static int64_t images(const ls__op *op)
 {
     return ls__operand_view(&op->operands[0]).n;
@@ -48,31 +128,21 @@ static int64_t images(const ls__op *op)
 
 static int64_t output_channels(const ls__op *op)
 {
-    return ls__operand_view(&op->operands[1]).c; /* of dy */
+    return channels_of(op, 1); /* of dy */
 }
 
 /* x w b? -> y */
 static void conv2d(const ls__reference_call *call, int64_t n)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 3);
+    const reader in = { .x = ls__reference_view(call, 0) };
+    const ls__view y = ls__reference_view(call, 3);
     const float *weights = call->buffers[1], *bias = call->buffers[2];
-    const geometry g = geometry_of(call->op, &x, &y);
+    const geometry g = geometry_of(call->op, &in.x, &y);
     for (int64_t p = 0; p < y.h; p++)
         for (int64_t q = 0; q < y.w; q++)
-            for (int64_t o = 0; o < y.c; o++) {
-                const int64_t first = o / g.out_per_group * g.in_per_group;
-                double sum = bias ? bias[o] : 0.0;
-                for (int64_t r = 0; r < g.kernel[0]; r++)
-                    for (int64_t s = 0; s < g.kernel[1]; s++) {
-                        const int64_t h = input_place(&g, 0, x.h, p, r);
-                        const int64_t w = input_place(&g, 1, x.w, q, s);
-                        if (h < 0 || w < 0) continue;
-                        for (int64_t i = 0; i < g.in_per_group; i++)
-                            sum += (double)*ls__view_at(&x, n, h, w, first + i) *
-                                   weights[weight_offset(&g, o, r, s, i)];
-                    }
-                *ls__view_at(&y, n, p, q, o) = (float)sum;
-            }
+            for (int64_t o = 0; o < y.c; o++)
+                *ls__view_at(&y, n, p, q, o) =
+                    (float)output_at(&g, &in, weights, n, p, q, o, bias ? (double)bias[o] : 0.0);
 }
 
 /* dy w -> dx */
@@ -83,54 +153,126 @@ static void conv2d_backward_data(const ls__reference_call *call, int64_t n)
     const geometry g = geometry_of(call->op, &dx, &dy);
     for (int64_t h = 0; h < dx.h; h++)
         for (int64_t w = 0; w < dx.w; w++)
-            for (int64_t c = 0; c < dx.c; c++) {
-                const int64_t first = c / g.in_per_group * g.out_per_group;
-                double sum = 0.0;
-                for (int64_t r = 0; r < g.kernel[0]; r++)
-                    for (int64_t s = 0; s < g.kernel[1]; s++) {
-                        const int64_t p = output_place(&g, 0, dy.h, h, r);
-                        const int64_t q = output_place(&g, 1, dy.w, w, s);
-                        if (p < 0 || q < 0) continue;
-                        for (int64_t o = first; o < first + g.out_per_group; o++)
-                            sum += (double)*ls__view_at(&dy, n, p, q, o) *
-                                   weights[weight_offset(&g, o, r, s, c % g.in_per_group)];
-                    }
-                *ls__view_at(&dx, n, h, w, c) = (float)sum;
-            }
+            for (int64_t c = 0; c < dx.c; c++)
+                *ls__view_at(&dx, n, h, w, c) =
+                    (float)data_gradient_at(&g, &dy, weights, n, h, w, c);
 }
 
 /* x dy -> dw db? */
 static void conv2d_backward_weights(const ls__reference_call *call, int64_t o)
 {
-    const ls__view x = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
+    const reader in = { .x = ls__reference_view(call, 0) };
+    const ls__view dy = ls__reference_view(call, 1);
     float *dw = call->buffers[2], *db = call->buffers[3];
-    const geometry g = geometry_of(call->op, &x, &dy);
-    const int64_t first = o / g.out_per_group * g.in_per_group;
-    for (int64_t r = 0; r < g.kernel[0]; r++)
-        for (int64_t s = 0; s < g.kernel[1]; s++)
-            for (int64_t i = 0; i < g.in_per_group; i++) {
-                double sum = 0.0;
-                for (int64_t n = 0; n < dy.n; n++)
-                    for (int64_t p = 0; p < dy.h; p++)
-                        for (int64_t q = 0; q < dy.w; q++) {
-                            const int64_t h = input_place(&g, 0, x.h, p, r);
-                            const int64_t w = input_place(&g, 1, x.w, q, s);
-                            if (h < 0 || w < 0) continue;
-                            sum += (double)*ls__view_at(&x, n, h, w, first + i) *
-                                   *ls__view_at(&dy, n, p, q, o);
-                        }
-                dw[weight_offset(&g, o, r, s, i)] = (float)sum;
-            }
+    const geometry g = geometry_of(call->op, &in.x, &dy);
+    weight_gradients(&g, &in, &dy, o, dw);
     if (!db) return;
     double sum = 0.0;
     for (int64_t n = 0; n < dy.n; n++)
         for (int64_t p = 0; p < dy.h; p++)
-            for (int64_t q = 0; q < dy.w; q++) sum += *ls__view_at(&dy, n, p, q, o);
+            for (int64_t q = 0; q < dy.w; q++) sum += (double)*ls__view_at(&dy, n, p, q, o);
     db[o] = (float)sum;
+}
+
+/* ---- With the norms around it ---- */
+
+/* Output channel o, and its sums. */
+static void with_statistics(const ls__reference_call *call, const reader *in, const float *weights,
+                            int first_output, int64_t o)
+{
+    const ls__view y = ls__reference_view(call, first_output);
+    const geometry g = geometry_of(call->op, &in->x, &y);
+    double sum = 0.0, squares = 0.0;
+    for (int64_t n = 0; n < y.n; n++)
+        for (int64_t p = 0; p < y.h; p++)
+            for (int64_t q = 0; q < y.w; q++) {
+                const double value = output_at(&g, in, weights, n, p, q, o, 0);
+                *ls__view_at(&y, n, p, q, o) = (float)value;
+                sum += value;
+                squares += value * value;
+            }
+    ((float *)call->buffers[first_output + 1])[o] = (float)sum;
+    ((float *)call->buffers[first_output + 2])[o] = (float)squares;
+}
+
+static int64_t channels_of_y(const ls__op *op)
+{
+    return channels_of(op, op->n_operands - 3);
+}
+
+/* x w -> y sum squares */
+static void conv2d_statistics(const ls__reference_call *call, int64_t o)
+{
+    const reader in = { .x = ls__reference_view(call, 0) };
+    with_statistics(call, &in, call->buffers[1], 2, o);
+}
+
+static reader norm_reader(const ls__reference_call *call)
+{
+    return (reader){ ls__reference_view(call, 0), call->buffers[1], call->buffers[2] };
+}
+
+/* x a b w -> y sum squares */
+static void norm_conv2d_statistics(const ls__reference_call *call, int64_t o)
+{
+    const reader in = norm_reader(call);
+    with_statistics(call, &in, call->buffers[3], 4, o);
+}
+
+static int64_t channels_of_dy(const ls__op *op)
+{
+    return channels_of(op, 3);
+}
+
+/* x a b dy -> dw */
+static void norm_conv2d_backward_weights(const ls__reference_call *call, int64_t o)
+{
+    const reader in = norm_reader(call);
+    const ls__view dy = ls__reference_view(call, 3);
+    const geometry g = geometry_of(call->op, &in.x, &dy);
+    weight_gradients(&g, &in, &dy, o, call->buffers[4]);
+}
+
+static int64_t channels_of_x(const ls__op *op)
+{
+    return channels_of(op, 2);
+}
+
+/* dy w x mean invstd scale shift -> dz dscale dshift p q r */
+static void norm_conv2d_backward_data(const ls__reference_call *call, int64_t c)
+{
+    const ls__view dy = ls__reference_view(call, 0), x = ls__reference_view(call, 2),
+                   dz = ls__reference_view(call, 7);
+    const geometry g = geometry_of(call->op, &x, &dy);
+    float *const *vectors = (float *const *)call->buffers;
+    const double mean = vectors[3][c], invstd = vectors[4][c], scale = vectors[5][c],
+                 shift = vectors[6][c], m = (double)(x.n * x.h * x.w);
+    double dscale = 0.0, dshift = 0.0;
+    for (int64_t n = 0; n < x.n; n++)
+        for (int64_t h = 0; h < x.h; h++)
+            for (int64_t w = 0; w < x.w; w++) {
+                const double normal = ((double)*ls__view_at(&x, n, h, w, c) - mean) * invstd;
+                const double gradient = normal * scale + shift > 0
+                                            ? data_gradient_at(&g, &dy, vectors[1], n, h, w, c)
+                                            : 0;
+                *ls__view_at(&dz, n, h, w, c) = (float)gradient;
+                dscale += gradient * normal;
+                dshift += gradient;
+            }
+    const double p = scale * invstd, q = -p * invstd * dscale / m;
+    vectors[8][c] = (float)dscale;
+    vectors[9][c] = (float)dshift;
+    vectors[10][c] = (float)p;
+    vectors[11][c] = (float)q;
+    vectors[12][c] = (float)(-p * dshift / m - q * mean);
 }
 
 const ls__reference ls__reference_conv[LS__N_OPS] = {
     [LS__OP_CONV2D] = { images, conv2d },
     [LS__OP_CONV2D_BACKWARD_DATA] = { images, conv2d_backward_data },
     [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { output_channels, conv2d_backward_weights },
+    [LS__OP_CONV2D_STATISTICS] = { channels_of_y, conv2d_statistics },
+    [LS__OP_NORM_CONV2D_STATISTICS] = { channels_of_y, norm_conv2d_statistics },
+    [LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS] = { channels_of_dy, norm_conv2d_backward_weights },
+    [LS__OP_NORM_CONV2D_BACKWARD_DATA] = { channels_of_x, norm_conv2d_backward_data },
 };

@@ -1,7 +1,8 @@
 /* norm.c: reference batch normalisation (Ioffe & Szegedy 2015). With m = N*H*W values per channel,
  * xhat = (x - mean) / sqrt(variance + epsilon), y = relu?(scale xhat + shift + add?):
  *   dshift = sum dy,  dscale = sum dy xhat,
- *   dx = scale / sqrt(variance + epsilon) (dy - dshift / m - xhat dscale / m). */
+ *   dx = scale / sqrt(variance + epsilon) (dy - dshift / m - xhat dscale / m),
+ * which is p dy + q x + r for a channel's p, q and r. */
 #include "cpu/reference/reference.h"
 #include <math.h>
 
@@ -15,13 +16,14 @@ static int64_t channels(const ls__op *op)
         for (int64_t h = 0; h < (v).h; h++)                                                        \
             for (int64_t w = 0; w < (v).w; w++)
 
+/* scale is an operand, shift the one after it. */
 static void apply(const ls__reference_call *call, int64_t c, double mean, double invstd,
-                  int y_operand)
+                  int scale_operand, int y_operand)
 {
     const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, y_operand);
     const ls__view add = ls__reference_view(call, 5);
-    const double scale = ((const float *)call->buffers[1])[c];
-    const double shift = ((const float *)call->buffers[2])[c];
+    const double scale = ((const float *)call->buffers[scale_operand])[c];
+    const double shift = ((const float *)call->buffers[scale_operand + 1])[c];
     FOR_EACH_PLACE(x)
     {
         double value = (*ls__view_at(&x, n, h, w, c) - mean) * invstd * scale + shift;
@@ -31,12 +33,27 @@ static void apply(const ls__reference_call *call, int64_t c, double mean, double
     }
 }
 
+/* What comes of a channel's statistics over m values: the running ones, and the outputs mean and
+ * invstd. Returns invstd. */
+static double keep_statistics(const ls__reference_call *call, int64_t c, double m, double mean,
+                              double variance, float *running_mean, float *running_var,
+                              int mean_operand)
+{
+    const double momentum = call->op->u.norm.momentum;
+    const double unbiased = m > 1 ? variance * m / (m - 1) : variance;
+    running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
+    running_var[c] = (float)((1 - momentum) * running_var[c] + momentum * unbiased);
+    const double invstd = 1 / sqrt(variance + (double)call->op->u.norm.epsilon);
+    ((float *)call->buffers[mean_operand])[c] = (float)mean;
+    ((float *)call->buffers[mean_operand + 1])[c] = (float)invstd;
+    return invstd;
+}
+
 /* x scale shift running_mean running_var add? -> y mean invstd */
 static void batch_norm(const ls__reference_call *call, int64_t c)
 {
     const ls__view x = ls__reference_view(call, 0);
-    float *running_mean = call->buffers[3], *running_var = call->buffers[4];
-    const double m = (double)(x.n * x.h * x.w), momentum = call->op->u.norm.momentum;
+    const double m = (double)(x.n * x.h * x.w);
     double mean = 0.0, variance = 0.0;
     FOR_EACH_PLACE(x) mean += *ls__view_at(&x, n, h, w, c);
     mean /= m;
@@ -46,13 +63,9 @@ static void batch_norm(const ls__reference_call *call, int64_t c)
         variance += d * d;
     }
     variance /= m;
-    const double unbiased = m > 1 ? variance * m / (m - 1) : variance;
-    running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
-    running_var[c] = (float)((1 - momentum) * running_var[c] + momentum * unbiased);
-    const double invstd = 1 / sqrt(variance + (double)call->op->u.norm.epsilon);
-    ((float *)call->buffers[7])[c] = (float)mean;
-    ((float *)call->buffers[8])[c] = (float)invstd;
-    apply(call, c, mean, invstd, 6);
+    const double invstd =
+        keep_statistics(call, c, m, mean, variance, call->buffers[3], call->buffers[4], 7);
+    apply(call, c, mean, invstd, 1, 6);
 }
 
 /* x scale shift running_mean running_var add? -> y */
@@ -60,7 +73,7 @@ static void batch_norm_eval(const ls__reference_call *call, int64_t c)
 {
     const double mean = ((const float *)call->buffers[3])[c];
     const double variance = ((const float *)call->buffers[4])[c];
-    apply(call, c, mean, 1 / sqrt(variance + (double)call->op->u.norm.epsilon), 6);
+    apply(call, c, mean, 1 / sqrt(variance + (double)call->op->u.norm.epsilon), 1, 6);
 }
 
 /* x y? dy1 dy2? scale mean invstd -> dx dscale dshift dadd? */
@@ -95,8 +108,43 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
     ((float *)call->buffers[9])[c] = (float)dshift;
 }
 
+/* sum squares scale shift running_mean running_var -> mean invstd a b */
+static void norm_finalize(const ls__reference_call *call, int64_t c)
+{
+    float *const *vectors = (float *const *)call->buffers;
+    const double m = (double)call->op->u.norm.count, mean = vectors[0][c] / m;
+    const double difference = vectors[1][c] / m - mean * mean;
+    const double variance = difference > 0 ? difference : 0; /* sums are rounded */
+    const double invstd = keep_statistics(call, c, m, mean, variance, vectors[4], vectors[5], 6);
+    const double a = invstd * vectors[2][c];
+    vectors[8][c] = (float)a;
+    vectors[9][c] = (float)(vectors[3][c] - mean * a);
+}
+
+/* x mean invstd scale shift add? -> y */
+static void norm_apply(const ls__reference_call *call, int64_t c)
+{
+    apply(call, c, ((const float *)call->buffers[1])[c], ((const float *)call->buffers[2])[c], 3,
+          6);
+}
+
+/* dz x p q r -> dx */
+static void norm_backward_apply(const ls__reference_call *call, int64_t c)
+{
+    const ls__view dz = ls__reference_view(call, 0), x = ls__reference_view(call, 1),
+                   dx = ls__reference_view(call, 5);
+    const double p = ((const float *)call->buffers[2])[c], q = ((const float *)call->buffers[3])[c],
+                 r = ((const float *)call->buffers[4])[c];
+    FOR_EACH_PLACE(x)
+    *ls__view_at(&dx, n, h, w, c) =
+        (float)(p * *ls__view_at(&dz, n, h, w, c) + q * *ls__view_at(&x, n, h, w, c) + r);
+}
+
 const ls__reference ls__reference_norm[LS__N_OPS] = {
     [LS__OP_BATCH_NORM] = { channels, batch_norm },
     [LS__OP_BATCH_NORM_EVAL] = { channels, batch_norm_eval },
     [LS__OP_BATCH_NORM_BACKWARD] = { channels, batch_norm_backward },
+    [LS__OP_NORM_FINALIZE] = { channels, norm_finalize },
+    [LS__OP_NORM_APPLY] = { channels, norm_apply },
+    [LS__OP_NORM_BACKWARD_APPLY] = { channels, norm_backward_apply },
 };

@@ -1,0 +1,402 @@
+/* test_fuse_norm.c: batch norms fused with the convolutions around them. The backend's lists are
+ * bent so that the CPU's reference kernels for the fused ops are offered; the results must stay
+ * those of the unfused net, up to rounding. */
+#include "../suite.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "nn/net_state.h"
+#include "tensor/backend.h"
+#include <lockstep/lockstep.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 4, SIZE = 6, K = 4, STEPS = 10 };
+
+/* ---- A backend with fused kernels ---- */
+
+static const ls__backend *real;
+static ls__backend bent;
+static struct {
+    bool missing[LS__N_OPS]; /* not offered */
+    bool refused[LS__N_OPS]; /* offered, and can't be made */
+    bool random[LS__N_OPS];  /* not deterministic */
+    double cost_ms;          /* of every fused kernel */
+    int64_t n_listed;        /* fused ops asked for */
+} offer;
+
+static int bent_candidates(ls__device *device, const ls__op *op, ls__candidate *out, int max)
+{
+    if (!ls__op_is_optional(op->kind)) return real->candidates(device, op, out, max);
+    offer.n_listed++;
+    if (offer.missing[op->kind]) return 0;
+    *out = (ls__candidate){ .name = "reference",
+                            .deterministic = !offer.random[op->kind],
+                            .cost_ms = offer.cost_ms };
+    return 1;
+}
+
+static ls_status bent_open(ls__device *device, const ls__op *op, const char *name, ls__kernel **out)
+{
+    if (offer.refused[op->kind])
+        return ls__fail(device->ctx, LS_ERR_UNSUPPORTED, "%s: refused", ls__op_name(op->kind));
+    return real->kernel_open(device, op, name, out);
+}
+
+/* Another context with nothing special about its fused kernels. */
+static ls_context *open_context(bool fused)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = 2 });
+    ck_assert_ptr_nonnull(ctx);
+    memset(&offer, 0, sizeof offer);
+    if (!fused) return ctx;
+    real = ctx->device->backend;
+    bent = *real;
+    bent.candidates = bent_candidates;
+    bent.kernel_open = bent_open;
+    ctx->device->backend = &bent;
+    return ctx;
+}
+
+static void close_context(ls_context **ctx)
+{
+    if ((*ctx)->device->backend == &bent) (*ctx)->device->backend = real;
+    ls_context_close(ctx);
+}
+
+/* ---- Models ---- */
+
+static const ls_conv2d_config same = { .kernel = 3, .padding = 1 },
+                              half = { .kernel = 1, .stride = 2 };
+
+static ls_node *conv_norm(ls_graph *g, int i, ls_node *x, int64_t channels,
+                          const ls_conv2d_config *config)
+{
+    ls_scope(g, "%d", i);
+    x = ls_batch_norm(g, "bn", ls_conv2d(g, "conv", x, channels, config), NULL);
+    ls_scope_end(g);
+    return x;
+}
+
+/* Two bottlenecks: the second fusion in each, the first everywhere. */
+static ls_node *bottlenecks(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_relu(g, conv_norm(g, 0, x, 8, &same));
+    x = ls_max_pool(g, x, &(ls_pool_config){ .kernel = 2 });
+    for (int i = 1; i < 6; i += 4) {
+        ls_node *y = ls_relu(g, conv_norm(g, i, x, 4, NULL));
+        y = ls_relu(g, conv_norm(g, i + 1, y, 4,
+                                 &(ls_conv2d_config){
+                                     .kernel = 3, .padding = 1, .stride = i == 1 ? 2 : 1 }));
+        y = conv_norm(g, i + 2, y, 8, NULL);
+        x = ls_relu(g, ls_add(g, y, i == 1 ? conv_norm(g, i + 3, x, 8, &half) : x));
+    }
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), K, NULL);
+}
+
+/* All that stands in the way: a bias, other readers of the activation, no ReLU, dropout between, a
+ * named output, a convolution without a norm after it, one with two. */
+static ls_node *obstacles(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_batch_norm(g, "biased.bn",
+                      ls_conv2d(g, "biased", x, 8,
+                                &(ls_conv2d_config){ .kernel = 3, .padding = 1, .bias = true }),
+                      NULL);
+    x = ls_relu(g, x);
+    ls_node *y = ls_relu(g, conv_norm(g, 0, x, 8, &same)); /* read twice */
+    x = ls_add(g, conv_norm(g, 1, y, 8, &same), y);
+    x = conv_norm(g, 2, x, 8, &same); /* no ReLU */
+    x = ls_dropout(g, ls_relu(g, conv_norm(g, 3, x, 8, &same)), 0.25f);
+    x = ls_relu(
+        g, conv_norm(g, 4, x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1, .groups = 2 }));
+    ls_output(g, "map", x);
+    x = ls_relu(g, conv_norm(g, 5, x, 8, &same));
+    x = ls_conv2d(g, "bare", x, 8, &same);
+    x = ls_conv2d(g, "two", x, 8, &same);
+    x = ls_add(g, ls_relu(g, ls_batch_norm(g, "two.bn1", x, NULL)),
+               ls_batch_norm(g, "two.bn2", x, NULL));
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), K, NULL);
+}
+
+static ls_net *build(ls_context *ctx, ls_model_fn model)
+{
+    return ls_net_build(
+        ctx, model, NULL,
+        &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(N, SIZE, SIZE, 3) } },
+                          .loss = { LS_CROSS_ENTROPY } });
+}
+
+/* How many instructions of that kind the train program has. */
+static int count(const ls_net *net, ls__op_kind kind)
+{
+    int n = 0;
+    for (int i = 0; i < net->n_programs; i++) {
+        const ls__program *p = net->programs[i];
+        for (int j = 0; j < p->n_instructions && p->gradients; j++)
+            n += !p->instructions[j].custom && p->instructions[j].op.kind == kind;
+    }
+    return n;
+}
+
+typedef struct counts {
+    int statistics, application, finalize, apply, weights, data, backward_apply, whole;
+} counts;
+
+static counts count_all(const ls_net *net)
+{
+    return (counts){ count(net, LS__OP_CONV2D_STATISTICS),
+                     count(net, LS__OP_NORM_CONV2D_STATISTICS),
+                     count(net, LS__OP_NORM_FINALIZE),
+                     count(net, LS__OP_NORM_APPLY),
+                     count(net, LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS),
+                     count(net, LS__OP_NORM_CONV2D_BACKWARD_DATA),
+                     count(net, LS__OP_NORM_BACKWARD_APPLY),
+                     count(net, LS__OP_BATCH_NORM) };
+}
+
+static void check_counts(const ls_net *net, counts wanted)
+{
+    const counts got = count_all(net);
+    ck_assert_msg(memcmp(&got, &wanted, sizeof got) == 0,
+                  "statistics %d, application %d, finalize %d, apply %d, weights %d, data %d, "
+                  "backward apply %d, whole %d",
+                  got.statistics, got.application, got.finalize, got.apply, got.weights, got.data,
+                  got.backward_apply, got.whole);
+}
+
+/* ---- A run ---- */
+
+typedef struct run {
+    ls_context *ctx;
+    ls_net *net;
+    ls_optimizer *opt;
+    ls_batch batch;
+} run;
+
+static run open_run(ls_model_fn model, bool fused)
+{
+    run r = { .ctx = open_context(fused) };
+    const ls_shape shape = LS_SHAPE(N, SIZE, SIZE, 3);
+    const int32_t labels[N] = { 2, 0, 3, 1 };
+    ls_tensor *images = ls_tensor_open(r.ctx, LS_F32, shape);
+    ls_tensor_random_normal(images, 1, 0, 1);
+    r.batch = (ls_batch){ .images = images,
+                          .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(N), labels),
+                          .n = N };
+    r.net = build(r.ctx, model);
+    r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 1e-4f });
+    ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
+    return r;
+}
+
+static double take_step(run *r)
+{
+    double loss = 0;
+    const ls_status status = ls_net_step(r->net, r->opt, &r->batch, 0.01);
+    ck_assert_msg(status == LS_OK, "%s", ls_context_message(r->ctx));
+    ck_assert_int_eq(ls_net_loss(r->net, &loss), LS_OK);
+    r->batch.step++;
+    return loss;
+}
+
+/* Largest |a - b| over largest |b|. */
+static double distance(const ls_tensor *a, const ls_tensor *b)
+{
+    const float *x = ls_tensor_data_const(a), *y = ls_tensor_data_const(b);
+    double error = 0, largest = 1e-2;
+    for (int64_t i = 0; i < ls_tensor_count(a); i++) {
+        error = fmax(error, fabs((double)x[i] - (double)y[i]));
+        largest = fmax(largest, fabs((double)y[i]));
+    }
+    return error / largest;
+}
+
+static void compare(run *a, run *b, double tolerance)
+{
+    for (int64_t i = 0; i < ls_net_entries(b->net); i++) {
+        const ls_entry x = ls_net_entry(a->net, i), y = ls_net_entry(b->net, i);
+        ck_assert_msg(distance(x.value, y.value) <= tolerance, "%s: %.3g", y.name,
+                      distance(x.value, y.value));
+        if (y.gradient)
+            ck_assert_msg(distance(x.gradient, y.gradient) <= tolerance, "gradient of %s: %.3g",
+                          y.name, distance(x.gradient, y.gradient));
+    }
+}
+
+static void check_model(ls_model_fn model, counts wanted)
+{
+    run fused = open_run(model, true);
+    check_counts(fused.net, wanted);
+    run apart = open_run(model, false);
+    ck_assert_int_eq(count_all(apart.net).finalize, 0);
+    for (int i = 0; i < STEPS; i++) {
+        const double a = take_step(&fused), b = take_step(&apart);
+        ck_assert_msg(fabs(a - b) <= 1e-5 * fabs(b), "step %d: loss %.9g, unfused %.9g", i, a, b);
+        /* Gradients near 0 keep the rounding of what cancelled. */
+        compare(&fused, &apart, i == 0 ? 2e-5 : 1e-3);
+    }
+    ck_assert_int_eq(ls_net_evaluate(fused.net, &fused.batch), LS_OK);
+    ck_assert_int_eq(ls_net_evaluate(apart.net, &apart.batch), LS_OK);
+    double a, b;
+    ck_assert_int_eq(ls_net_loss(fused.net, &a), LS_OK);
+    ck_assert_int_eq(ls_net_loss(apart.net, &b), LS_OK);
+    ck_assert_double_eq_tol(a, b, 1e-4);
+    close_context(&apart.ctx);
+    fused.ctx->device->backend = real;
+    ls_context_close(&fused.ctx);
+}
+
+START_TEST(bottlenecks_stay_the_same)
+{
+    check_model(bottlenecks, (counts){ .statistics = 4,
+                                       .application = 4,
+                                       .finalize = 8,
+                                       .apply = 4,
+                                       .weights = 4,
+                                       .data = 4,
+                                       .backward_apply = 4 });
+}
+END_TEST
+
+START_TEST(obstacles_are_seen)
+{
+    check_model(
+        obstacles,
+        (counts){ .statistics = 7, .application = 0, .finalize = 8, .apply = 8, .whole = 1 });
+}
+END_TEST
+
+/* ---- Frozen parameters ---- */
+
+START_TEST(frozen_parameters)
+{
+    static const char *const patterns[] = { "2.*", "1.conv*", "0.*", "*.bn.*", "*" };
+    run fused = open_run(bottlenecks, true), apart;
+    const int64_t n_before = offer.n_listed;
+    ck_assert_int_gt(n_before, 0);
+    apart = open_run(bottlenecks, false);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        run *both[2] = { &fused, &apart };
+        for (int j = 0; j < 2; j++) {
+            ck_assert_int_eq(ls_net_freeze(both[j]->net, patterns[i]), LS_OK);
+            take_step(both[j]);
+            ck_assert_int_eq(ls_net_unfreeze(both[j]->net, patterns[i]), LS_OK);
+        }
+        compare(&fused, &apart, 1e-3);
+    }
+    take_step(&fused);
+    ck_assert_int_eq(count_all(fused.net).application, 4);
+    close_context(&apart.ctx);
+    fused.ctx->device->backend = real;
+    ls_context_close(&fused.ctx);
+}
+END_TEST
+
+/* ---- Choosing ---- */
+
+/* With each op of a fusion missing, not deterministic, or refused in turn. */
+START_TEST(fusions_need_all_of_their_ops)
+{
+    static const ls__op_kind first[] = { LS__OP_CONV2D_STATISTICS, LS__OP_NORM_FINALIZE,
+                                         LS__OP_NORM_APPLY },
+                             second[] = { LS__OP_NORM_CONV2D_STATISTICS,
+                                          LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS,
+                                          LS__OP_NORM_CONV2D_BACKWARD_DATA,
+                                          LS__OP_NORM_BACKWARD_APPLY };
+    for (int i = 0; i < 7; i++) {
+        for (int how = 0; how < 3; how++) {
+            const ls__op_kind kind = i < 3 ? first[i] : second[i - 3];
+            ls_context *ctx = open_context(true);
+            bool *const lists[] = { offer.missing, offer.random, offer.refused };
+            lists[how][kind] = true;
+            ls_net *net = build(ctx, bottlenecks);
+            ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+            const counts got = count_all(net);
+            ck_assert_int_eq(got.finalize, i < 3 ? 0 : 8);
+            ck_assert_int_eq(got.application, 0);
+            ck_assert_int_eq(got.whole, i < 3 ? 8 : 0);
+            close_context(&ctx);
+        }
+    }
+    /* Without determinism the others may be had. */
+    ls_context *ctx = open_context(true);
+    memset(offer.random, true, sizeof offer.random);
+    ctx->config.deterministic = LS_DETERMINISTIC_OFF;
+    ls_net *net = build(ctx, bottlenecks);
+    ck_assert_ptr_nonnull(net);
+    ck_assert_int_eq(count_all(net).application, 4);
+    close_context(&ctx);
+}
+END_TEST
+
+START_TEST(fusions_must_not_cost_more)
+{
+    ls_context *ctx = open_context(true);
+    offer.cost_ms = 1e3;
+    ls_net *net = build(ctx, bottlenecks);
+    ck_assert_ptr_nonnull(net);
+    ck_assert_int_eq(count_all(net).whole, 8);
+    close_context(&ctx);
+}
+END_TEST
+
+/* How many fusions stand in a net's list as taken, or as not taken. */
+static int count_choices(const ls_net *net, const char *kernel)
+{
+    int n = 0;
+    for (int i = 0; i < net->choices->n; i++) {
+        const ls__choice *c = net->choices->items[i];
+        n += strstr(c->op, " fusion") != NULL && strcmp(c->kernel, kernel) == 0;
+    }
+    return n;
+}
+
+static void check_choices(const ls_net *net, bool taken)
+{
+    ck_assert_int_ge(count_choices(net, taken ? "fused" : "unfused"), taken ? 8 : 5);
+    ck_assert_int_eq(count_choices(net, taken ? "unfused" : "fused"), 0);
+}
+
+/* Fusions are choices: they stand in the net's list, and a plan file has the last word. */
+START_TEST(plans_decide)
+{
+    char path[] = "/tmp/lockstep-fuse-XXXXXX.safetensors";
+    const int file = mkstemps(path, (int)strlen(".safetensors"));
+    ck_assert_int_ge(file, 0);
+    close(file);
+    for (int taken = 0; taken < 2; taken++) {
+        /* A context that would do the one writes a plan, one that would do the other reads it. */
+        run r = open_run(bottlenecks, true);
+        ls_context *ctx = r.ctx;
+        offer.cost_ms = taken ? 0 : 1e3;
+        ls_net *net = build(ctx, bottlenecks);
+        ck_assert_ptr_nonnull(net);
+        check_choices(net, taken);
+        ls_state state = { .net = net, .optimizer = ls_sgd(net, NULL), .step = 1 };
+        ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(ctx));
+        close_context(&ctx);
+
+        ctx = open_context(true);
+        offer.cost_ms = taken ? 1e3 : 0;
+        ck_assert_msg(ls_checkpoint_load_plan(path, ctx) == LS_OK, "%s", ls_context_message(ctx));
+        net = build(ctx, bottlenecks);
+        ck_assert_ptr_nonnull(net);
+        const counts got = count_all(net);
+        ck_assert_int_eq(got.whole, taken ? 0 : 8);
+        ck_assert_int_eq(got.application, taken ? 4 : 0);
+        check_choices(net, taken);
+        close_context(&ctx);
+    }
+    remove(path);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("fuse norm", bottlenecks_stay_the_same, obstacles_are_seen, frozen_parameters,
+                     fusions_need_all_of_their_ops, fusions_must_not_cost_more, plans_decide);
+}
