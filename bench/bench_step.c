@@ -53,7 +53,10 @@ typedef struct named {
     int value;
 } named;
 
-static const named precisions[] = { { "f32", LS_PRECISION_F32 }, { "tf32", LS_PRECISION_TF32 } };
+static const named precisions[] = { { "f32", LS_PRECISION_F32 },
+                                    { "tf32", LS_PRECISION_TF32 },
+                                    { "bf16", LS_PRECISION_BF16 },
+                                    { "f16", LS_PRECISION_F16 } };
 static const named policies[] = { { "strict", LS_DETERMINISTIC_STRICT },
                                   { "warn", LS_DETERMINISTIC_WARN },
                                   { "off", LS_DETERMINISTIC_OFF } };

@@ -64,7 +64,7 @@ int run_manifest_check(trainer *t)
     char path[RUN_PATH_SIZE];
     t->manifest = run_manifest_read(t->verb, t->dir, path);
     if (!t->manifest) return t->recipe->force ? EXIT_DONE : EXIT_RUNTIME; /* --force: a new one */
-    json_t *identity = run_manifest_identity(t), *provenance = ls__provenance_make();
+    json_t *identity = run_manifest_identity(t), *provenance = ls__provenance_make(t->ctx);
     if (identity)
         t->forced =
             ls__identity_differences(json_object_get(t->manifest, "identity"), identity, true);
@@ -95,7 +95,7 @@ ls_status run_manifest_begin(trainer *t)
                                 (json_int_t)trainer_steps_done(t), "executors", "workers",
                                 (json_int_t)t->recipe->workers, "threads",
                                 (json_int_t)ls_context_threads(t->ctx), "fault", t->recipe->fault,
-                                "provenance", ls__provenance_make(), "forced", t->forced);
+                                "provenance", ls__provenance_make(t->ctx), "forced", t->forced);
     if (json_array_append_new(json_object_get(t->manifest, "sessions"), session) != 0) {
         json_decref(t->manifest);
         t->manifest = NULL; /* ls__json_save tells that there was no memory */

@@ -217,7 +217,7 @@ full() {
   for round in 1 2; do
     for policy in off strict; do
       step "resnet50_${precision}_${policy}_$round" 45 "${resnet50[@]}" --precision "$precision" --deterministic "$policy"
-      best[$policy]=$(awk -v a="${best[$policy]}" -v b="$(field throughput "$line")" 'BEGIN { print a + 0 > b + 0 ? a : b }')
+      best[$policy]=$(awk -v a="${best[$policy]}" -v b="$(field throughput "$line")" 'BEGIN { print((a + 0 > b + 0) ? a : b) }')
     done
   done
   sizes sizes 60 --only forward

@@ -9,6 +9,7 @@
 #ifndef LS_CUDA_CUDA_H
 #define LS_CUDA_CUDA_H
 
+#include "base/text.h"
 #include "cuda/driver.h"
 #include "cuda/kernels/kernels.h"
 #include "tensor/backend.h"
@@ -42,7 +43,7 @@ struct ls__cuda {
     bool numbers_known, numbers_used;    /* used: since the recording began */
     bool records;                        /* between recording_begin and recording_end */
     void *states[LS__CUDA_MAX_PROVIDERS];
-    char libraries[128], processor[320], description[512];
+    char libraries[512], processor[448], description[1024], driver_text[96];
 };
 
 /* The build's, in the order in which they are asked; ends with NULL. */
@@ -83,6 +84,11 @@ ls_status ls__cuda_recording_end(ls__device *device, ls__recording **out);
 ls_status ls__cuda_recording_launch(ls__device *device, ls__recording *recording,
                                     const ls__step *step);
 void ls__cuda_recording_close(ls__device *device, ls__recording *recording);
+
+/* Adds those of the process's environment variables by which NVIDIA's libraries may change their
+ * kernels, ", NVIDIA_TF32_OVERRIDE=0", sorted; what is too long or has unusual characters as a
+ * hash of all. */
+void ls__cuda_environment(ls__text *out);
 
 extern const ls__backend ls__cuda_backend;
 

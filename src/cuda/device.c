@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "cuda/cuda.h"
 #include <stdio.h>
 #include <string.h>
@@ -53,8 +52,14 @@ static void describe(ls__cuda *cuda)
         const char *text = provider->library ? provider->library(cuda->states[i]) : NULL;
         if (text) ls__text_put(&libraries, ", %s", text);
     }
-    snprintf(cuda->processor, sizeof(cuda->processor), "%s, sm_%d%d, %d multiprocessors", p->name,
-             p->major, p->minor, p->multiprocessors);
+    ls__cuda_environment(&libraries);
+    cuda->driver->driver_text(cuda->driver_text, sizeof(cuda->driver_text));
+    ls__text processor = { cuda->processor, sizeof(cuda->processor), 0 };
+    ls__text_put(&processor, "%s, sm_%d%d, %d multiprocessors", p->name, p->major, p->minor,
+                 p->multiprocessors);
+    /* The driver is a compiler then. */
+    if (!ls__cuda_has_code(p->major, p->minor))
+        ls__text_put(&processor, ", code from PTX by %s", cuda->driver_text);
     snprintf(cuda->description, sizeof(cuda->description), "cuda:%d, %s, %s", cuda->index,
              cuda->processor, cuda->libraries);
 }
@@ -120,6 +125,11 @@ static const char *cuda_libraries(const ls__device *device)
 static const char *cuda_processor(const ls__device *device)
 {
     return ((const ls__cuda *)device)->processor;
+}
+
+static const char *cuda_driver_name(const ls__device *device)
+{
+    return ((const ls__cuda *)device)->driver_text;
 }
 
 /* None computes; one drives the device. */
@@ -317,6 +327,7 @@ const ls__backend ls__cuda_backend = {
     .threads = cuda_threads,
     .libraries = cuda_libraries,
     .processor = cuda_processor,
+    .driver = cuda_driver_name,
     .segment_bytes = LS__CUDA_SEGMENT_BYTES,
     .allocate = ls__cuda_allocate,
     .release = ls__cuda_release,

@@ -3,6 +3,7 @@
 #include "cuda/driver.h"
 #include <cuda_runtime_api.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *error_text(int status)
 {
@@ -48,6 +49,28 @@ static int driver_version(int *version)
 static int runtime_version(int *version)
 {
     return taken(cudaRuntimeGetVersion(version));
+}
+
+/* The kernel's module tells its version in the first word of digits and dots of a line like
+ * "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:06:13 UTC 2025". */
+static void driver_text(char *out, size_t size)
+{
+    char line[256] = "";
+    int version = 0;
+    FILE *file = fopen("/proc/driver/nvidia/version", "r");
+    if (file) {
+        if (!fgets(line, sizeof(line), file)) line[0] = '\0';
+        fclose(file);
+    }
+    for (const char *word = line; *word; word += strcspn(word, " ")) {
+        word += strspn(word, " ");
+        const size_t length = strspn(word, "0123456789.");
+        if (length < 3 || !memchr(word, '.', length) || word[length] != ' ') continue;
+        snprintf(out, size, "NVIDIA driver %.*s", (int)length, word);
+        return;
+    }
+    (void)driver_version(&version);
+    snprintf(out, size, "NVIDIA driver for CUDA %d.%d", version / 1000, version % 1000 / 10);
 }
 
 static int properties(int device, ls__cuda_properties *out)
@@ -181,6 +204,7 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .count_devices = count_devices,
     .driver_version = driver_version,
     .runtime_version = runtime_version,
+    .driver_text = driver_text,
     .properties = properties,
     .set_device = set_device,
     .allocate = allocate,

@@ -29,6 +29,8 @@ typedef struct ls__cuda_driver {
      * one that this was built with. */
     int (*driver_version)(int *version);
     int (*runtime_version)(int *version);
+    /* "NVIDIA driver 580.65.06", as exactly as can be had. */
+    void (*driver_text)(char *out, size_t size);
     int (*properties)(int device, ls__cuda_properties *out);
     /* Calls below go to this device; a thread's own setting. */
     int (*set_device)(int device);

@@ -1,7 +1,8 @@
 /* provenance.c: see provenance.h. The build's facts are this file's compile definitions. */
 #include "run/provenance.h"
 
-#include <lockstep/context.h>
+#include "base/context.h"
+#include "tensor/backend.h"
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -11,7 +12,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-json_t *ls__provenance_make(void)
+json_t *ls__provenance_make(const ls_context *ctx)
 {
     struct utsname system = { 0 };
     struct tm utc;
@@ -19,8 +20,10 @@ json_t *ls__provenance_make(void)
     const time_t now = time(NULL);
     uname(&system);
     if (gmtime_r(&now, &utc)) strftime(begun, sizeof(begun), "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s++, s:s}", "lockstep", ls_version(), "commit",
-                     LOCKSTEP_COMMIT, "compiler", COMPILER, "flags", LOCKSTEP_FLAGS, "host",
-                     system.nodename, "system", system.sysname, " ", system.release, "begun",
-                     begun);
+    const ls__backend *backend = ctx->device->backend;
+    const char *driver = backend->driver ? backend->driver(ctx->device) : NULL;
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s++, s:s, s:s*}", "lockstep", ls_version(),
+                     "commit", LOCKSTEP_COMMIT, "compiler", COMPILER, "flags", LOCKSTEP_FLAGS,
+                     "host", system.nodename, "system", system.sysname, " ", system.release,
+                     "begun", begun, "driver", driver);
 }

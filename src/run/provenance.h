@@ -3,9 +3,10 @@
 #define LS_RUN_PROVENANCE_H
 
 #include <jansson.h>
+#include <lockstep/context.h>
 
-/* {"lockstep", "commit", "compiler", "flags", "host", "system", "begun"}, texts, the last one the
- * time in UTC. NULL without memory. */
-json_t *ls__provenance_make(void);
+/* {"lockstep", "commit", "compiler", "flags", "host", "system", "begun", "driver"}, texts; begun is
+ * the time in UTC, driver the device's, left out where it has none. NULL without memory. */
+json_t *ls__provenance_make(const ls_context *ctx);
 
 #endif

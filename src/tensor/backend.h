@@ -252,6 +252,9 @@ typedef struct ls__backend {
      * processor. Valid as long as the device. */
     const char *(*libraries)(const ls__device *device);
     const char *(*processor)(const ls__device *device);
+    /* "NVIDIA driver 580.65.06": whoever runs the device for us, which changes no bit that the two
+     * above do not tell. NULL where there is none. */
+    const char *(*driver)(const ls__device *device);
 
     /* Raw memory, aligned to 64 bytes; the pool sits above. NULL when there is none. release waits
      * for work that uses it. segment_bytes is what the pool asks for at least, and multiples of it

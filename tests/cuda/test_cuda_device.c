@@ -154,6 +154,54 @@ START_TEST(host_memory)
 }
 END_TEST
 
+/* What NVIDIA's libraries read from the environment, and a driver that compiles, decide over bits:
+ * they are in the texts that make a run's identity. */
+static const char *libraries_and_processor(void)
+{
+    static char text[2048];
+    ls_context *ctx = open_cuda();
+    const ls__backend *backend = ctx->device->backend;
+    snprintf(text, sizeof(text), "%s; %s", backend->libraries(ctx->device),
+             backend->processor(ctx->device));
+    ck_assert_str_eq(backend->driver(ctx->device), "emulated driver");
+    ls_context_close(&ctx);
+    return text;
+}
+
+START_TEST(what_bits_depend_on)
+{
+    static const char gpu[] = "emulated GPU, sm_90, 2 multiprocessors";
+    char wanted[2048], hashed[2048];
+    snprintf(wanted, sizeof(wanted), "CUDA 13.0; %s", gpu);
+    ck_assert_str_eq(libraries_and_processor(), wanted);
+    setenv("CUDNN_LOGLEVEL_DBG", "3", 1);
+    setenv("CUBLAS_LOGINFO_DBG", "1", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    ck_assert_str_eq(libraries_and_processor(), wanted);
+    setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+    setenv("CUDNN_SOMETHING", "x", 1);
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);
+    snprintf(wanted, sizeof(wanted),
+             "CUDA 13.0, CUBLAS_WORKSPACE_CONFIG=:4096:8, CUDNN_SOMETHING=x, "
+             "NVIDIA_TF32_OVERRIDE=0; %s",
+             gpu);
+    ck_assert_str_eq(libraries_and_processor(), wanted);
+    /* What can't stand in a list is told apart all the same. */
+    setenv("CUDNN_SOMETHING", "\"x\"", 1);
+    snprintf(hashed, sizeof(hashed), "%s", libraries_and_processor());
+    ck_assert_ptr_nonnull(strstr(hashed, "CUDA 13.0, 3 environment variables #"));
+    setenv("CUDNN_SOMETHING", "\"y\"", 1);
+    ck_assert_str_ne(libraries_and_processor(), hashed);
+    memset(hashed, 'a', 1000);
+    hashed[1000] = '\0';
+    setenv("CUDNN_SOMETHING", hashed, 1);
+    ck_assert_ptr_nonnull(strstr(libraries_and_processor(), ", 3 environment variables #"));
+    setenv("LOCKSTEP_EMULATED_ARCHITECTURE", "12", 1);
+    ck_assert_ptr_nonnull(strstr(libraries_and_processor(),
+                                 "sm_120, 2 multiprocessors, code from PTX by emulated driver"));
+}
+END_TEST
+
 /* Opens a context and uses what it can of it; every call may fail. */
 static ls_status use_all(void)
 {
@@ -205,6 +253,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("cuda device", reasons_for_not_opening, module_that_is_not_there,
-                     auto_is_the_best_there_is, second_device, tensors, memory_runs_out,
-                     host_memory, every_call_fails_in_turn);
+                     auto_is_the_best_there_is, second_device, what_bits_depend_on, tensors,
+                     memory_runs_out, host_memory, every_call_fails_in_turn);
 }

@@ -77,6 +77,9 @@ int ls__cuda_loss_scale(const ls__cuda_call *call);
 int ls__cuda_loss_scale_update(const ls__cuda_call *call);
 size_t ls__cuda_l2_norm_workspace(const ls__op *op);
 
+/* memory.cu: is there code for such a GPU, so that no driver has to make it from PTX? */
+bool ls__cuda_has_code(int major, int minor);
+
 /* conv.cu: any kernel, stride, padding, dilation and groups, one thread for each result: what runs
  * where the libraries have nothing, and what they are tested against. */
 int ls__cuda_conv(const ls__cuda_call *call);

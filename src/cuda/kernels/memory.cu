@@ -16,6 +16,18 @@ int ls__cuda_store_numbers(ls__cuda_numbers *on_device, const ls__cuda_numbers *
     return LS__LAUNCH(store_numbers_kernel, 1, 1, stream, on_device, *numbers);
 }
 
+bool ls__cuda_has_code(int major, int minor)
+{
+#ifdef __CUDA_ARCH_LIST__ /* nvcc's: 800, 860, .. */
+    static const int built[] = { __CUDA_ARCH_LIST__ };
+#else
+    static const int built[] = { 900 };
+#endif
+    for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++)
+        if (built[i] / 100 == major && built[i] / 10 % 10 <= minor) return true;
+    return false;
+}
+
 /* ---- Casts: as cpu/cast.c ---- */
 
 static __device__ bool is_float(ls_dtype dtype)

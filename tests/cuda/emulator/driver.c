@@ -259,14 +259,21 @@ static int runtime_version(int *version)
     return 0;
 }
 
+static void driver_text(char *out, size_t size)
+{
+    snprintf(out, size, "emulated driver");
+}
+
 static int properties(int device, ls__cuda_properties *out)
 {
     const int status = emulated_failure_status();
     (void)device;
     if (status != 0) return status;
-    *out = (ls__cuda_properties){
-        .name = "emulated GPU", .major = 9, .multiprocessors = 2, .memory_bytes = capacity()
-    };
+    const char *set = getenv("LOCKSTEP_EMULATED_ARCHITECTURE");
+    *out = (ls__cuda_properties){ .name = "emulated GPU",
+                                  .major = set ? atoi(set) : 9,
+                                  .multiprocessors = 2,
+                                  .memory_bytes = capacity() };
     return 0;
 }
 
@@ -282,6 +289,7 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .count_devices = count_devices,
     .driver_version = driver_version,
     .runtime_version = runtime_version,
+    .driver_text = driver_text,
     .properties = properties,
     .set_device = set_device,
     .allocate = allocate,
