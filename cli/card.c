@@ -125,12 +125,13 @@ void card_close(model_card *card)
 /* ---- Use ---- */
 
 ls_net *card_open_net(ls_context *ctx, const model_card *card, const char *path, int64_t batch,
-                      bool with_loss)
+                      ls_precision precision, bool with_loss)
 {
     ls_net_config config = {
         .input = { .image = { LS_U8, LS_SHAPE(batch, card->image_size, card->image_size, 3) },
                    .n_classes = with_loss ? (int)card->options.n_classes : 0 },
         .loss = { .kind = with_loss ? LS_CROSS_ENTROPY : LS_NO_LOSS },
+        .precision = precision,
         .inference = true
     };
     memcpy(config.input.mean, card->mean, sizeof(card->mean));

@@ -31,7 +31,7 @@ void card_close(model_card *card);
 /* Inference net of a card's model with the checkpoint's weights, for batches of `batch`; NULL and
  * an error in the context. with_loss: also loss and top-1 against labels. */
 ls_net *card_open_net(ls_context *ctx, const model_card *card, const char *path, int64_t batch,
-                      bool with_loss);
+                      ls_precision precision, bool with_loss);
 
 /* How validation and prediction see pictures. */
 ls_loader_config card_loader_config(const model_card *card, int64_t batch);

@@ -19,7 +19,9 @@ enum {
 /* Square pictures up to this side. */
 enum { MAX_IMAGE_SIZE = 4096 };
 
-#define MODEL_NAMES "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
+/* In the order of ls_precision. */
+#define PRECISION_NAMES "f32|tf32|bf16|f16"
+#define MODEL_NAMES     "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
 
 /* Prints the context's error (ctx NULL: no memory) and returns `answer`. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);

@@ -8,7 +8,7 @@ enum { LONG_TRAINING = 1000000 }; /* steps, so that --benchmark times what a tra
 typedef struct describe_values {
     const char *model, *device;
     int64_t image_size, batch, n_classes, threads;
-    int stem, deterministic;
+    int stem, deterministic, precision;
     bool parameter_free_shortcuts, inference, benchmark;
 } describe_values;
 
@@ -29,6 +29,8 @@ static const cli_option options[] = {
     { OPTION_SWITCH, 0, "inference", AT(inference), "without the backward pass", .value = NULL },
     { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
       "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), "as of 'lockstep train'", PRECISION_NAMES,
+      .fallback = "f32" },
     { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
       .note = "one per processor" },
     { OPTION_CHOICE, 0, "deterministic", AT(deterministic), "which kernels may be used",
@@ -71,6 +73,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(v.batch, side, side, 3) },
                                               .n_classes = (int)model_options.n_classes },
                                    .loss = { LS_CROSS_ENTROPY },
+                                   .precision = (ls_precision)v.precision,
                                    .steps = LONG_TRAINING,
                                    .inference = v.inference };
     ls_net *net = ls_net_build(ctx, model->function, &model_options, &config);

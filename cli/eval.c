@@ -9,7 +9,7 @@
 typedef struct eval_values {
     const char *checkpoint, *data_dir, *device;
     int64_t batch, workers, threads;
-    int on_bad_image;
+    int on_bad_image, precision; /* ls_precision */
     bool per_class;
 } eval_values;
 
@@ -33,6 +33,8 @@ static const cli_option options[] = {
       .fallback = "fail" },
     { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
       "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), "as of 'lockstep train'", PRECISION_NAMES,
+      .fallback = "f32" },
     { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
       .note = "one per processor" },
     { .kind = OPTION_END },
@@ -96,7 +98,7 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
     int answer = c.counts && c.logits ? EXIT_DONE : print_error(verb, NULL, EXIT_RUNTIME);
     ls_net *net = NULL;
     if (answer == EXIT_DONE) {
-        net = card_open_net(ctx, card, v->checkpoint, v->batch, true);
+        net = card_open_net(ctx, card, v->checkpoint, v->batch, (ls_precision)v->precision, true);
         if (!net) answer = print_error(verb, ctx, EXIT_RUNTIME);
     }
     if (answer == EXIT_DONE) {

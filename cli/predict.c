@@ -8,6 +8,7 @@
 typedef struct predict_values {
     const char *checkpoint, *device;
     int64_t top, threads;
+    int precision; /* ls_precision */
 } predict_values;
 
 #define AT(member) offsetof(predict_values, member)
@@ -19,6 +20,8 @@ static const cli_option options[] = {
       .fallback = "5" },
     { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
       "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), "as of 'lockstep train'", PRECISION_NAMES,
+      .fallback = "f32" },
     { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
       .note = "one per processor" },
     { .kind = OPTION_END },
@@ -86,7 +89,7 @@ static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_valu
 {
     float *values = malloc((size_t)card->options.n_classes * sizeof(*values));
     if (!values) return print_error(verb, NULL, EXIT_RUNTIME);
-    ls_net *net = card_open_net(ctx, card, v->checkpoint, 1, false);
+    ls_net *net = card_open_net(ctx, card, v->checkpoint, 1, (ls_precision)v->precision, false);
     int answer = net ? EXIT_DONE : print_error(verb, ctx, EXIT_RUNTIME);
     for (int i = 0; net && i < n; i++) {
         if (!predict(verb, ctx, card, net, paths[i], values)) {

@@ -105,6 +105,13 @@ static json_t *metrics_row(const trainer *t, const sums *val, double rate, doubl
     json_object_set_new(row, "images_per_second", json_real(n / t->seconds));
     json_object_set_new(row, "data_wait", json_real(t->wait_seconds / t->seconds));
     json_object_set_new(row, "seconds", json_real(t->seconds + val_seconds));
+    double scale;
+    int64_t skipped;
+    if (t->recipe->precision == LS_PRECISION_F16 &&
+        ls_net_loss_scale(t->net, &scale, &skipped) == LS_OK) {
+        json_object_set_new(row, "loss_scale", json_real(scale));
+        json_object_set_new(row, "skipped_updates", json_integer(skipped));
+    }
     if (json_object_set_new(row, "bad_images", json_integer(count_bad(t))) == 0) return row;
     json_decref(row);
     return NULL;

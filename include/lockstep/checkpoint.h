@@ -21,13 +21,14 @@ typedef struct ls_state {
     const char *const *metadata; /* further key, value, ..., NULL; may be NULL itself */
 } ls_state;
 
-/* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", the
- * rest into metadata:
+/* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", with
+ * loss scaling "optimizer.loss_scale" (scale, updates since it last changed, updates skipped), all
+ * F32 in every precision; the rest into metadata:
  *
  *   "identity"       what the run's bits depend on: the seed, device, libraries (the C library too)
  *                    and processor, the data with a digest (ls_dataset_digest), the settings of
- *                    loaders, optimizer and schedule, a digest of the model, which parameters are
- *                    frozen, the kernels used
+ *                    loaders, optimizer (with the loss scale's) and schedule, the precision, a
+ *                    digest of the model, which parameters are frozen, the kernels used
  *   "classes"        a JSON array of names, from the loader
  *   "mean", "std"    JSON arrays of numbers, from the loader or else the net
  *   "crop"           the side of the pictures, likewise

@@ -67,4 +67,15 @@ LS__SHARED uint16_t ls__f32_to_f16(float value)
     return (uint16_t)(sign | (kept + (rest > half || (rest == half && (kept & 1u)))));
 }
 
+enum { LS__BF16_INFINITY = 0x7f80, LS__F16_INFINITY = 0x7c00 };
+
+/* The next larger number of the type whose infinity is given; that and NaN stay. */
+LS__SHARED uint16_t ls__next_half(uint16_t bits, uint16_t infinity)
+{
+    const uint16_t magnitude = bits & 0x7fffu;
+    if (magnitude > infinity || bits == infinity) return bits;
+    if (magnitude == 0) return 1;
+    return (uint16_t)(bits & 0x8000u ? bits - 1 : bits + 1);
+}
+
 #endif

@@ -2,6 +2,7 @@
 #include "nn/trace.h"
 
 #include "base/error.h"
+#include "base/half.h"
 #include "nn/net_state.h"
 
 #include <inttypes.h>
@@ -47,15 +48,46 @@ static void set_contents(ls__trace_value *out, const ls__operand *operand, void 
     out->memory = memory;
 }
 
-static const char *entry_of(const ls_net *net, const ls__program *program, int v)
+/* Whether the value lies in a block that has a place for each entry. */
+static bool is_of_entries(const ls__program *program, int v)
 {
     while (program->values[v].storage != v) v = program->values[v].storage;
+    const ls__place place = program->values[v].place;
+    return place == LS__PLACE_VALUES || place == LS__PLACE_GRADIENTS || place == LS__PLACE_FACTORS;
+}
+
+static const char *entry_of(const ls_net *net, const ls__program *program, int v)
+{
+    if (!is_of_entries(program, v)) return NULL;
+    while (program->values[v].storage != v) v = program->values[v].storage;
     const ls__value *value = &program->values[v];
-    if (value->place != LS__PLACE_VALUES && value->place != LS__PLACE_GRADIENTS) return NULL;
     for (int64_t i = 0; i < net->blocks.n_entries; i++)
-        if ((size_t)net->blocks.entries[i].offset * sizeof(float) == value->offset)
+        if ((size_t)net->blocks.entries[i].offset * ls_dtype_bytes(value->dtype) == value->offset)
             return net->blocks.entries[i].name;
     return NULL;
+}
+
+/* Operands as long as the block of parameters fall into its entries, so that the gaps between them
+ * are nobody's. False when *i is beyond these, and then less by their number. */
+static bool part_value(const ls_net *net, const ls__operand *operand, void *memory, int *i,
+                       ls__trace_value *out)
+{
+    const ls__net_blocks *blocks = &net->blocks;
+    for (int64_t e = 0; e < blocks->n_entries; e++) {
+        const ls__entry *entry = &blocks->entries[e];
+        if (entry->kind == LS_ENTRY_BUFFER || (*i)-- > 0) continue;
+        const ls__operand part = { operand->dtype, entry->shape, 0 };
+        const size_t offset = (size_t)entry->offset * ls_dtype_bytes(operand->dtype);
+        set_contents(out, &part, (unsigned char *)memory + offset);
+        out->entry = entry->name;
+        return true;
+    }
+    return false;
+}
+
+static bool is_whole_block(const ls_net *net, const ls__operand *operand)
+{
+    return operand->shape.n_dims == 1 && operand->shape.dims[0] == net->blocks.parameter_elements;
 }
 
 static bool copy_value(const ls_net *net, int input, int i, ls__trace_value *out)
@@ -77,28 +109,31 @@ static bool instruction_value(const ls_net *net, int index, int i, ls__trace_val
 {
     const ls__program *program = net->walk.program;
     const ls__instruction *in = &program->instructions[index];
-    int j = 0;
-    for (; j < in->op.n_operands; j++)
-        if (in->operands[j] >= 0 && i-- == 0) break;
-    if (j == in->op.n_operands) return false;
-    *out = (ls__trace_value){ .entry = entry_of(net, program, in->operands[j]) };
-    if (in->custom) {
-        out->input = j < in->n_inputs;
-        out->output = !out->input;
-        snprintf(out->role, sizeof(out->role), "%s %d", out->input ? "input" : "output",
-                 out->input ? j : j - in->n_inputs);
-    } else {
-        describe_operand(in->op.kind, j, out);
+    for (int j = 0; j < in->op.n_operands; j++) {
+        const ls__operand *operand = &in->op.operands[j];
+        const int v = in->operands[j];
+        if (v < 0) continue;
+        *out = (ls__trace_value){ .entry = entry_of(net, program, v) };
+        if (in->custom) {
+            out->input = j < in->n_inputs;
+            out->output = !out->input;
+            snprintf(out->role, sizeof(out->role), "%s %d", out->input ? "input" : "output",
+                     out->input ? j : j - in->n_inputs);
+        } else {
+            describe_operand(in->op.kind, j, out);
+        }
+        if (is_whole_block(net, operand) && is_of_entries(program, v)) {
+            if (part_value(net, operand, in->buffers[j], &i, out)) return true;
+        } else if (i-- == 0) {
+            set_contents(out, operand, in->buffers[j]);
+            return true;
+        }
     }
-    set_contents(out, &in->op.operands[j], in->buffers[j]);
-    return true;
+    return false;
 }
 
-/* Operands as long as the block of parameters fall into its entries, so that the gaps between them
- * are nobody's. */
 static bool update_value(const ls_net *net, int op, int i, ls__trace_value *out)
 {
-    const ls__net_blocks *blocks = &net->blocks;
     ls__update_op u;
     net->walk.optimizer->describe(net->walk.optimizer, op, &u);
     for (int j = 0; j < u.op->n_operands; j++) {
@@ -106,17 +141,10 @@ static bool update_value(const ls_net *net, int op, int i, ls__trace_value *out)
         if (operand->shape.n_dims < 0) continue;
         *out = (ls__trace_value){ .entry = NULL };
         describe_operand(u.op->kind, j, out);
-        set_contents(out, operand, u.buffers[j]);
-        if (out->count != blocks->parameter_elements) {
-            if (i-- == 0) return true;
-            continue;
-        }
-        for (int64_t e = 0; e < blocks->n_entries; e++) {
-            const ls__entry *entry = &blocks->entries[e];
-            if (entry->kind == LS_ENTRY_BUFFER || i-- > 0) continue;
-            const ls__operand part = { LS_F32, entry->shape, 0 };
-            set_contents(out, &part, (float *)u.buffers[j] + entry->offset);
-            out->entry = entry->name;
+        if (is_whole_block(net, operand)) {
+            if (part_value(net, operand, u.buffers[j], &i, out)) return true;
+        } else if (i-- == 0) {
+            set_contents(out, operand, u.buffers[j]);
             return true;
         }
     }
@@ -134,8 +162,8 @@ static bool find_value(const ls_net *net, int position, int i, ls__trace_value *
                                            : update_value(net, position - update, i, out);
     /* Integers say where something is, labels and places in a window: another one may point out of
      * it. Pictures are safe. */
-    out->is_target =
-        out->output && (out->dtype == LS_F32 || (out->dtype == LS_U8 && position < first));
+    const bool is_float = out->dtype == LS_F32 || out->dtype == LS_BF16 || out->dtype == LS_F16;
+    out->is_target = out->output && (is_float || (out->dtype == LS_U8 && position < first));
     return found;
 }
 
@@ -300,13 +328,16 @@ static ls_status hit(ls__device *device, const ls__trace_value *value, int64_t e
     void *memory = (char *)value->memory + (size_t)place * size;
     union {
         float f32;
+        uint16_t half;
         uint8_t u8;
     } v;
     LS_TRY(device->backend->read(device, &v, memory, size));
-    if (value->dtype == LS_F32)
-        v.f32 = nextafterf(v.f32, INFINITY);
-    else
-        v.u8 ^= 1;
+    switch (value->dtype) {
+    case LS_F32: v.f32 = nextafterf(v.f32, INFINITY); break;
+    case LS_BF16: v.half = ls__next_half(v.half, LS__BF16_INFINITY); break;
+    case LS_F16: v.half = ls__next_half(v.half, LS__F16_INFINITY); break;
+    default: v.u8 ^= 1; break;
+    }
     return device->backend->write(device, memory, &v, size);
 }
 

@@ -60,7 +60,7 @@ ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *sc
 
 /* In the step of that epoch, right after the op of that number has run, the next larger number
  * takes the place of one element of its outputs (the last bit of a picture's byte is turned
- * instead). Elements count over the op's outputs of type F32, pictures too, in order, each in
+ * instead). Elements count over the op's outputs of floats, pictures too, in order, each in
  * logical order. Only steps of ls_net_step have it. op -1: none. When the step comes and there is
  * no such op or element, that is an error of the step, LS_ERR_INVALID. */
 typedef struct ls__fault {

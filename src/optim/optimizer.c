@@ -385,4 +385,7 @@ void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *u
     ls__put_setting(put, user, "decay_of_weights_only",
                     o->weight_decay > 0 && o->decay == LS_DECAY_WEIGHTS);
     ls__put_setting(put, user, "clip_norm", ls__shortest(o->clip_norm));
+    const ls_loss_scale_config scale = ls__net_loss_scale_config(opt->net);
+    ls__put_setting(put, user, "loss_scale", ls__shortest(scale.initial));
+    ls__put_setting(put, user, "loss_scale_growth_interval", (double)scale.growth_interval);
 }

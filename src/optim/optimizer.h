@@ -65,7 +65,7 @@ float *ls__optimizer_state_block(const ls_optimizer *opt, int state);
 int64_t ls__optimizer_skipped_before(const ls_optimizer *opt);
 void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before);
 
-/* All that tells two optimizers of one kind apart. */
+/* All that tells two optimizers of one kind apart, its net's loss scaling included. */
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user);
 
 #endif

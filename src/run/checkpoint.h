@@ -26,7 +26,7 @@ typedef struct ls__records {
 
 /* Weights, buffers and what torch keeps beside them; nothing for NULL. */
 ls_status ls__records_of_net(ls__bump *bump, const ls_net *net, int64_t n_steps, ls__records *out);
-/* The state's tensors; nothing for NULL. */
+/* The state's tensors, and the loss scale's; nothing for NULL. */
 ls_status ls__records_of_optimizer(ls__bump *bump, const ls_optimizer *opt, ls__records *out);
 
 /* Between the two orders of a convolution's weights; shape is the file's [O,I,H,W]. */
@@ -55,15 +55,15 @@ typedef struct ls__bad_samples {
 
 /* What a file's metadata gives back. */
 typedef struct ls__position {
-    int64_t epoch, step, n_steps;
+    int64_t epoch, step, n_steps, skipped_before;
     double best;
     double schedule[LS_SCHEDULE_STATE];
     ls__bad_samples of_loader, of_validation;
 } ls__position;
 
-/* Reads it, after comparing all else with what state points to; errors name what differs. n_steps
- * and schedule are set only where state has an optimizer and a schedule, bad samples for loaders
- * that go on with the same data, so not with `force`. */
+/* Reads it, after comparing all else with what state points to; errors name what differs. n_steps,
+ * skipped_before and schedule are set only where state has an optimizer and a schedule, bad samples
+ * for loaders that go on with the same data, so not with `force`. */
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
                              const ls_tensor_file *file, const ls_state *state, ls__position *out);
 

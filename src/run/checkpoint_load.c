@@ -6,6 +6,7 @@
 #include "base/half.h"
 #include "data/loader.h"
 #include "nn/net.h"
+#include "optim/optimizer.h"
 #include "run/plan.h"
 #include "tensor/safetensors.h"
 
@@ -199,7 +200,8 @@ static ls_status apply(const loading *l, const ls__position *position, ls_state 
     LS_TRY(set_bads(state->loader, &position->of_loader));
     LS_TRY(set_bads(state->validation, &position->of_validation));
     if (state->schedule) LS_TRY(ls_schedule_set_state(state->schedule, position->schedule));
-    if (state->optimizer) LS_TRY(ls_optimizer_set_steps(state->optimizer, position->n_steps));
+    if (state->optimizer)
+        ls__optimizer_set_updates(state->optimizer, position->n_steps, position->skipped_before);
     LS_TRY(write_all(l));
     if (state->net) ls__net_use_gradients(state->net); /* they belong to other weights */
     state->epoch = position->epoch;

@@ -8,6 +8,7 @@
  *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
  *   bad_images       {"loader": [[7, "no picture"], ...], "validation": []}
  *   optimizer_steps  updates done;  schedule_state: four numbers
+ *   skipped_before   with loss scaling: updates that had been skipped before the optimizer began
  *   digest           of all the rest of the file, tensors and texts (checkpoint_save.c)
  *
  * When a run goes on, what it is now must be what the file says. */
@@ -158,6 +159,11 @@ static json_t *bad_samples_json(const ls_loader *loader)
     return out;
 }
 
+static bool has_loss_scale(const ls_state *state)
+{
+    return state->optimizer && ls__net_get_blocks(state->optimizer->net).scaler;
+}
+
 static void add_state(pairs *p, const ls_state *state)
 {
     if (state->loader)
@@ -169,6 +175,9 @@ static void add_state(pairs *p, const ls_state *state)
                                         "validation", bad_samples_json(state->validation))));
     if (state->optimizer)
         add(p, "optimizer_steps", copy(p->bump, "%" PRId64, ls_optimizer_steps(state->optimizer)));
+    if (has_loss_scale(state))
+        add(p, "skipped_before",
+            copy(p->bump, "%" PRId64, ls__optimizer_skipped_before(state->optimizer)));
     if (state->schedule) {
         double s[LS_SCHEDULE_STATE];
         ls_schedule_get_state(state->schedule, s);
@@ -375,6 +384,7 @@ ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
     LS_TRY(check_identity(&c, state));
     LS_TRY(read_bad_images(&c, state, out));
     if (state->optimizer) LS_TRY(read_count(&c, "optimizer_steps", &out->n_steps));
+    if (has_loss_scale(state)) LS_TRY(read_count(&c, "skipped_before", &out->skipped_before));
     if (state->schedule) LS_TRY(read_schedule_state(&c, out->schedule));
     return LS_OK;
 }

@@ -1,6 +1,7 @@
 /* checkpoint_records.c: the tensors of a checkpoint, by torchvision's names and in its order. */
 #include "run/checkpoint.h"
 
+#include "base/element.h"
 #include "base/error.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
@@ -11,7 +12,7 @@
 /* torch counts batches in every batch norm beside its running statistics, and misses the count
  * when it loads a state without. */
 static const char RUNNING_MEAN[] = ".running_mean", COUNTER[] = ".num_batches_tracked";
-static const char OPTIMIZER[] = "optimizer.";
+static const char OPTIMIZER[] = "optimizer.", LOSS_SCALE[] = "optimizer.loss_scale";
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -97,7 +98,7 @@ ls_status ls__records_of_optimizer(ls__bump *bump, const ls_optimizer *opt, ls__
     ls_context *ctx = opt->owned.ctx;
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     const int n_states = ls_optimizer_states(opt);
-    LS_TRY(open_records(bump, ctx, blocks.n_entries * n_states, out));
+    LS_TRY(open_records(bump, ctx, blocks.n_entries * n_states + 1, out));
     for (int state = 0; state < n_states; state++) {
         for (int64_t i = 0; i < blocks.n_entries; i++) {
             const ls__entry *entry = &blocks.entries[i];
@@ -107,7 +108,11 @@ ls_status ls__records_of_optimizer(ls__bump *bump, const ls_optimizer *opt, ls__
             LS_TRY(add(ctx, out, record_of(entry, name, ls__optimizer_state_block(opt, state))));
         }
     }
-    return LS_OK;
+    if (!blocks.scaler) return LS_OK;
+    return add(ctx, out,
+               (ls__record){ .name = LOSS_SCALE,
+                             .spec = { LS_F32, LS_SHAPE(LS__SCALER_SIZE) },
+                             .memory = blocks.scaler });
 }
 
 /* ---- Order ---- */

@@ -50,19 +50,32 @@ static ls_status make_room(buffers *b, size_t bytes)
     return LS_OK;
 }
 
-/* Position of a float on the line of all floats. */
-static int64_t rank_of(const void *element)
+/* Position of a float on the line of all floats of its type; sign: its highest bit. */
+static int64_t rank_of(uint32_t bits, uint32_t sign)
+{
+    const int64_t magnitude = bits & (sign - 1);
+    return bits & sign ? -1 - magnitude : magnitude;
+}
+
+static int64_t rank_f32(const void *element)
 {
     uint32_t bits;
     memcpy(&bits, element, sizeof(bits));
-    const int64_t magnitude = bits & 0x7fffffff;
-    return bits >> 31 ? -1 - magnitude : magnitude;
+    return rank_of(bits, UINT32_C(1) << 31);
+}
+
+static int64_t rank_half(const void *element)
+{
+    uint16_t bits;
+    memcpy(&bits, element, sizeof(bits));
+    return rank_of(bits, UINT32_C(1) << 15);
 }
 
 uint64_t ls__ulps(ls_dtype dtype, const void *a, const void *b)
 {
-    if (dtype == LS_F32) {
-        const int64_t d = rank_of(a) - rank_of(b);
+    if (dtype == LS_F32 || dtype == LS_BF16 || dtype == LS_F16) {
+        const bool half = dtype != LS_F32;
+        const int64_t d = half ? rank_half(a) - rank_half(b) : rank_f32(a) - rank_f32(b);
         return (uint64_t)(d < 0 ? -d : d);
     }
     const double d = ls__element_value(dtype, a) - ls__element_value(dtype, b);

@@ -248,7 +248,7 @@ START_TEST(tf32)
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cpu" });
     ck_assert_ptr_null(ls_net_build(ctx, model, NULL, &config));
     ck_assert_int_eq(ls_context_status(ctx), LS_ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "TF32"));
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "tf32"));
     ls_context_close(&ctx);
     ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
     ck_assert_ptr_nonnull(ls_net_build(ctx, model, NULL, &config));

@@ -17,7 +17,7 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
 }
 
 /* Returns whether everything went well. */
-static bool work(ls_context *ctx)
+static bool work(ls_context *ctx, ls_precision precision)
 {
     const uint8_t pixels[N * SIZE * SIZE * 3] = { 7, 200, 31 };
     const int32_t labels[N] = { 2, 1 };
@@ -26,20 +26,23 @@ static bool work(ls_context *ctx)
     ls_net *net =
         ls_net_build(ctx, model, NULL,
                      &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(N, SIZE, SIZE, 3) } },
-                                       .loss = { LS_CROSS_ENTROPY } });
+                                       .loss = { LS_CROSS_ENTROPY },
+                                       .precision = precision });
+    ls_optimizer *opt = ls_adam(net, NULL);
     if (ls_context_status(ctx) != LS_OK) return false;
     const ls_batch batch = { .images = images, .labels = label, .n = N };
-    return ls_net_step(net, NULL, &batch, 0) == LS_OK && ls_net_evaluate(net, &batch) == LS_OK;
+    return ls_net_step(net, opt, &batch, 0) == LS_OK && ls_net_evaluate(net, &batch) == LS_OK;
 }
 
 START_TEST(every_allocation_fails_once)
 {
+    const ls_precision precision = _i ? LS_PRECISION_F16 : LS_PRECISION_F32;
     for (int64_t n = 1;; n++) {
         failing_allocator a;
         failing_allocator_init(&a, n);
         ls_context *ctx =
             ls_context_open(&(ls_context_config){ .allocator = &a.allocator, .threads = 2 });
-        const bool well = ctx && work(ctx);
+        const bool well = ctx && work(ctx, precision);
         const bool failed = failing_allocator_failed(&a);
         ls_context_close(&ctx);
         ck_assert_int_eq(failing_allocator_live(&a), 0);
@@ -53,5 +56,5 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("failures", every_allocation_fails_once);
+    return run_loop("failures", every_allocation_fails_once, 2);
 }

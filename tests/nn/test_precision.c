@@ -5,6 +5,7 @@
 #include "nn/trace.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { BATCH = 6, SIDE = 13, CLASSES = 7, STEPS = 5 };
@@ -203,8 +204,105 @@ START_TEST(gradients_beside_f32)
 }
 END_TEST
 
+/* Each program casts the parameters anew: what a user writes into one counts at once, in training
+ * as in evaluation. */
+START_TEST(writes_to_parameters_are_seen)
+{
+    static const char *const names[] = { "conv1.weight", "conv4.bias", "fc.weight", "fc.bias" };
+    for (int i = 0; i < 4; i++) {
+        double losses[2][2];
+        for (int w = 0; w < 2; w++) {
+            run r = open_run(types[_i].precision, LS_U8, 1);
+            take_step(&r);
+            if (w) ls_tensor_random_normal(ls_net_parameter(r.net, names[i]), 1, 0, 0.5f);
+            losses[w][0] = take_step(&r);
+            if (w) ls_tensor_random_normal(ls_net_parameter(r.net, names[i]), 2, 0, 0.5f);
+            ck_assert_int_eq(ls_net_evaluate(r.net, &r.batch), LS_OK);
+            ls_net_loss(r.net, &losses[w][1]);
+            ls_context_close(&r.ctx);
+        }
+        for (int e = 0; e < 2; e++)
+            ck_assert_msg(losses[0][e] != losses[1][e], "%s of %s", e ? "evaluation" : "step",
+                          names[i]);
+    }
+}
+END_TEST
+
+START_TEST(threads_change_no_bit)
+{
+    ls_step_digest first;
+    for (int threads = 1; threads <= 3; threads++) {
+        run r = open_run(types[_i].precision, LS_F32, threads);
+        ls_step_digest digest;
+        for (int i = 0; i < 3; i++) take_step(&r);
+        ck_assert_int_eq(ls_net_digest(r.net, &r.batch, &digest), LS_OK);
+        if (threads == 1) first = digest;
+        ck_assert_double_eq(digest.loss, first.loss);
+        ck_assert(ls_digest_equal(digest.gradients, first.gradients));
+        ck_assert(ls_digest_equal(digest.weights, first.weights));
+        ls_context_close(&r.ctx);
+    }
+}
+END_TEST
+
+/* What the program is made of: activations and factors in 16 bits, all else in f32. */
+START_TEST(types_of_operands)
+{
+    static const char *const halves[] = { "x",  "y",   "w",   "b",    "a",      "add",    "dx",
+                                          "dy", "dy1", "dy2", "dadd", "logits", "dlogits" };
+    const ls_dtype half = types[_i].precision == LS_PRECISION_BF16 ? LS_BF16 : LS_F16;
+    run r = open_run(types[_i].precision, LS_F32, 1);
+    ls_net_want_gradient(r.net, "input");
+    ls__trace_op op;
+    ck_assert_int_eq(ls__net_step_begin(r.net, r.opt, &r.batch, RATE), LS_OK);
+    int n_casts = 0, n_halves = 0;
+    while (ls__net_step_op(r.net, &op)) {
+        const bool exempt = op.moves || strcmp(op.kind, "cast") == 0 ||
+                            strcmp(op.kind, "copy") == 0 || strcmp(op.name, "optimizer") == 0;
+        n_casts += strcmp(op.kind, "cast") == 0;
+        for (int i = 0; i < op.n_values; i++) {
+            ls__trace_value value;
+            bool wanted = false;
+            ls__net_step_value(r.net, &op, i, &value);
+            for (size_t j = 0; j < sizeof halves / sizeof halves[0]; j++)
+                wanted |= strcmp(value.role, halves[j]) == 0;
+            n_halves += value.dtype == half;
+            if (exempt || value.dtype == LS_U8 || value.dtype == LS_I32) continue;
+            ck_assert_msg(value.dtype == (wanted ? half : LS_F32), "%s '%s': %s is %s", op.kind,
+                          op.name, value.role, ls_dtype_name(value.dtype));
+        }
+        ck_assert_int_eq(ls__net_step_next(r.net), LS_OK);
+    }
+    ck_assert_int_gt(n_halves, 80);
+    /* parameters; input and its gradient; the op of one's own: to and from it, forward and
+     * backward; two outputs */
+    ck_assert_int_eq(n_casts, 9);
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+START_TEST(described_as_emulated)
+{
+    enum { SIZE = 1 << 15 };
+    static char text[SIZE];
+    run r = open_run(types[_i].precision, LS_U8, 1);
+    ck_assert_int_lt(ls_net_describe(r.net, text, SIZE), SIZE);
+    char line[64];
+    snprintf(line, sizeof line, "precision: %s, emulated", types[_i].name);
+    ck_assert_ptr_nonnull(strstr(text, line));
+    ck_assert_ptr_nonnull(strstr(text, "emulated onednn"));
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
 int main(void)
 {
-    const int steps = run_loop("steps in 16 bits", steps_beside_f32, N_TYPES);
-    return run_loop("gradients in 16 bits", gradients_beside_f32, N_TYPES) || steps;
+    static const TTest *const *const tests[] = {
+        &steps_beside_f32,      &gradients_beside_f32, &writes_to_parameters_are_seen,
+        &threads_change_no_bit, &types_of_operands,    &described_as_emulated
+    };
+    int failed = 0;
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+        failed |= run_loop("precision", *tests[i], N_TYPES);
+    return failed;
 }

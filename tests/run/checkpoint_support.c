@@ -62,9 +62,11 @@ run open_run(const options *o)
         data,
         &(ls_loader_config){
             .batch = o->batch, .shuffle = true, .crop = SIDE, .crop_padding = 1, .flip = 0.5f });
-    r.state.net = ls_net_build(
-        r.ctx, model, &o->n_classes,
-        &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
+    r.state.net = ls_net_build(r.ctx, model, &o->n_classes,
+                               &(ls_net_config){ .input = ls_loader_spec(r.state.loader),
+                                                 .loss = { LS_CROSS_ENTROPY },
+                                                 .precision = o->precision,
+                                                 .loss_scale = { .initial = o->loss_scale } });
     r.state.optimizer = open_optimizer(r.state.net, o);
     r.state.schedule = ls_reduce_on_plateau(
         r.ctx, &(ls_plateau_config){ .rate = o->rate, .gamma = 0.3, .patience = -1 });

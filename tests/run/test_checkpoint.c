@@ -38,6 +38,45 @@ START_TEST(a_resumed_run_ends_with_the_same_bits)
 }
 END_TEST
 
+/* In f16, where the first updates are skipped until the loss scale, from 2^24, has come down: saved
+ * before the first, between them, and after the last. */
+START_TEST(a_resumed_run_in_16_bits_ends_with_the_same_bits)
+{
+    static char whole[PORTRAIT], resumed[PORTRAIT];
+    static const int cuts[] = { 0, 1, 2, 7 };
+    for (int k = 0; k < 8; k++) {
+        options o = usual;
+        const int64_t cut = cuts[k / 2];
+        int64_t skipped[3];
+        o.kind = k % 2 ? ADAM : SGD;
+        o.precision = LS_PRECISION_F16;
+        o.loss_scale = 0x1p24f;
+        run r = open_good_run(&o);
+        train(&r, cut);
+        ls_net_loss_scale(r.state.net, NULL, &skipped[0]);
+        ck_assert_int_eq(ls_checkpoint_save(path_of("half"), &r.state), LS_OK);
+        train(&r, 10);
+        ls_net_loss_scale(r.state.net, NULL, &skipped[1]);
+        portray(&r, whole);
+        ls_context_close(&r.ctx);
+        ck_assert_int_eq(skipped[0] > 0, cut > 0);
+        ck_assert_int_eq(skipped[1] > skipped[0], cut < 7);
+
+        o.threads = 3;
+        r = open_good_run(&o);
+        train(&r, 3);
+        ck_assert_msg(ls_checkpoint_load(path_of("half.safetensors"), &r.state) == LS_OK, "%s",
+                      ls_context_message(r.ctx));
+        train(&r, 10);
+        ls_net_loss_scale(r.state.net, NULL, &skipped[2]);
+        portray(&r, resumed);
+        ls_context_close(&r.ctx);
+        ck_assert_str_eq(whole, resumed);
+        ck_assert_int_eq(skipped[1], skipped[2]);
+    }
+}
+END_TEST
+
 START_TEST(files_hold_what_torch_expects)
 {
     run r = open_good_run(&usual);
@@ -473,11 +512,12 @@ END_TEST
 int main(void)
 {
     if (!make_folder()) return EXIT_FAILURE;
-    const int answer = RUN_SUITE(
-        "checkpoints", a_resumed_run_ends_with_the_same_bits, files_hold_what_torch_expects,
-        another_run_is_refused, settings_are_compared_to_the_last_bit, force_goes_on_as_another_run,
-        parts_can_be_left_out, weights_from_elsewhere, broken_files_change_nothing,
-        saving_is_whole_or_not_at_all, misuse, class_names_that_are_not_utf8,
-        every_allocation_failing);
+    const int answer =
+        RUN_SUITE("checkpoints", a_resumed_run_ends_with_the_same_bits,
+                  a_resumed_run_in_16_bits_ends_with_the_same_bits, files_hold_what_torch_expects,
+                  another_run_is_refused, settings_are_compared_to_the_last_bit,
+                  force_goes_on_as_another_run, parts_can_be_left_out, weights_from_elsewhere,
+                  broken_files_change_nothing, saving_is_whole_or_not_at_all, misuse,
+                  class_names_that_are_not_utf8, every_allocation_failing);
     return remove_folder() ? answer : EXIT_FAILURE;
 }

@@ -393,6 +393,14 @@ START_TEST(ulps_count_representable_numbers)
         ck_assert_uint_eq(ls__ulps(LS_F32, &cases[i].a, &cases[i].b), cases[i].ulps);
         ck_assert_uint_eq(ls__ulps(LS_F32, &cases[i].b, &cases[i].a), cases[i].ulps);
     }
+    static const struct {
+        uint16_t a, b;
+        uint64_t ulps;
+    } halves[] = { { 0x3c00, 0x3c01, 1 }, { 0xbc00, 0xbc02, 2 }, { 0x8001, 0x0001, 3 } };
+    for (size_t i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
+        ck_assert_uint_eq(ls__ulps(LS_F16, &halves[i].a, &halves[i].b), halves[i].ulps);
+        ck_assert_uint_eq(ls__ulps(LS_BF16, &halves[i].b, &halves[i].a), halves[i].ulps);
+    }
     const uint8_t x = 3, y = 250;
     ck_assert_uint_eq(ls__ulps(LS_U8, &x, &y), 247);
 }
