@@ -53,6 +53,9 @@ typedef struct ls_context_config {
     ls_benchmark benchmark;
     int threads;               /* threads that compute; 0 = as many as processors are available */
     size_t memory_limit_bytes; /* of device memory; 0 = no limit but the machine's */
+    bool nvtx; /* CUDA: each op is queued by itself, in an NVTX range with its name, for NVIDIA's
+                  profilers, instead of a step as one CUDA graph. The same bits, slower. The CPU
+                  refuses it: LS_ERR_UNSUPPORTED */
     const ls_allocator *allocator; /* NULL = the C library's; copied */
     ls_log_fn log;                 /* NULL = warnings are dropped */
     void *log_user;

@@ -150,9 +150,15 @@ typedef struct ls_op_config {
     ls_status (*backward)(const ls_op_call *call); /* NULL = no gradient flows through */
     void *user;                                    /* handed to both; must outlive the net */
     const char
-        *settings; /* all else that decides over the results, as text: "version 2, slope 0.1";
-                      copied. A run's identity has it beside the kind, since callbacks can't
-                      be looked into: a checkpoint of other settings is refused. May be NULL */
+        *settings;   /* all else that decides over the results, as text: "version 2, slope 0.1";
+                        copied. A run's identity has it beside the kind, since callbacks can't
+                        be looked into: a checkpoint of other settings is refused. May be NULL */
+    bool recordable; /* a promise, for CUDA: the callbacks do nothing but send work to the stream,
+                        the same work at each call but for what the memory holds; they wait for
+                        nothing, allocate nothing, read nothing on the host. Then steps with this op
+                        are recorded as CUDA graphs as others are, and most steps are replayed
+                        without calling back. Without it, nets with this op run op by op. Has no
+                        meaning on the CPU */
 } ls_op_config;
 /* The callbacks run on the thread that steps the net, one at a time. Anything but LS_OK ends the
  * step with that status. */

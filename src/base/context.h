@@ -18,7 +18,7 @@ struct ls_context {
     ls_allocator allocator;
     ls_context_config config;
     ls_status error; /* LS_OK when none waits to be read */
-    bool unusable;   /* opening failed: its error waits for ever */
+    bool unusable;   /* opening failed, or the device is lost: the error waits for ever */
     char message[LS__MESSAGE_SIZE];
     ls__owned *last_owned;
     struct ls__device *device;   /* tensor/backend.h */

@@ -57,6 +57,19 @@ ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...)
                     ls__errno_text(error, reason, sizeof(reason)));
 }
 
+void ls__error_in(ls_context *ctx, const char *format, ...)
+{
+    char message[LS__MESSAGE_SIZE];
+    va_list args;
+    if (ctx->error == LS_OK) return;
+    memcpy(message, ctx->message, sizeof(message));
+    va_start(args, format);
+    vsnprintf(ctx->message, sizeof(ctx->message), format, args);
+    va_end(args);
+    const size_t length = strlen(ctx->message);
+    snprintf(ctx->message + length, sizeof(ctx->message) - length, ": %s", message);
+}
+
 static void put_log(ls_context *ctx, ls_log_level level, const char *format, va_list args)
 {
     if (!ctx || !ctx->config.log) return;

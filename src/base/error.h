@@ -17,6 +17,9 @@ ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes);
  * ENOENT, else LS_ERR_IO. */
 ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...) LS_PRINTF(3, 4);
 
+/* Puts "TEXT: " before the error that is waiting: where it happened. */
+void ls__error_in(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+
 /* Is an unread error waiting? Yes for NULL, which an earlier failure left behind. Public verbs
  * begin with LS__ENTER, public makers with LS__ENTER_NULL. */
 bool ls__has_error(const ls_context *ctx);

@@ -19,8 +19,7 @@ ls_status ls__cuda_refuse_recording(ls__cuda *cuda, const char *what)
 ls_status ls__cuda_recording_begin(ls__device *device, const ls__step *step)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    const ls__cuda_driver *driver = cuda->driver;
-    (void)driver->set_device(cuda->index);
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
     LS_TRY(ls__cuda_set_numbers(cuda, step));
     LS_TRY(ls__cuda_check(cuda, driver->capture_begin(cuda->stream), "recording a step"));
     cuda->numbers_used = false;
@@ -68,8 +67,8 @@ void ls__cuda_recording_close(ls__device *device, ls__recording *recording)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     if (!recording) return;
-    (void)cuda->driver->set_device(cuda->index);
-    (void)cuda->driver->stream_wait(cuda->stream); /* it may be running */
-    (void)cuda->driver->replay_close(recording->replay);
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    (void)driver->stream_wait(cuda->stream); /* it may be running */
+    (void)driver->replay_close(recording->replay);
     ls__free(device->ctx, recording);
 }

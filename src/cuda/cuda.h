@@ -67,8 +67,8 @@ ls_status ls__cuda_wait(ls__device *device);
  * so that every slot begins with this. */
 const ls__cuda_driver *ls__cuda_enter(ls__device *device);
 
-/* LS_OK for status 0; otherwise keeps "WHAT: CUDA: ...", and for errors after which the process
- * can't use CUDA any more says so. */
+/* LS_OK for status 0; otherwise keeps "WHAT: CUDA: ...". After errors with which CUDA is lost to
+ * the process the context can only be closed. On the user's thread only. */
 ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what);
 
 /* An error when the work under way is being recorded: for what would be done once only, and so be

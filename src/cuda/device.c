@@ -9,10 +9,17 @@
 ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what)
 {
     if (status == 0) return LS_OK;
+    ls_context *ctx = cuda->device.ctx;
     const ls__cuda_driver *driver = cuda->driver;
-    return ls__fail(
-        cuda->device.ctx, LS_ERR_DEVICE, "%s: CUDA: %s%s", what, driver->error_text(status),
-        driver->is_sticky(status) ? "; this process can't use the device any more" : "");
+    if (!driver->is_sticky(status))
+        return ls__fail(ctx, LS_ERR_DEVICE, "%s: CUDA: %s", what, driver->error_text(status));
+    /* It outweighs an error that waits, and stays. */
+    if (!ctx->unusable) ctx->error = LS_OK;
+    ctx->unusable = true;
+    return ls__fail(ctx, LS_ERR_DEVICE,
+                    "%s: CUDA: %s. It was seen here and may have been caused by what was queued "
+                    "before. This process can't use the device any more",
+                    what, driver->error_text(status));
 }
 
 /* ---- Opening ---- */
@@ -319,6 +326,16 @@ static void *cuda_stream(ls__device *device)
     return ((ls__cuda *)device)->stream;
 }
 
+static void cuda_range_push(ls__device *device, const char *name)
+{
+    ((ls__cuda *)device)->driver->range_push(name);
+}
+
+static void cuda_range_pop(ls__device *device)
+{
+    ((ls__cuda *)device)->driver->range_pop();
+}
+
 const ls__backend ls__cuda_backend = {
     .name = "cuda",
     .open = cuda_open,
@@ -359,5 +376,7 @@ const ls__backend ls__cuda_backend = {
     .recording_end = ls__cuda_recording_end,
     .recording_launch = ls__cuda_recording_launch,
     .recording_close = ls__cuda_recording_close,
+    .range_push = cuda_range_push,
+    .range_pop = cuda_range_pop,
     .stream = cuda_stream,
 };

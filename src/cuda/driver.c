@@ -2,6 +2,7 @@
  * driver when it is first called, and says so when there is none. */
 #include "cuda/driver.h"
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -198,6 +199,16 @@ static int replay_close(ls__cuda_replay replay)
     return taken(cudaGraphExecDestroy(replay));
 }
 
+static void range_push(const char *name)
+{
+    (void)nvtxRangePushA(name);
+}
+
+static void range_pop(void)
+{
+    (void)nvtxRangePop();
+}
+
 const ls__cuda_driver ls__cuda_driver_table = {
     .error_text = error_text,
     .is_sticky = is_sticky,
@@ -228,4 +239,6 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .replay_open = replay_open,
     .replay_launch = replay_launch,
     .replay_close = replay_close,
+    .range_push = range_push,
+    .range_pop = range_pop,
 };

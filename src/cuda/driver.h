@@ -66,6 +66,11 @@ typedef struct ls__cuda_driver {
     int (*replay_open)(ls__cuda_graph graph, ls__cuda_replay *replay);
     int (*replay_launch)(ls__cuda_replay replay, ls__cuda_stream stream);
     int (*replay_close)(ls__cuda_replay replay);
+
+    /* Ranges of this thread's in NVIDIA's profilers (NVTX). Without a profiler they cost next to
+     * nothing. */
+    void (*range_push)(const char *name);
+    void (*range_pop)(void);
 } ls__cuda_driver;
 
 /* The build's: CUDA's own, or the emulator's. */

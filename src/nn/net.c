@@ -122,6 +122,8 @@ static void close_net(ls__owned *owned)
     ls_net *net = (ls_net *)owned;
     ls_context *ctx = owned->ctx;
     for (int i = 0; i < net->n_programs; i++) ls__program_close(&net->programs[i]);
+    for (int i = 0; i < LS__WALKS_AHEAD; i++)
+        if (net->ends[i]) ctx->device->backend->event_close(ctx->device, net->ends[i]);
     ls__choices_close(&net->choices);
     ls__choices_close(&net->known);
     ls__pool_release(ctx->pool, net->arena);
@@ -150,6 +152,14 @@ static ls_status allocate_lists(ls_net *net)
     if (!net->programs || !net->feeds || !net->fed_specs || !net->output_views ||
         !net->gradient_of_inputs)
         return ls__fail_memory(ctx, "net", (size_t)net->max_programs * sizeof *net->programs);
+    return LS_OK;
+}
+
+static ls_status open_events(ls_net *net)
+{
+    ls__device *device = net->owned.ctx->device;
+    for (int i = 0; i < LS__WALKS_AHEAD; i++)
+        LS_TRY(device->backend->event_open(device, &net->ends[i]));
     return LS_OK;
 }
 
@@ -191,6 +201,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     net->config.loss.class_weights = NULL; /* the caller's; the graph has its copy */
     if (status == LS_OK) status = ls__net_open_blocks(net);
     if (status == LS_OK) status = allocate_lists(net);
+    if (status == LS_OK) status = open_events(net);
     if (status == LS_OK) status = plan(net);
     if (status != LS_OK) {
         close_net(&net->owned);
@@ -240,4 +251,9 @@ bool ls__net_has_gradients(const ls_net *net)
 void ls__net_use_gradients(ls_net *net)
 {
     net->has_gradients = false;
+}
+
+uint64_t ls__net_number_optimizer(ls_net *net)
+{
+    return ++net->n_optimizers;
 }

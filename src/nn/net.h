@@ -90,6 +90,9 @@ typedef struct ls__update_op {
     void *buffers[LS__MAX_OPERANDS];
 } ls__update_op;
 
+/* The serial number of a new optimizer. */
+uint64_t ls__net_number_optimizer(ls_net *net);
+
 /* An optimizer, as ls_net_step calls it; src/optim extends it. */
 struct ls_optimizer {
     ls__owned owned;
@@ -104,6 +107,7 @@ struct ls_optimizer {
     /* After the ops of an update have been queued. */
     void (*done)(ls_optimizer *opt);
     int64_t n_steps; /* updates done, as ls__step counts them */
+    uint64_t serial; /* of the net's optimizers, from 1; never used again */
 };
 
 #endif

@@ -12,7 +12,11 @@ typedef struct ls__walk {
     ls_optimizer *optimizer; /* may be NULL */
     int next;                /* position that runs next */
     int fault_at;            /* position after which the fault comes; -1 = none in this step */
+    bool op_by_op;           /* someone looks at the ops: nothing is recorded or replayed */
 } ls__walk;
+
+/* Steps that may be queued at a time: the host waits rather than run further ahead. */
+enum { LS__WALKS_AHEAD = 2 };
 
 struct ls_net {
     ls__owned owned;
@@ -43,6 +47,9 @@ struct ls_net {
     bool has_gradients;
     ls__step step;
     ls__walk walk;
+    uint64_t n_optimizers;            /* opened so far */
+    ls__event *ends[LS__WALKS_AHEAD]; /* of the last walks */
+    int64_t n_walks;
     ls__fault fault; /* op -1: none */
 };
 
@@ -84,6 +91,14 @@ int ls__walk_position(const ls_net *net, ls__walk_part part);
 bool ls__walk_has_op(const ls_net *net, int position);
 /* Runs all that comes before position `end`. */
 ls_status ls__walk_run(ls_net *net, int end);
+/* What it consists of: queues what stands at a position; does so with all before `end`; takes note
+ * of what has been queued so far. */
+ls_status ls__walk_queue(ls_net *net, int position);
+ls_status ls__walk_plainly(ls_net *net, int end);
+void ls__walk_arrived(ls_net *net);
+/* In record.c: as ls__walk_plainly, from a part's beginning behind the copies, by a recording where
+ * that can be. */
+ls_status ls__walk_replay(ls_net *net, int end);
 
 /* ---- In net_run.c ---- */
 

@@ -1,7 +1,12 @@
 /* net_walk.c: the way through a step: copies of the inputs, the program's instructions, the
  * optimizer's ops. Each is a position; parts of the way are what ls_net_forward and
- * ls_net_backward go, and trace.h looks at it op by op. */
+ * ls_net_backward go, and trace.h looks at it op by op. Where the backend can, what comes after the
+ * copies is recorded and replayed: record.c. */
+#include "base/error.h"
 #include "nn/net_state.h"
+
+#include <stdio.h>
+#include <string.h>
 
 int ls__walk_position(const ls_net *net, ls__walk_part part)
 {
@@ -43,13 +48,43 @@ static ls_status copy_input(ls_net *net, int position)
                                  tensor->bytes);
 }
 
-static ls_status run_position(ls_net *net, int position)
+/* What stands at a position, for errors and profilers. */
+enum { NAME_SIZE = 128 };
+static const char *name_position(const ls_net *net, int position, char *buffer)
+{
+    const ls__walk *walk = &net->walk;
+    const int first = net->graph.inputs.n, update = first + walk->program->n_instructions;
+    if (position >= update) return "the optimizer";
+    if (position < first) {
+        snprintf(buffer, NAME_SIZE, "input '%s'", net->graph.inputs.items[position].name);
+        return buffer;
+    }
+    const ls__instruction *in = &walk->program->instructions[position - first];
+    snprintf(buffer, NAME_SIZE, "%s '%s'",
+             in->custom ? in->custom->u.custom.kind : ls__op_name(in->op.kind), in->node->name);
+    return buffer;
+}
+
+static ls_status queue(ls_net *net, int position)
 {
     ls__walk *walk = &net->walk;
     const int first = net->graph.inputs.n, update = first + walk->program->n_instructions;
     if (position < first) return copy_input(net, position);
     if (position < update) return ls__program_run(walk->program, position - first, &net->step);
     return walk->optimizer->run(walk->optimizer, position - update, &net->step);
+}
+
+ls_status ls__walk_queue(ls_net *net, int position)
+{
+    ls_context *ctx = net->owned.ctx;
+    const ls__backend *backend = ctx->device->backend;
+    char name[NAME_SIZE];
+    const bool shown = ctx->config.nvtx && ls__walk_has_op(net, position);
+    if (shown) backend->range_push(ctx->device, name_position(net, position, name));
+    const ls_status status = queue(net, position);
+    if (shown) backend->range_pop(ctx->device);
+    if (status != LS_OK) ls__error_in(ctx, "%s", name_position(net, position, name));
+    return status;
 }
 
 void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double rate)
@@ -62,20 +97,52 @@ void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double
     net->step.optimizer_step = opt ? opt->n_steps : 0;
 }
 
-ls_status ls__walk_run(ls_net *net, int end)
+void ls__walk_arrived(ls_net *net)
+{
+    const ls__walk *walk = &net->walk;
+    if (walk->optimizer && walk->next == ls__walk_position(net, LS__WALK_END))
+        walk->optimizer->done(walk->optimizer);
+}
+
+ls_status ls__walk_plainly(ls_net *net, int end)
+{
+    ls__walk *walk = &net->walk;
+    while (walk->next < end) {
+        LS_TRY(ls__walk_queue(net, walk->next));
+        if (walk->next == walk->fault_at) LS_TRY(ls__fault_inject(net));
+        walk->next++;
+        ls__walk_arrived(net);
+    }
+    return LS_OK;
+}
+
+/* The place of the event that tells of this walk's end; at its beginning that of the walk which was
+ * so many walks ago. */
+static ls__event *end_of_walk(const ls_net *net)
+{
+    return net->ends[net->n_walks % LS__WALKS_AHEAD];
+}
+
+static ls_status run(ls_net *net, int end)
 {
     ls__device *device = net->owned.ctx->device;
-    ls__walk *walk = &net->walk;
-    ls_status status = LS_OK;
-    device->backend->begin(device);
-    while (status == LS_OK && walk->next < end) {
-        status = run_position(net, walk->next);
-        if (status == LS_OK && walk->next == walk->fault_at) status = ls__fault_inject(net);
-        walk->next++;
-        if (status == LS_OK && walk->optimizer &&
-            walk->next == ls__walk_position(net, LS__WALK_END))
-            walk->optimizer->done(walk->optimizer);
+    const int first = ls__walk_position(net, LS__WALK_FORWARD);
+    if (net->walk.next == 0) {
+        net->n_walks++;
+        LS_TRY(device->backend->event_wait(device, end_of_walk(net)));
     }
+    device->backend->begin(device);
+    ls_status status = ls__walk_plainly(net, end < first ? end : first);
+    if (status == LS_OK) status = ls__walk_replay(net, end);
     device->backend->end(device);
+    if (status == LS_OK) status = device->backend->event_record(device, end_of_walk(net));
+    return status;
+}
+
+ls_status ls__walk_run(ls_net *net, int end)
+{
+    const ls_status status = run(net, end);
+    if (status != LS_OK) /* the batch is not the net's to keep */
+        memset(net->feeds, 0, (size_t)net->graph.inputs.n * sizeof(*net->feeds));
     return status;
 }

@@ -40,6 +40,14 @@ static ls_status upload_constants(ls__program *p)
     return p->ctx->device->backend->write(p->ctx->device, p->constant_memory, p->constants, bytes);
 }
 
+static void find_unrecordable(ls__program *p)
+{
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls_node *custom = p->instructions[i].custom;
+        p->unrecordable |= custom && !custom->u.custom.recordable;
+    }
+}
+
 ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool gradients,
                            const ls_spec *input_specs, bool timed, ls__program **out)
 {
@@ -52,6 +60,7 @@ ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool grad
     ls__bump_open(&p->bump, ctx);
     ls_status status = infer(p, input_specs);
     if (status == LS_OK) status = ls__program_lower(p);
+    find_unrecordable(p);
     if (status == LS_OK) status = ls__program_layout(p);
     if (status == LS_OK) status = ls__program_choose(p, timed);
     if (status == LS_OK) status = ls__program_plan_memory(p);
@@ -65,6 +74,7 @@ void ls__program_close(ls__program **program)
 {
     ls__program *p = *program;
     if (!p) return;
+    ls__program_drop_recordings(p);
     for (int i = 0; i < p->n_instructions; i++)
         if (p->instructions[i].kernel) p->instructions[i].kernel->close(p->instructions[i].kernel);
     ls__pool_release(p->ctx->pool, p->constant_memory);
@@ -97,6 +107,7 @@ static void *locate(const ls__program *p, int v, unsigned char *arena)
 void ls__program_bind(ls__program *p, unsigned char *arena, uint64_t generation)
 {
     if (p->arena_generation == generation) return;
+    ls__program_drop_recordings(p);
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         for (int j = 0; j < in->op.n_operands; j++)
@@ -154,6 +165,8 @@ ls_status ls__program_run(ls__program *p, int instruction, const ls__step *step)
     if (in->skipped) return LS_OK;
     const double start = p->seconds ? ls__now_seconds() : 0;
     LS_TRY(run_kernel(p, in, step));
-    if (p->seconds) p->seconds[instruction] += ls__now_seconds() - start;
+    if (!p->seconds) return LS_OK;
+    LS_TRY(p->ctx->device->backend->wait(p->ctx->device));
+    p->seconds[instruction] += ls__now_seconds() - start;
     return LS_OK;
 }

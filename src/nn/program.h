@@ -88,6 +88,17 @@ typedef struct ls__fusion {
 #define LS__FUSED   "fused"
 #define LS__UNFUSED "unfused"
 
+/* A part of a step from one position to another (net_walk.c), see record.c. */
+typedef struct ls__part {
+    uint64_t optimizer; /* its serial number; 0 = none */
+    int begin, end;
+    bool was_run, refused;
+    ls__recording *recording; /* NULL: none yet */
+    int64_t last_used;
+} ls__part;
+
+enum { LS__MAX_PARTS = 4 }; /* a whole step, forward, backward; steps of another optimizer */
+
 typedef struct ls__program {
     ls_context *ctx;
     ls_net *net;
@@ -119,6 +130,8 @@ typedef struct ls__program {
     unsigned char *arena;      /* what `buffers` point into */
     uint64_t arena_generation; /* of the net's arena; 0 = not bound */
     double *seconds;           /* per instruction, when profiled */
+    ls__part parts[LS__MAX_PARTS];
+    bool unrecordable; /* a user's op is in it that has not promised to bear it */
 
     ls_spec *input_specs; /* key in the net's cache: per graph input */
     int64_t last_used;
@@ -130,6 +143,8 @@ ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool grad
                            const ls_spec *input_specs, bool timed, ls__program **out);
 void ls__program_close(ls__program **program);
 
+/* Forgets what was recorded: it has old addresses. */
+void ls__program_drop_recordings(ls__program *program);
 /* Points the instructions' buffers into the arena. */
 void ls__program_bind(ls__program *program, unsigned char *arena, uint64_t generation);
 /* Runs one instruction, which may be skipped; begin and end of the backend are the caller's. */

@@ -214,7 +214,9 @@ static void describe_op(const ls_net *net, int position, ls__trace_op *out)
 
 ls_status ls__net_step_begin(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
 {
-    return ls__net_take_step(net, "ls__net_step_begin", opt, batch, rate);
+    LS_TRY(ls__net_take_step(net, "ls__net_step_begin", opt, batch, rate));
+    net->walk.op_by_op = true;
+    return LS_OK;
 }
 
 bool ls__net_step_op(const ls_net *net, ls__trace_op *out)

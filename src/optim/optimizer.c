@@ -260,6 +260,7 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
                                 .describe = describe,
                                 .run = run,
                                 .done = done };
+    opt->base.serial = ls__net_number_optimizer(net);
     opt->kind = kind;
     opt->weight_decay = options->weight_decay;
     opt->clip_norm = options->clip_norm;

@@ -325,13 +325,18 @@ typedef struct ls__backend {
      * for, allocated or released, no host memory copied, and kernels are run with this step alone.
      * recording_end must follow whatever failed between; then, and when it fails itself, *out is
      * NULL. Kernels must have been run once before they are recorded: libraries finish their
-     * opening then. recording_launch queues all of it for another step. A recording must be closed
-     * before the kernels that are in it. */
+     * opening then. recording_launch queues all of it for another step. It must not be
+     * launched once a kernel in it has been closed. */
     ls_status (*recording_begin)(ls__device *device, const ls__step *step);
     ls_status (*recording_end)(ls__device *device, ls__recording **out);
     ls_status (*recording_launch)(ls__device *device, ls__recording *recording,
                                   const ls__step *step);
     void (*recording_close)(ls__device *device, ls__recording *recording);
+
+    /* Optional, both or neither: what is queued between belongs to this name, in a profiler's
+     * picture. Ranges nest. */
+    void (*range_push)(ls__device *device, const char *name);
+    void (*range_pop)(ls__device *device);
 
     /* LS__STREAM_COMPUTE itself, for ops of the user's own: a cudaStream_t; NULL on the CPU. */
     void *(*stream)(ls__device *device);

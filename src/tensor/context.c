@@ -49,6 +49,10 @@ ls_context *ls_context_open(const ls_context_config *config)
 
     ls_status status = check_config(ctx, config);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);
+    if (status == LS_OK && config->nvtx && !ctx->device->backend->range_push)
+        status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                          "ls_context_open: nvtx: device %s has no ranges for profilers",
+                          ctx->device->backend->name);
     if (status == LS_OK) {
         status = ls__pool_open(ctx, ctx->device, LS__POOL_DEVICE, config->memory_limit_bytes,
                                &ctx->pool);

@@ -283,6 +283,26 @@ static int set_device(int device)
     return 0;
 }
 
+static char ranges[EMULATED_RANGES_SIZE];
+__attribute__((visibility("default"))) emulate_ranges_fn emulate_ranges;
+
+const char *emulate_ranges(void)
+{
+    return ranges;
+}
+
+static void range_push(const char *name)
+{
+    const size_t length = strlen(ranges);
+    snprintf(ranges + length, sizeof(ranges) - length, "%s{", name);
+}
+
+static void range_pop(void)
+{
+    const size_t length = strlen(ranges);
+    snprintf(ranges + length, sizeof(ranges) - length, "}\n");
+}
+
 const ls__cuda_driver ls__cuda_driver_table = {
     .error_text = error_text,
     .is_sticky = is_sticky,
@@ -313,6 +333,8 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .replay_open = emulated_replay_open,
     .replay_launch = emulated_replay_launch,
     .replay_close = emulated_replay_close,
+    .range_push = range_push,
+    .range_pop = range_pop,
 };
 
 const ls__cuda_provider *const ls__cuda_providers[] = { &emulated_library, &ls__cuda_own_provider,

@@ -34,6 +34,9 @@ typedef int64_t emulate_calls_fn(void);
 typedef int64_t emulate_held_fn(void);
 /* Graphs that are open, and recordings made of them. */
 typedef int64_t emulate_graphs_fn(void);
+/* The first ranges that were pushed and popped, as "name{" and "}". */
+enum { EMULATED_RANGES_SIZE = 1 << 14 };
+typedef const char *emulate_ranges_fn(void);
 /* How often the emulated library was asked what it has. */
 typedef int64_t emulate_listings_fn(void);
 
