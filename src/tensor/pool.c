@@ -345,10 +345,9 @@ ls_status ls__pool_trim(ls__pool *pool)
 size_t ls__pool_free_bytes(const ls__pool *pool)
 {
     const ls_memory_stats *stats = &pool->stats;
-    size_t largest = 0, whole = 0; /* stretch of free neighbours; those that are segments */
+    size_t largest = 0, whole = 0; /* stretch of free blocks; those that are segments */
     for (int64_t i = 0; i < pool->cached.n; i++) {
         const ls__block *first = pool->cached.blocks[i], *last = first;
-        if (first->previous && !first->previous->used) continue;
         size_t bytes = first->bytes;
         for (; last->next && !last->next->used; bytes += last->bytes) last = last->next;
         if (bytes > largest) largest = bytes;

@@ -151,6 +151,7 @@ START_TEST(host_memory)
     ck_assert_ptr_eq(ls__pool_allocate(ctx->host_pool, 5000), a);
     ck_assert_int_eq(ls__pool_stats(ctx->host_pool).n_allocated, 1);
     ls_context_close(&ctx);
+    ck_assert_int_eq(emulated_held(), 0);
 }
 END_TEST
 

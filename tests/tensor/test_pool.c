@@ -103,6 +103,9 @@ START_TEST(neighbours_become_one)
             ck_assert_uint_eq(ls__pool_stats(pool).current_bytes, used);
             ck_assert_uint_eq(ls__pool_stats(pool).cached_bytes, SEGMENT - used);
         }
+        char *large = ls__pool_allocate(pool, 1 << 20);
+        ck_assert_ptr_eq(large, blocks[0]);
+        ls__pool_release(pool, large);
         if (i % 2 == 0) { /* all of it, or as it lies there for the next round */
             ck_assert_int_eq(ls__pool_trim(pool), LS_OK);
             ck_assert_int_eq(fake->n_blocks, 0);
@@ -187,6 +190,13 @@ START_TEST(an_exhausted_device_is_trimmed_first)
     ck_assert_ptr_nonnull(ls__pool_allocate(pool, 95000)); /* only after giving the nine back */
     ck_assert_int_eq(ls__pool_stats(pool).n_blocks, 1);
     ck_assert_uint_eq(ls__pool_free_bytes(pool), 1536); /* of 100000 - 98304 */
+    close_pool();
+
+    open_pool((size_t)1 << 30, 50000); /* the same for a limit */
+    for (int i = 0; i < 4; i++) blocks[i] = ls__pool_allocate(pool, 10000);
+    for (int i = 1; i < 4; i++) ls__pool_release(pool, blocks[i]);
+    ck_assert_uint_eq(ls__pool_free_bytes(pool), 39680); /* of 50000 - 10240 */
+    ck_assert_ptr_nonnull(ls__pool_allocate(pool, 39680));
     close_pool();
 }
 END_TEST

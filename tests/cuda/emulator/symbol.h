@@ -2,10 +2,12 @@
 #ifndef LS_TEST_EMULATED_SYMBOL_H
 #define LS_TEST_EMULATED_SYMBOL_H
 
+#include "driver.h"
 #include <check.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline void *module_symbol(const char *name)
 {
@@ -16,6 +18,15 @@ static inline void *module_symbol(const char *name)
     void *symbol = dlsym(handle, name);
     ck_assert_ptr_nonnull(symbol);
     return symbol;
+}
+
+/* What is open on the emulated device. */
+static inline int64_t emulated_held(void)
+{
+    emulate_held_fn *held;
+    void *symbol = module_symbol("emulate_held");
+    memcpy(&held, &symbol, sizeof(held)); /* ISO C has no cast from one to the other */
+    return held();
 }
 
 #endif
