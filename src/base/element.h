@@ -52,7 +52,8 @@ LS__SHARED void ls__scaler_update(float *scaler, float norm, int64_t growth_inte
 /* How many updates have been done before this one, of `begun`. scaler NULL: all. */
 LS__SHARED int64_t ls__updates_done(int64_t begun, const float *scaler)
 {
-    return scaler ? begun - (int64_t)scaler[LS__SCALER_SKIPPED] : begun;
+    const int64_t done = scaler ? begun - (int64_t)scaler[LS__SCALER_SKIPPED] : begun;
+    return done > 0 ? done : 0; /* with two optimizers some may be another's */
 }
 
 /* By what gradients are multiplied: so that their norm is at most clip, and 1 / scale. norm NULL or

@@ -125,6 +125,37 @@ START_TEST(stopped_and_resumed_is_the_same)
 }
 END_TEST
 
+/* f16 with its loss scale, which belongs to what is resumed; the checkpoint is as good as another
+ * precision's. */
+START_TEST(sixteen_bits)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 1 --precision f16 --out whole");
+    expect(0, TRAIN "--epochs 1 --precision f16 --out stopped --stop-at 7 -j 2 --threads 3");
+    expect(0, "train --resume stopped");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    json_t *row = read_row("whole/metrics.jsonl", 0);
+    ck_assert(number(row, "loss_scale") > 0 && number(row, "skipped_updates") >= 0);
+    json_decref(row);
+    expect(2, "train --resume stopped --precision f32");
+    expect(0, TRAIN "--epochs 1 --precision bf16 --out bf16");
+    ck_assert(!same_files("whole/record.txt", "bf16/record.txt"));
+    row = read_row("bf16/metrics.jsonl", 0);
+    ck_assert_ptr_null(json_object_get(row, "loss_scale"));
+    json_decref(row);
+    expect(0, "eval --checkpoint whole/best.safetensors --data-dir data --precision bf16");
+    ck_assert_int_eq(system("cp $(ls data/val/star/* | head -n 1) picture"), 0);
+    expect(0, "predict --checkpoint whole/best.safetensors --precision f16 picture");
+    expect(0, "describe --batch-size 2 --precision bf16");
+    expect_out("precision: bf16, emulated");
+    expect(1, TRAIN "--precision tf32 --out refused");
+    expect_err("tf32, which device cpu does not have");
+    end_folder();
+}
+END_TEST
+
 /* A run far too long to end by itself is stopped once it has done a step. */
 START_TEST(signals_save_and_stop)
 {
@@ -557,11 +588,11 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
-                     stopped_and_resumed_is_the_same, signals_save_and_stop, a_run_of_so_many_steps,
-                     checkpoints_in_mid_epoch, patience, killed_before_its_first_epoch_ends,
-                     killed_at_any_moment, full_disk, a_resume_that_fails_leaves_no_trace,
-                     nonfinite_loss, changed_data, unusable_plans,
-                     seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
-                     timed_runs_go_on_with_their_kernels, bad_images_are_remembered,
-                     a_run_that_is_going_on_is_left_alone);
+                     stopped_and_resumed_is_the_same, sixteen_bits, signals_save_and_stop,
+                     a_run_of_so_many_steps, checkpoints_in_mid_epoch, patience,
+                     killed_before_its_first_epoch_ends, killed_at_any_moment, full_disk,
+                     a_resume_that_fails_leaves_no_trace, nonfinite_loss, changed_data,
+                     unusable_plans, seeds_by_worker_keep_their_number,
+                     a_run_goes_on_without_its_plan_file, timed_runs_go_on_with_their_kernels,
+                     bad_images_are_remembered, a_run_that_is_going_on_is_left_alone);
 }

@@ -281,6 +281,86 @@ START_TEST(types_of_operands)
 }
 END_TEST
 
+/* ---- Where types meet: inputs and parameters that layers and users' ops share, a loss that is a
+ * layer's output, one that is a user's op's ---- */
+
+static ls_status sum_forward(const ls_op_call *call)
+{
+    const float *a = call->inputs[0], *b = call->inputs[1];
+    float sum = 0;
+    for (int64_t i = 0; i < ls_shape_count(&call->input_specs[0].shape); i++) sum += a[i] * b[i];
+    *(float *)call->output = sum;
+    return LS_OK;
+}
+
+static ls_status sum_backward(const ls_op_call *call)
+{
+    for (int which = 0; which < 2; which++)
+        for (int64_t i = 0;
+             call->input_gradients[which] && i < ls_shape_count(&call->input_specs[0].shape); i++)
+            call->input_gradients[which][i] =
+                call->output_gradient[0] * ((const float *)call->inputs[1 - which])[i];
+    return LS_OK;
+}
+
+static ls_node *meeting(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    const ls_shape shape = ls_node_shape(x);
+    ls_node *p = ls_parameter(g, "p", shape, LS_PARAMETER_WEIGHT, LS_INIT_XAVIER);
+    ls_node *pair[] = { x, p };
+    ls_node *sum = ls_op(g, "sum", 2, pair,
+                         &(ls_op_config){ .kind = "sum",
+                                          .output = { LS_F32, LS_SHAPE(1) },
+                                          .forward = sum_forward,
+                                          .backward = sum_backward });
+    ls_loss(g, "op", sum, 0.25f);
+    ls_node *both = ls_add(g, ls_add(g, x, p), ls_dropout(g, x, 0.0f));
+    ls_node *y = ls_linear(g, "a", ls_relu(g, ls_add(g, both, x)), 3, NULL);
+    ls_loss(g, "layer", ls_linear(g, "b", y, 1, NULL), 0.5f);
+    return ls_output(g, "p as it is", p) ? y : NULL;
+}
+
+START_TEST(types_meet)
+{
+    double losses[2], outputs[2];
+    ls_context *contexts[2];
+    ls_net *nets[2];
+    double scale = 1;
+    for (int half = 0; half < 2; half++) {
+        contexts[half] = ls_context_open(&(ls_context_config){ .seed = 1, .threads = 1 });
+        nets[half] = ls_net_build(
+            contexts[half], meeting, NULL,
+            &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(1, 20) } },
+                              .precision = half ? types[_i].precision : LS_PRECISION_F32 });
+        ls_tensor *x = ls_tensor_open(contexts[half], LS_F32, LS_SHAPE(1, 20));
+        ls_tensor_random_normal(x, 1, 0, 1);
+        ls_net_want_gradient(nets[half], "input");
+        ls_net_step(nets[half], NULL, &(ls_batch){ .images = x, .n = 1 }, 0);
+        ls_net_loss(nets[half], &losses[half]);
+        ls_net_metric(nets[half], "op", &outputs[half]);
+        ck_assert_msg(ls_context_status(contexts[half]) == LS_OK, "%s",
+                      ls_context_message(contexts[half]));
+    }
+    const double epsilon = types[_i].epsilon;
+    ck_assert_double_eq(outputs[0], outputs[1]); /* rounded nowhere */
+    ck_assert_double_eq(
+        distance(ls_net_output(nets[1], "p as it is"), ls_net_output(nets[0], "p as it is"), 1), 0);
+    ck_assert_msg(fabs(losses[0] - losses[1]) <= 8 * epsilon * fabs(losses[0]), "loss %g, f32 %g",
+                  losses[1], losses[0]);
+    if (types[_i].precision == LS_PRECISION_F16) ls_net_loss_scale(nets[1], &scale, NULL);
+    for (int64_t i = 0; i < ls_net_entries(nets[0]); i++) {
+        const ls_entry full = ls_net_entry(nets[0], i), half = ls_net_entry(nets[1], i);
+        const double d = distance(half.gradient, full.gradient, 1 / scale);
+        ck_assert_msg(d <= 4 * epsilon, "gradient of %s: %g", full.name, d);
+    }
+    const double d = distance(ls_net_input_gradient(nets[1], "input"),
+                              ls_net_input_gradient(nets[0], "input"), 1 / scale);
+    ck_assert_msg(d <= 4 * epsilon, "gradient of the input: %g", d);
+    for (int half = 0; half < 2; half++) ls_context_close(&contexts[half]);
+}
+END_TEST
+
 START_TEST(described_as_emulated)
 {
     enum { SIZE = 1 << 15 };
@@ -299,7 +379,8 @@ int main(void)
 {
     static const TTest *const *const tests[] = {
         &steps_beside_f32,      &gradients_beside_f32, &writes_to_parameters_are_seen,
-        &threads_change_no_bit, &types_of_operands,    &described_as_emulated
+        &threads_change_no_bit, &types_of_operands,    &types_meet,
+        &described_as_emulated
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)

@@ -184,6 +184,28 @@ START_TEST(later_optimizers_begin_anew)
 }
 END_TEST
 
+/* More may have been skipped than the second of two optimizers has begun. */
+START_TEST(optimizers_that_take_turns)
+{
+    setting s = open_setting(ADAM, LS_PRECISION_F16, (ls_loss_scale_config){ .initial = 0x1p24f });
+    ls_optimizer *second = open_optimizer(s.net, ADAM);
+    int64_t before = -1, skipped = 0;
+    while (skipped > before) {
+        before = skipped;
+        take_step(&s, false);
+        ls_net_loss_scale(s.net, NULL, &skipped);
+    }
+    ck_assert_int_gt(skipped, 1);
+    ck_assert_int_eq(ls_net_step(s.net, second, &s.batch, 0.01), LS_OK);
+    for (int64_t i = 0; i < ls_net_entries(s.net); i++) {
+        const ls_tensor *tensor = ls_net_entry(s.net, i).value;
+        const float *values = ls_tensor_data_const(tensor);
+        for (int64_t j = 0; j < ls_tensor_count(tensor); j++) ck_assert(isfinite(values[j]));
+    }
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
 START_TEST(the_scale_grows)
 {
     setting s = open_setting(SGD, LS_PRECISION_F16, (ls_loss_scale_config){ 64, 3 });
@@ -284,7 +306,7 @@ END_TEST
 int main(void)
 {
     const int skips = run_loop("skipped updates", skipped_updates_leave_no_trace, 2 * N_KINDS);
-    return RUN_SUITE("loss scale", later_optimizers_begin_anew, the_scale_grows, norms_are_unscaled,
-                     misuse, nets_without_a_scale) ||
+    return RUN_SUITE("loss scale", later_optimizers_begin_anew, optimizers_that_take_turns,
+                     the_scale_grows, norms_are_unscaled, misuse, nets_without_a_scale) ||
            skips;
 }

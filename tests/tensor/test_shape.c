@@ -133,6 +133,27 @@ START_TEST(halves_round_to_nearest_even)
 }
 END_TEST
 
+START_TEST(next_halves)
+{
+    for (int t = 0; t < 2; t++) {
+        const half_type *type = &half_types[t];
+        const uint16_t infinity = type->infinity;
+        for (uint32_t i = 0; i < 0x10000; i++) {
+            const uint16_t bits = (uint16_t)i, next = ls__next_half(bits, infinity);
+            const float value = type->to_f32(bits), larger = type->to_f32(next);
+            if (isnan(value) || bits == infinity) {
+                ck_assert_uint_eq(next, bits);
+                continue;
+            }
+            ck_assert(larger > value);
+            /* the way back is the same with the signs turned */
+            if (larger != 0)
+                ck_assert_float_eq(type->to_f32(ls__next_half(next ^ 0x8000u, infinity)), -value);
+        }
+    }
+}
+END_TEST
+
 START_TEST(halves_keep_nan_and_sign)
 {
     for (int t = 0; t < 2; t++) {
@@ -156,5 +177,5 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("shape", data_types, counts, equality, texts, op_names,
-                     halves_round_to_nearest_even, halves_keep_nan_and_sign);
+                     halves_round_to_nearest_even, next_halves, halves_keep_nan_and_sign);
 }
