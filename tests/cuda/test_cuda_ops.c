@@ -2,6 +2,7 @@
 #include "../suite.h"
 #include "cpu/emulated.h"
 #include "op_case.h"
+#include <stdlib.h>
 #include <string.h>
 
 static ls_context *open_cuda(void)
@@ -81,6 +82,14 @@ static void run_on_device(ls_context *ctx, const op_case *c, const char *name, o
     check_guards(c, b);
 }
 
+/* Libraries offer many kernels, and compile some of them for seconds: the environment's
+ * LOCKSTEP_TEST_KERNELS says how many of an op's are run. */
+static int most_kernels(void)
+{
+    const char *set = getenv("LOCKSTEP_TEST_KERNELS");
+    return set ? atoi(set) : LS__MAX_CANDIDATES;
+}
+
 START_TEST(values)
 {
     const op_case *c = &all_cases()->cases[_i];
@@ -93,7 +102,9 @@ START_TEST(values)
     ls__candidate kernels[LS__MAX_CANDIDATES];
     const int n = list_kernels(cuda, c, false, kernels);
     ck_assert_msg(n > 0 || ls__op_is_optional(c->op.kind), "%s: there is no kernel", c->name);
+    const int most = most_kernels();
     for (int k = 0; k < n; k++) {
+        if (k >= most - 1 && k < n - 1) continue; /* our own stays, the last */
         fill_buffers(c, &got, true);
         run_on_device(cuda, c, kernels[k].name, &got);
         compare_buffers(c, kernels[k].name, &got, &wanted);

@@ -6,6 +6,7 @@
 #include "conv_ops.h"
 #include "cuda/cudnn/fusion.h"
 
+#include <cudnn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,6 +315,55 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
 }
 END_TEST
 
+/* The linker puts this in the place of cuDNN's function: it counts the heuristics that are asked.
+ */
+cudnnStatus_t __real_cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                                  cudnnBackendDescriptor_t *out);
+cudnnStatus_t __wrap_cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                                  cudnnBackendDescriptor_t *out);
+static int n_heuristics;
+
+cudnnStatus_t __wrap_cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                                  cudnnBackendDescriptor_t *out)
+{
+    n_heuristics += type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR;
+    return __real_cudnnBackendCreateDescriptor(type, out);
+}
+
+/* A name is all that a plan file needs: another process makes the same plan of it without asking.
+ */
+START_TEST(names_need_no_heuristics)
+{
+    ls_context *ctx = open_context();
+    conv_ops *list = calloc(1, sizeof *list);
+    conv_ops_add(list, "resnet20", 128, 32);
+    ls__cudnn *first = open_cudnn(ctx);
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int i = 0; i < list->n; i++) {
+            const ls__op op = conv_op_in(&list->ops[i], precisions[p].dtype, precisions[p].tf32);
+            ls__candidate candidates[LS__MAX_CANDIDATES];
+            ls__kernel *kernel;
+            n_heuristics = 0;
+            const int n = ls__cudnn_conv_candidates(first, &op, candidates, LS__MAX_CANDIDATES);
+            ck_assert_int_gt(n, 0);
+            ck_assert_int_gt(n_heuristics, 0);
+            n_heuristics = 0;
+            ls__cudnn *second;
+            ck_assert_int_eq(ls__cudnn_open(ctx, device_json, &second), LS_OK);
+            if (ls__cudnn_conv_open(second, &op, candidates[0].name, &kernel) != LS_OK)
+                ck_abort_msg("%s", ls_context_message(ctx));
+            ck_assert_str_eq(kernel->name, candidates[0].name);
+            ck_assert_int_eq(kernel->nondeterministic, !candidates[0].deterministic);
+            ck_assert_int_eq(n_heuristics, 0);
+            kernel->close(kernel);
+            ls__cudnn_close(&second);
+        }
+    free(list);
+    ls__cudnn_close(&first);
+    close_context(&ctx);
+}
+END_TEST
+
 START_TEST(texts_of_plans_are_checked)
 {
     ls_context *ctx = open_context();
@@ -435,6 +485,7 @@ int main(void)
 {
     return RUN_SUITE("cudnn_plans", every_convolution_has_its_plans, biases_groups_and_dilations,
                      fusions_have_their_plans, names_say_which_configuration,
-                     what_is_not_cudnns_is_left_to_others, texts_of_plans_are_checked,
-                     devices_are_checked, failing_allocations_are_errors);
+                     names_need_no_heuristics, what_is_not_cudnns_is_left_to_others,
+                     texts_of_plans_are_checked, devices_are_checked,
+                     failing_allocations_are_errors);
 }
