@@ -185,7 +185,7 @@ full() {
   local -A own=() versus=() best=([off]=0 [strict]=0)
   # What everything rests on.
   measure device_json 30 "$build/tests/cuda/device_json"
-  CK_FORK=no LOCKSTEP_TEST_KERNELS=4 check ops 90 "$build/tests/cuda/test_cuda_ops"
+  CK_FORK=no LOCKSTEP_TEST_KERNELS=4 check ops 150 "$build/tests/cuda/test_cuda_ops"
   check net 60 "$build/tests/cuda/test_cuda_net"
   check philox 30 "$build/tests/cuda/philox_curand" --device
   "$build/lockstep" demo-data --train 40 --val 1 "$out/pictures" >/dev/null
