@@ -3,35 +3,54 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { MAX_TOLD = 8 };
-
-static void tell_nonfinite(const ls_dataset *dataset, const ls_batch *batch, double loss)
+static void tell_nonfinite(const tally *t, const ls_results *r)
 {
+    const int64_t batch = t->n_added % TALLY_BATCHES, n = t->n_samples[batch];
     fprintf(stderr, "lockstep: the loss is %g at epoch %lld, step %lld; the batch's pictures:\n",
-            loss, (long long)batch->epoch + 1, (long long)batch->step);
-    for (int64_t i = 0; i < batch->n && i < MAX_TOLD; i++)
-        fprintf(stderr, "  %s\n", ls_dataset_sample_path(dataset, batch->samples[i]));
-    if (batch->n > MAX_TOLD) fprintf(stderr, "  and %lld more\n", (long long)batch->n - MAX_TOLD);
+            r->loss, (long long)r->epoch + 1, (long long)r->step);
+    for (int64_t i = 0; i < n && i < TALLY_SAMPLES; i++)
+        fprintf(stderr, "  %s\n", ls_dataset_sample_path(t->dataset, t->samples[batch][i]));
+    if (n > TALLY_SAMPLES) fprintf(stderr, "  and %lld more\n", (long long)n - TALLY_SAMPLES);
     fprintf(stderr, "a smaller --lr or --clip-grad-norm may help\n");
 }
 
-outcome sums_add(sums *s, ls_net *net, const ls_dataset *dataset, const ls_batch *batch)
+static outcome add(tally *t, const ls_results *r)
 {
-    double loss, top1, top5 = 0;
-    ls_status status = ls_net_loss(net, &loss);
-    if (status == LS_OK) status = ls_net_metric(net, "top1", &top1);
-    if (status == LS_OK && ls_dataset_classes(dataset) > 5)
-        status = ls_net_metric(net, "top5", &top5);
-    if (status != LS_OK) return OUTCOME_ERROR;
-    if (!isfinite(loss)) {
-        tell_nonfinite(dataset, batch, loss);
+    if (!isfinite(r->loss)) {
+        tell_nonfinite(t, r);
         return OUTCOME_NONFINITE;
     }
-    s->loss += loss * (double)batch->n;
-    s->top1 += top1 * (double)batch->n;
-    s->top5 += top5 * (double)batch->n;
-    s->n_images += batch->n;
+    t->sums->loss += r->loss * (double)r->n;
+    t->sums->top1 += r->top1 * (double)r->n;
+    t->sums->top5 += r->top5 * (double)r->n;
+    t->sums->n_images += r->n;
+    t->n_added++;
     return OUTCOME_DONE;
+}
+
+static outcome add_all(tally *t, ls_status (*give)(ls_net *net, ls_results *out))
+{
+    for (;;) {
+        ls_results results;
+        if (give(t->net, &results) != LS_OK) return OUTCOME_ERROR;
+        if (results.n == 0) return OUTCOME_DONE;
+        const outcome end = add(t, &results);
+        if (end != OUTCOME_DONE) return end;
+    }
+}
+
+outcome tally_add(tally *t, const ls_batch *batch)
+{
+    const int64_t at = t->n_begun++ % TALLY_BATCHES;
+    t->n_samples[at] = batch->n;
+    for (int64_t i = 0; i < batch->n && i < TALLY_SAMPLES; i++)
+        t->samples[at][i] = batch->samples[i];
+    return add_all(t, ls_net_results);
+}
+
+outcome tally_finish(tally *t)
+{
+    return add_all(t, ls_net_last_results);
 }
 
 outcome evaluate(const evaluation *e, sums *out)
@@ -40,11 +59,12 @@ outcome evaluate(const evaluation *e, sums *out)
     if (ls_loader_start(e->loader, 0) != LS_OK) return OUTCOME_ERROR;
     progress_begin(e->progress, e->title, e->is_work, 0, ls_loader_steps(e->loader));
     const double waited = ls_loader_statistics(e->loader).wait_seconds;
+    tally results = { .net = e->net, .dataset = e->dataset, .sums = out };
     outcome end = OUTCOME_DONE;
     ls_batch batch;
     while (end == OUTCOME_DONE && !*e->signal && ls_loader_next(e->loader, &batch)) {
         if (ls_net_evaluate(e->net, &batch) != LS_OK) end = OUTCOME_ERROR;
-        if (end == OUTCOME_DONE) end = sums_add(out, e->net, e->dataset, &batch);
+        if (end == OUTCOME_DONE) end = tally_add(&results, &batch);
         if (end == OUTCOME_DONE && e->each && e->each(e->user, e->net, &batch) != LS_OK)
             end = OUTCOME_ERROR;
         const double n = out->n_images > 0 ? (double)out->n_images : 1;
@@ -52,6 +72,7 @@ outcome evaluate(const evaluation *e, sums *out)
                       out->loss / n, out->top1 / n);
     }
     if (end == OUTCOME_DONE && ls_loader_status(e->loader) != LS_OK) end = OUTCOME_DATA;
+    if (end == OUTCOME_DONE) end = tally_finish(&results);
     if (end == OUTCOME_DONE && *e->signal) end = OUTCOME_STOPPED;
     progress_end(e->progress);
     return end;

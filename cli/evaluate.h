@@ -21,9 +21,22 @@ typedef struct sums {
     int64_t n_images;
 } sums;
 
-/* Adds the net's last results, of this batch, to the sums. A loss that is not finite is told on
- * stderr, with the batch's files. */
-outcome sums_add(sums *s, ls_net *net, const ls_dataset *dataset, const ls_batch *batch);
+/* Adds a net's results to sums as they come, which may be a batch late. */
+enum { TALLY_BATCHES = 2, TALLY_SAMPLES = 8 };
+typedef struct tally {
+    ls_net *net;
+    const ls_dataset *dataset;
+    sums *sums;
+    /* The samples of the batches under way, in turn: some, and how many there are. */
+    int64_t samples[TALLY_BATCHES][TALLY_SAMPLES], n_samples[TALLY_BATCHES];
+    int64_t n_begun, n_added;
+} tally;
+
+/* After the net has run a batch. A loss that is not finite is told on stderr, with its batch's
+ * files. */
+outcome tally_add(tally *t, const ls_batch *batch);
+/* Waits for the results that are left. */
+outcome tally_finish(tally *t);
 
 typedef struct evaluation {
     ls_net *net;

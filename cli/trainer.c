@@ -34,20 +34,26 @@ static bool is_checkpoint_due(const trainer *t)
 static outcome train_step(trainer *t, const ls_batch *batch)
 {
     const double rate = ls_schedule_rate(t->schedule, t->epoch, batch->step);
-    ls_step_digest digest;
     if (ls_net_step(t->net, t->optimizer, batch, rate) != LS_OK ||
-        ls_net_digest(t->net, batch, &digest) != LS_OK ||
-        ls_record_append(t->record, &digest) != LS_OK)
+        ls_record_step(t->record, t->net, batch) != LS_OK)
         return OUTCOME_ERROR;
-    const outcome end = sums_add(&t->sums, t->net, t->train_data, batch);
+    const outcome end = tally_add(&t->tally, batch);
     if (end != OUTCOME_DONE) return end;
     t->step = batch->step + 1;
     return is_halted(t) ? OUTCOME_HALTED : OUTCOME_DONE;
 }
 
+/* A checkpoint's sums are those of all its steps. */
+static outcome save_in_epoch(trainer *t)
+{
+    const outcome end = tally_finish(&t->tally);
+    return end == OUTCOME_DONE && trainer_save(t) != LS_OK ? OUTCOME_ERROR : end;
+}
+
 static outcome train_epoch(trainer *t)
 {
     char text[TITLE_SIZE];
+    t->tally = (tally){ .net = t->net, .dataset = t->train_data, .sums = &t->sums };
     title(t, "epoch", text);
     if (ls_loader_start_at(t->train, t->epoch, t->step) != LS_OK) return OUTCOME_ERROR;
     progress_begin(&t->progress, text, true, t->step, ls_loader_steps(t->train));
@@ -63,11 +69,15 @@ static outcome train_epoch(trainer *t)
         const double n = t->sums.n_images > 0 ? (double)t->sums.n_images : 1;
         progress_step(&t->progress, batch.n, t->wait_seconds - waited_before, t->sums.loss / n,
                       t->sums.top1 / n);
-        if (end == OUTCOME_DONE && is_checkpoint_due(t) && trainer_save(t) != LS_OK)
-            end = OUTCOME_ERROR;
+        if (end == OUTCOME_DONE && is_checkpoint_due(t)) end = save_in_epoch(t);
     }
     progress_end(&t->progress);
     if (end == OUTCOME_DONE && ls_loader_status(t->train) != LS_OK) end = OUTCOME_DATA;
+    if (end == OUTCOME_DONE || end == OUTCOME_HALTED) {
+        const outcome last = tally_finish(&t->tally);
+        t->seconds = clock_seconds() - begun;
+        if (last != OUTCOME_DONE) return last;
+    }
     return end == OUTCOME_DONE && *t->signal ? OUTCOME_STOPPED : end;
 }
 

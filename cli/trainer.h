@@ -36,6 +36,7 @@ typedef struct trainer {
     double best;         /* of the metric by which best.safetensors is chosen; below 0 = none yet */
     int64_t best_epoch;  /* after which it was reached */
     sums sums;           /* of the epoch's steps so far */
+    tally tally;         /* adds to them */
     double seconds;      /* they took */
     double wait_seconds; /* of that, waiting for data */
 } trainer;

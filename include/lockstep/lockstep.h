@@ -9,7 +9,8 @@
  *   ls_context_status        did all of the above go well?
  *   ls_loader_start, _next   for each epoch, for each batch:
  *   ls_net_step              forward, backward, update
- *   ls_net_digest            what went in and came out, for a record       record.h
+ *   ls_net_results           its loss and metrics
+ *   ls_record_step           digests of what went in and came out          record.h
  *   ls_net_evaluate          validation
  *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
  *   ls_context_close         frees everything

@@ -92,9 +92,35 @@ ls_net_backward(ls_net *net); /* gradients of the sum of losses; overwrites the 
 LS_API ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step);
 
 /* Results of the last forward. Scalars: sum of losses; and by name, as "top1" (a fraction) for the
- * config loss. */
+ * config loss. They wait until the device has done it. */
 LS_API ls_status ls_net_loss(ls_net *net, double *loss);
 LS_API ls_status ls_net_metric(ls_net *net, const char *name, double *value);
+
+/* The numbers of a batch that ls_net_step or ls_net_evaluate has run. */
+typedef struct ls_results {
+    int64_t epoch, step, n; /* the batch's; n images */
+    double loss;            /* the sum of losses, as ls_net_loss gives it */
+    double top1, top5;      /* fractions; 0 where the net has no such metric */
+    double gradient_norm;   /* before clipping; 0 unless the step's optimizer clips */
+} ls_results;
+
+/* The same without waiting for the device, for loops that look at them each step: gives the results
+ * of the oldest batch that was not given yet. On a GPU they come one batch late, so that it goes on
+ * with the last batch meanwhile; on the CPU, which has done a batch when the call returns, at once:
+ *
+ *     while (ls_loader_next(loader, &b)) {
+ *         LS_TRY(ls_net_step(net, opt, &b, rate));
+ *         LS_TRY(ls_net_results(net, &r));
+ *         if (r.n > 0) ...
+ *     }
+ *     LS_TRY(ls_net_last_results(net, &r));
+ *     if (r.n > 0) ...
+ *
+ * All of *out is 0 when there is none to give. ls_net_last_results waits, and so gives those of the
+ * last batch too. Results that nobody asks for are dropped, two batches later. */
+LS_API ls_status ls_net_results(ls_net *net, ls_results *out);
+LS_API ls_status ls_net_last_results(ls_net *net, ls_results *out);
+
 /* A named output, dense; the model's result is "output". Borrowed until the next forward or close.
  */
 LS_API const ls_tensor *ls_net_output(ls_net *net, const char *name);

@@ -36,6 +36,10 @@ typedef struct ls_record ls_record;
 LS_API ls_record *ls_record_open(ls_context *ctx, const char *path, int64_t n_steps);
 /* Adds a line and hands it to the system, so that a killed process loses none. */
 LS_API ls_status ls_record_append(ls_record *record, const ls_step_digest *digest);
+/* ls_net_digest and ls_record_append without waiting for the device: adds the line of the step that
+ * the net has just done, on a GPU with the next line, ls_record_flush or ls_record_close, at the
+ * latest. The net and the record have one context. */
+LS_API ls_status ls_record_step(ls_record *record, ls_net *net, const ls_batch *batch);
 /* Waits until all lines are on the disk: before a checkpoint that counts on them. */
 LS_API ls_status ls_record_flush(ls_record *record);
 LS_API void ls_record_close(ls_record **record);

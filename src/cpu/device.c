@@ -215,6 +215,21 @@ static ls_status cpu_event_wait(ls__device *device, ls__event *event)
     return LS_OK;
 }
 
+static ls_status cpu_upload(ls__device *device, void *memory, const void *host, size_t bytes,
+                            ls__event *after, ls__event *done)
+{
+    (void)after;
+    LS_TRY(ls__cpu_copy(device, memory, host, bytes));
+    return cpu_event_record(device, done);
+}
+
+static ls_status cpu_gather(ls__device *device, float *out, const float *const *scalars, int n)
+{
+    (void)device;
+    for (int i = 0; i < n; i++) out[i] = *scalars[i];
+    return LS_OK;
+}
+
 static void cpu_event_close(ls__device *device, ls__event *event)
 {
     ls__free(device->ctx, event);
@@ -257,10 +272,13 @@ const ls__backend ls__cpu_backend = {
     .precisions = LS__HAS_BF16 | LS__HAS_F16 | LS__EMULATES_HALF,
     .read = cpu_read,
     .write = cpu_write,
+    .download = cpu_read,
+    .upload = cpu_upload,
     .copy = ls__cpu_copy,
     .clear = ls__cpu_clear,
     .cast = ls__cpu_cast,
     .digest = ls__cpu_digest,
+    .gather = cpu_gather,
     .blocks = cpu_blocks,
     .candidates = cpu_candidates,
     .kernel_open = cpu_kernel_open,

@@ -173,6 +173,11 @@ static ls_status cuda_write(ls__device *device, void *memory, const void *host, 
     return wait_for((ls__cuda *)device, "copy to the device");
 }
 
+static ls_status cuda_download(ls__device *device, void *host, const void *memory, size_t bytes)
+{
+    return queue_copy(device, host, memory, bytes, "copy from the device");
+}
+
 static ls_status cuda_copy(ls__device *device, void *dst, const void *src, size_t bytes)
 {
     return queue_copy(device, dst, src, bytes, "copy on the device");
@@ -198,15 +203,17 @@ static ls_status cuda_digest(ls__device *device, const void *memory, size_t byte
                              ls__digest_sum *sum)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    ls__digest_sum part;
     if (bytes == 0) return LS_OK;
     (void)ls__cuda_enter(device);
-    ls__digest_sum *on_device = &cuda->numbers->digest;
-    LS_TRY(ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, on_device, cuda->stream),
-                          "digest"));
-    LS_TRY(cuda_read(device, &part, on_device, sizeof(part)));
-    for (int i = 0; i < 2; i++) sum->lanes[i] += part.lanes[i];
-    return LS_OK;
+    return ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, sum, cuda->stream),
+                          "digest");
+}
+
+static ls_status cuda_gather(ls__device *device, float *out, const float *const *scalars, int n)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    (void)ls__cuda_enter(device);
+    return ls__cuda_check(cuda, ls__cuda_gather(out, scalars, n, cuda->stream), "results");
 }
 
 ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step)
@@ -314,6 +321,29 @@ static ls_status cuda_event_wait(ls__device *device, ls__event *event)
                           "event");
 }
 
+static ls_status queue_upload(ls__cuda *cuda, void *memory, const void *host, size_t bytes,
+                              const ls__event *after, const ls__event *done)
+{
+    const ls__cuda_driver *driver = cuda->driver;
+    const ls__cuda_stream stream = cuda->copy_stream;
+    static const char what[] = "upload to the device";
+    if (after) LS_TRY(ls__cuda_check(cuda, driver->stream_wait_event(stream, after->event), what));
+    LS_TRY(ls__cuda_check(cuda, driver->copy(memory, host, bytes, stream), what));
+    LS_TRY(ls__cuda_check(cuda, driver->event_record(done->event, stream), what));
+    return ls__cuda_check(cuda, driver->stream_wait_event(cuda->stream, done->event), what);
+}
+
+static ls_status cuda_upload(ls__device *device, void *memory, const void *host, size_t bytes,
+                             ls__event *after, ls__event *done)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    const ls_status status = queue_upload(cuda, memory, host, bytes, after, done);
+    /* Of a copy that nobody knows of neither memory could be used again. */
+    if (status != LS_OK) (void)driver->stream_wait(cuda->copy_stream);
+    return status;
+}
+
 static void cuda_event_close(ls__device *device, ls__event *event)
 {
     if (!event) return;
@@ -355,10 +385,13 @@ const ls__backend ls__cuda_backend = {
     .precisions = LS__HAS_TF32,
     .read = cuda_read,
     .write = cuda_write,
+    .download = cuda_download,
+    .upload = cuda_upload,
     .copy = cuda_copy,
     .clear = cuda_clear,
     .cast = cuda_cast,
     .digest = cuda_digest,
+    .gather = cuda_gather,
     .blocks = cuda_blocks,
     .candidates = cuda_candidates,
     .lists_slowly = true,

@@ -20,6 +20,13 @@ static void free_bads(const ls_context *ctx, ls__place *place)
     }
 }
 
+static void forget_places(ls_loader *loader)
+{
+    for (int i = 0; loader->slots && i < loader->n_slots; i++)
+        for (int64_t k = 0; loader->slots[i].places && k < loader->config.batch; k++)
+            free_bads(loader->owned.ctx, &loader->slots[i].places[k]);
+}
+
 static void forget_bads(ls_loader *loader)
 {
     for (int64_t i = 0; i < loader->n_bads; i++)
@@ -27,28 +34,13 @@ static void forget_bads(ls_loader *loader)
     loader->n_bads = 0;
 }
 
-static void close_slot(ls_loader *loader, ls__slot *slot)
-{
-    ls_context *ctx = loader->owned.ctx;
-    if (!loader->host_memory) {
-        ls__free(ctx, slot->pixels);
-        ls__free(ctx, slot->label_values);
-    }
-    ls__pool_release(ctx->pool, slot->images);
-    ls__pool_release(ctx->pool, slot->labels);
-    for (int64_t i = 0; slot->places && i < loader->config.batch; i++)
-        free_bads(ctx, &slot->places[i]);
-    ls__free(ctx, slot->places);
-    ls__free(ctx, slot->samples);
-}
-
 static void close_loader(ls__owned *self)
 {
     ls_loader *loader = (ls_loader *)self;
     const ls_context *ctx = self->ctx;
     ls__queue_close(&loader->queue);
-    for (int i = 0; loader->slots && i < loader->n_slots; i++)
-        close_slot(loader, &loader->slots[i]);
+    forget_places(loader);
+    ls__staging_close(loader);
     for (int i = 0; loader->workers && i < loader->n_workers; i++) {
         ls__decoder_free(&loader->workers[i].decoder);
         ls__transformer_free(&loader->workers[i].transformer);
@@ -74,32 +66,16 @@ static ls_shape image_shape(const ls_loader *loader, int64_t n)
                     loader->dataset->channels);
 }
 
-static ls_status open_slot(ls_loader *loader, ls__slot *slot)
-{
-    ls_context *ctx = loader->owned.ctx;
-    const size_t n = (size_t)loader->config.batch, bytes = n * loader->sample_bytes;
-    slot->images = ls__pool_allocate(ctx->pool, bytes);
-    slot->labels = ls__pool_allocate(ctx->pool, n * sizeof(int32_t));
-    slot->pixels = loader->host_memory ? slot->images : ls__alloc(ctx, bytes);
-    slot->label_values = loader->host_memory ? slot->labels : ls__alloc(ctx, n * sizeof(int32_t));
-    slot->samples = ls__alloc(ctx, n * sizeof(int64_t));
-    slot->places = ls__zalloc(ctx, n * sizeof(ls__place));
-    if (slot->images && slot->labels && slot->pixels && slot->label_values && slot->samples &&
-        slot->places)
-        return LS_OK;
-    return ls__fail(ctx, LS_ERR_MEMORY,
-                    "ls_loader_open: out of memory: %d batches take %zu bytes each, %zu are free",
-                    loader->n_slots, bytes, ls__pool_free_bytes(ctx->pool));
-}
-
 static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
 {
     ls_context *ctx = loader->owned.ctx;
     LS_TRY(ls__loader_configure(loader, config));
     const int n_threads = loader->config.workers;
+    loader->host_memory = ctx->device->backend->host_memory;
+    const int n_kept = loader->host_memory ? 0 : 1; /* on its way to the device */
     loader->sample_bytes =
         (size_t)(loader->transform.height * loader->transform.width * loader->dataset->channels);
-    loader->n_slots = n_threads == 0 ? 1 : loader->config.prefetch + 1;
+    loader->n_slots = n_kept + (n_threads == 0 ? 1 : loader->config.prefetch + 1);
     loader->n_workers = n_threads == 0 ? 1 : n_threads;
     loader->slots = ls__zalloc(ctx, (size_t)loader->n_slots * sizeof(ls__slot));
     loader->workers = ls__zalloc(ctx, (size_t)loader->n_workers * sizeof(ls__loader_worker));
@@ -110,8 +86,9 @@ static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
         loader->workers[i].decoder.ctx = ctx;
         loader->workers[i].transformer.resizer.ctx = ctx;
     }
-    for (int i = 0; i < loader->n_slots; i++) LS_TRY(open_slot(loader, &loader->slots[i]));
-    return ls__queue_open(ctx, n_threads, loader->n_slots, ls__loader_fill, loader, &loader->queue);
+    LS_TRY(ls__staging_open(loader));
+    return ls__queue_open(ctx, n_threads, loader->n_slots, n_kept, ls__loader_fill, loader,
+                          &loader->queue);
 }
 
 ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
@@ -168,9 +145,9 @@ ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start_at: step is %lld, wanted 0 to %lld",
                         (long long)step, (long long)loader->n_steps);
     ls__queue_stop(loader->queue);
-    for (int i = 0; i < loader->n_slots; i++)
-        for (int64_t k = 0; k < loader->config.batch; k++)
-            free_bads(ctx, &loader->slots[i].places[k]);
+    forget_places(loader);
+    LS_TRY(ls__staging_give_back(loader));
+    LS_TRY(ls__staging_settle(loader, true));
     loader->started = true;
     loader->status = LS_OK;
     loader->epoch = epoch;
@@ -264,23 +241,28 @@ static ls_status settle(ls_loader *loader, ls__slot *slot, int64_t n)
     return LS_OK;
 }
 
-/* The one place that knows whether workers wrote into the tensors themselves. */
 static ls_status hand_out(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch *batch)
 {
     ls_context *ctx = loader->owned.ctx;
-    ls__tensor_view(ctx, &slot->image_view, LS_U8, image_shape(loader, n), slot->images);
-    ls__tensor_view(ctx, &slot->label_view, LS_I32, LS_SHAPE(n), slot->labels);
-    if (!loader->host_memory) {
-        LS_TRY(ls_tensor_write(&slot->image_view, slot->pixels, slot->image_view.bytes));
-        LS_TRY(ls_tensor_write(&slot->label_view, slot->label_values, slot->label_view.bytes));
-    }
-    *batch = (ls_batch){ .images = &slot->image_view,
-                         .labels = &slot->label_view,
+    void *memory;
+    LS_TRY(ls__staging_upload(loader, slot, loader->label_bytes + (size_t)n * loader->sample_bytes,
+                              &memory));
+    ls__tensor_view(ctx, &loader->label_view, LS_I32, LS_SHAPE(n), memory);
+    ls__tensor_view(ctx, &loader->image_view, LS_U8, image_shape(loader, n),
+                    (uint8_t *)memory + loader->label_bytes);
+    *batch = (ls_batch){ .images = &loader->image_view,
+                         .labels = &loader->label_view,
                          .samples = slot->samples,
                          .n = n,
                          .epoch = loader->epoch,
                          .step = loader->step };
     return LS_OK;
+}
+
+static bool stop(ls_loader *loader)
+{
+    ls__queue_stop(loader->queue);
+    return false;
 }
 
 bool ls_loader_next(ls_loader *loader, ls_batch *batch)
@@ -292,6 +274,9 @@ bool ls_loader_next(ls_loader *loader, ls_batch *batch)
                                   batch ? "no epoch was started" : "batch is NULL");
         return false;
     }
+    loader->status = ls__staging_settle(loader, false);
+    if (loader->status == LS_OK) loader->status = ls__staging_give_back(loader);
+    if (loader->status != LS_OK) return stop(loader);
     const double before = ls__now_seconds();
     const int index = ls__queue_take(loader->queue);
     loader->wait_seconds += ls__now_seconds() - before;
@@ -302,10 +287,7 @@ bool ls_loader_next(ls_loader *loader, ls_batch *batch)
     ls__slot *slot = &loader->slots[index];
     loader->status = settle(loader, slot, n);
     if (loader->status == LS_OK) loader->status = hand_out(loader, slot, n, batch);
-    if (loader->status != LS_OK) {
-        ls__queue_stop(loader->queue);
-        return false;
-    }
+    if (loader->status != LS_OK) return stop(loader);
     loader->n_images += n;
     loader->step++;
     return true;

@@ -24,13 +24,22 @@ typedef struct ls__place {
 
 /* A batch in the making, ready, or in the caller's hands. */
 typedef struct ls__slot {
-    void *images, *labels;            /* device memory for a full batch */
-    ls_tensor image_view, label_view; /* what the caller gets of it */
-    uint8_t *pixels;                  /* where workers write: the same memory, */
-    int32_t *label_values;            /* or the host's where the device's is elsewhere */
+    void *block; /* labels, then pixels, of a full batch: memory that the host can write */
+    int32_t *label_values; /* in it */
+    uint8_t *pixels;
     int64_t *samples;
     ls__place *places;
+    ls__event *uploaded; /* this and the next: where the device's memory is elsewhere */
+    bool uploading;      /* the block must stay as it is */
 } ls__slot;
+
+/* Device memory that batches are copied to where the host can't write it. With two of them one is
+ * filled while the device still works on the other. */
+typedef struct ls__stage {
+    void *memory;    /* as a slot's block */
+    ls__event *read; /* the device has done what was asked of it with the batch before */
+} ls__stage;
+enum { LS__N_STAGES = 2 };
 
 /* A worker's own memory. */
 typedef struct ls__loader_worker {
@@ -50,11 +59,16 @@ struct ls_loader {
     ls__transform transform;
     int64_t n_steps; /* per epoch */
     size_t sample_bytes;
-    bool host_memory; /* workers write into device memory */
+    size_t label_bytes; /* of a block, before its pixels */
+    bool host_memory;   /* workers write into device memory */
 
     ls__queue *queue;
     int n_slots, n_workers; /* n_workers: at least 1, for the caller's thread */
     ls__slot *slots;
+    ls__stage stages[LS__N_STAGES];
+    int64_t n_uploads;
+    int out; /* the slot in the caller's hands, where it was uploaded; -1 = none */
+    ls_tensor image_view, label_view; /* what the caller gets of it */
     ls__loader_worker *workers;
 
     bool started;
@@ -74,6 +88,19 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
  * that goes on had found. Copied. */
 ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
                               const char *const *reasons);
+
+/* ---- Blocks' way to the device, in loader_staging.c ---- */
+
+/* Memory of slots and stages. */
+ls_status ls__staging_open(ls_loader *loader);
+/* Waits for uploads. */
+void ls__staging_close(ls_loader *loader);
+/* The caller has asked the device for all that it wants of the batch in its hands. */
+ls_status ls__staging_give_back(ls_loader *loader);
+/* Waits until workers may write to all slots but the one in the caller's hands, or to all. */
+ls_status ls__staging_settle(ls_loader *loader, bool all);
+/* Where on the device the first `bytes` of the slot's block are for what is queued from now on. */
+ls_status ls__staging_upload(ls_loader *loader, ls__slot *slot, size_t bytes, void **memory);
 
 /* Fills one place: an ls__queue_fn whose arg is the loader. */
 void ls__loader_fill(void *loader, const ls__queue_item *item);

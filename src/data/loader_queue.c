@@ -17,7 +17,7 @@ struct ls__queue {
     ls_context *ctx;
     ls__queue_fn fn;
     void *arg;
-    int n_workers, n_started, n_slots;
+    int n_workers, n_started, n_slots, n_kept;
     worker *workers; /* n_workers */
 
     /* All below is guarded by the mutex. */
@@ -109,8 +109,8 @@ static ls_status start_workers(ls__queue *queue)
                     ls__errno_text(error, text, sizeof(text)));
 }
 
-ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, ls__queue_fn fn, void *arg,
-                         ls__queue **out)
+ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, int n_kept, ls__queue_fn fn,
+                         void *arg, ls__queue **out)
 {
     *out = NULL;
     ls_status status = LS_OK;
@@ -121,6 +121,7 @@ ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, ls__queue_
     queue->arg = arg;
     queue->n_workers = n_workers;
     queue->n_slots = n_slots;
+    queue->n_kept = n_kept;
     pthread_mutex_init(&queue->mutex, NULL);
     pthread_cond_init(&queue->work, NULL);
     pthread_cond_init(&queue->finish, NULL);
@@ -181,7 +182,8 @@ void ls__queue_start(ls__queue *queue, int64_t n_items, int64_t n_batch, int64_t
 int ls__queue_take(ls__queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
-    queue->free_steps = queue->taken_steps;
+    const int64_t done = queue->taken_steps - queue->n_kept;
+    if (done > queue->free_steps) queue->free_steps = done;
     int slot = -1;
     if (queue->taken_steps < queue->n_steps) {
         slot = slot_of(queue, queue->taken_steps);

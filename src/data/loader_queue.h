@@ -19,9 +19,10 @@ typedef struct ls__queue_item {
 
 typedef void (*ls__queue_fn)(void *arg, const ls__queue_item *item);
 
-/* n_workers 0: the caller's thread makes each step when it takes it. */
-ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, ls__queue_fn fn, void *arg,
-                         ls__queue **out);
+/* n_workers 0: the caller's thread makes each step when it takes it. n_kept: slots of so many steps
+ * before the last one taken are not used either. */
+ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, int n_kept, ls__queue_fn fn,
+                         void *arg, ls__queue **out);
 /* Waits for the items in hand. Accepts NULL. */
 void ls__queue_close(ls__queue **queue);
 
@@ -32,8 +33,8 @@ void ls__queue_start(ls__queue *queue, int64_t n_items, int64_t n_batch, int64_t
 /* Drops all work and waits for the items in hand; then no slot is used. */
 void ls__queue_stop(ls__queue *queue);
 
-/* Gives back the slot of the step taken before, then waits for the next step. Its slot, or -1 after
- * the last one. */
+/* Gives back the slot of the step taken before (n_kept steps before that one), then waits for the
+ * next step. Its slot, or -1 after the last one. */
 int ls__queue_take(ls__queue *queue);
 
 #endif

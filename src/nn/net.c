@@ -126,6 +126,7 @@ static void close_net(ls__owned *owned)
         if (net->ends[i]) ctx->device->backend->event_close(ctx->device, net->ends[i]);
     ls__choices_close(&net->choices);
     ls__choices_close(&net->known);
+    ls__net_close_results(net);
     ls__pool_release(ctx->pool, net->arena);
     ls__net_close_blocks(net);
     ls__free(ctx, net->programs);
@@ -202,6 +203,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     if (status == LS_OK) status = ls__net_open_blocks(net);
     if (status == LS_OK) status = allocate_lists(net);
     if (status == LS_OK) status = open_events(net);
+    if (status == LS_OK) status = ls__net_open_results(net);
     if (status == LS_OK) status = plan(net);
     if (status != LS_OK) {
         close_net(&net->owned);

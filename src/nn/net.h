@@ -43,6 +43,12 @@ bool ls__net_has_gradients(const ls_net *net);
 /* Marks them used. */
 void ls__net_use_gradients(ls_net *net);
 
+/* An error when the net has not been run yet. */
+ls_status ls__net_need_results(ls_net *net, const char *call);
+/* Where the losses of the last forward lie, in device memory, and their weights: up to max of each.
+ * Returns how many there are. */
+int ls__net_losses(const ls_net *net, const float **scalars, double *weights, int max);
+
 /* The kernels that the net's programs have used so far, and its optimizer's, sorted by op; programs
  * that the cache has dropped count too, and what a checkpoint's run had used before. Listed are ops
  * for which there are several kernels. Beyond LS__MAX_CHOICES ops that went by the heuristic there
@@ -106,8 +112,9 @@ struct ls_optimizer {
     ls_status (*run)(ls_optimizer *opt, int op, const ls__step *step);
     /* After the ops of an update have been queued. */
     void (*done)(ls_optimizer *opt);
-    int64_t n_steps; /* updates done, as ls__step counts them */
-    uint64_t serial; /* of the net's optimizers, from 1; never used again */
+    int64_t n_steps;   /* updates done, as ls__step counts them */
+    uint64_t serial;   /* of the net's optimizers, from 1; never used again */
+    const float *norm; /* device memory: the L2 norm of the last gradients; NULL: not measured */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* net_run.c: feeding a net, running its programs, reading the results. */
+/* net_run.c: feeding a net and running its programs. */
 #include "base/error.h"
 #include "nn/net_state.h"
 #include "tensor/pool.h"
@@ -190,7 +190,8 @@ ls_status ls__net_run_step(ls_net *net, int end)
 ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
 {
     LS_TRY(ls__net_take_step(net, "ls_net_step", opt, batch, rate));
-    return ls__net_run_step(net, ls__walk_position(net, LS__WALK_END));
+    LS_TRY(ls__net_run_step(net, ls__walk_position(net, LS__WALK_END)));
+    return ls__net_send_results(net, batch, opt);
 }
 
 ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
@@ -199,74 +200,11 @@ ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
     LS__ENTER(net->owned.ctx);
     ls__program *program;
     LS_TRY(take_batch(net, "ls_net_evaluate", LS_EVAL, batch, &program));
-    return forward(net, program);
+    LS_TRY(forward(net, program));
+    return ls__net_send_results(net, batch, NULL);
 }
 
-/* ---- Results ---- */
-
-static ls_status need_forward(ls_net *net, const char *call)
-{
-    LS__ENTER(net->owned.ctx);
-    if (net->current) return LS_OK;
-    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the net has not been run", call);
-}
-
-static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out)
-{
-    ls__device *device = net->owned.ctx->device;
-    float value;
-    const void *memory = ls__program_address(net->current, net->current->full_values[node->id]);
-    LS_TRY(device->backend->read(device, &value, memory, sizeof value));
-    *out = (double)value;
-    return LS_OK;
-}
-
-ls_status ls_net_loss(ls_net *net, double *loss)
-{
-    if (!net) return LS_ERR_EARLIER;
-    LS_TRY(need_forward(net, "ls_net_loss"));
-    if (!loss) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_loss: loss is NULL");
-    *loss = 0;
-    const ls__named_list *losses = &net->graph.losses;
-    for (int i = 0; i < losses->n; i++) {
-        double value;
-        LS_TRY(read_scalar(net, losses->items[i].node, &value));
-        *loss += (double)losses->items[i].weight * value;
-    }
-    return LS_OK;
-}
-
-ls_status ls_net_metric(ls_net *net, const char *name, double *value)
-{
-    if (!net) return LS_ERR_EARLIER;
-    LS_TRY(need_forward(net, "ls_net_metric"));
-    if (!value) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_metric: value is NULL");
-    const ls_graph *graph = &net->graph;
-    const ls__named_node *metric = name ? ls__find_named(&graph->metrics, name) : NULL;
-    if (metric) {
-        LS_TRY(read_scalar(net, metric->node, value));
-        *value /= (double)net->current->specs[metric->node->inputs[0]->id].shape.dims[0];
-        return LS_OK;
-    }
-    const ls__named_node *scalar = name ? ls__find_named(&graph->losses, name) : NULL;
-    if (!scalar && name) scalar = ls__find_named(&graph->outputs, name);
-    if (!scalar || scalar->node->spec.dtype != LS_F32 ||
-        ls_shape_count(&scalar->node->spec.shape) != 1)
-        return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
-                        "ls_net_metric: the net has no metric, loss or scalar output '%s'",
-                        name ? name : "(null)");
-    return read_scalar(net, scalar->node, value);
-}
-
-const ls_tensor *ls_net_output(ls_net *net, const char *name)
-{
-    if (!net || need_forward(net, "ls_net_output") != LS_OK) return NULL;
-    for (int i = 0; name && i < net->graph.outputs.n; i++)
-        if (strcmp(net->graph.outputs.items[i].name, name) == 0) return &net->output_views[i];
-    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'",
-             name ? name : "(null)");
-    return NULL;
-}
+/* ---- Gradients of inputs ---- */
 
 ls_status ls_net_want_gradient(ls_net *net, const char *input)
 {
@@ -287,7 +225,7 @@ ls_status ls_net_want_gradient(ls_net *net, const char *input)
 
 const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input)
 {
-    if (!net || need_forward(net, "ls_net_input_gradient") != LS_OK) return NULL;
+    if (!net || ls__net_need_results(net, "ls_net_input_gradient") != LS_OK) return NULL;
     const int i = find_input(net, "ls_net_input_gradient", input);
     if (i < 0) return NULL;
     if (net->has_gradients && net->gradient_of_inputs[i].data) return &net->gradient_of_inputs[i];

@@ -4,6 +4,7 @@
 
 #include "nn/program.h"
 #include "nn/trace.h"
+#include "tensor/late.h"
 
 /* A way through the ops of a step, in order: the copies of the inputs, the program's instructions,
  * the optimizer's ops. */
@@ -17,6 +18,14 @@ typedef struct ls__walk {
 
 /* Steps that may be queued at a time: the host waits rather than run further ahead. */
 enum { LS__WALKS_AHEAD = 2 };
+
+/* The results of a batch on their way; what is read last is one behind what is run. */
+typedef struct ls__results {
+    ls__late late;
+    bool has_norm;
+    int64_t epoch, step, n;
+} ls__results;
+enum { LS__N_RESULTS = 2 };
 
 struct ls_net {
     ls__owned owned;
@@ -51,6 +60,10 @@ struct ls_net {
     ls__event *ends[LS__WALKS_AHEAD]; /* of the last walks */
     int64_t n_walks;
     ls__fault fault; /* op -1: none */
+
+    ls__results results[LS__N_RESULTS]; /* in turn */
+    int64_t n_sent, n_taken;            /* of them */
+    const float **scalars;              /* room for a list of theirs */
 };
 
 /* Allocates the blocks, sets offsets, draws initial values, makes the views. */
@@ -107,6 +120,13 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, co
                             double rate);
 /* Goes on with that step, up to position `end`. */
 ls_status ls__net_run_step(ls_net *net, int end);
+
+/* ---- In net_results.c ---- */
+
+ls_status ls__net_open_results(ls_net *net);
+void ls__net_close_results(ls_net *net);
+/* Sends the results of the batch that has been run to the host; queued. */
+ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls_optimizer *opt);
 
 /* ---- Faults, in trace.c ---- */
 

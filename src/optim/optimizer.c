@@ -166,6 +166,7 @@ static ls_status open_states(ls__optimizer *opt)
     }
     if (opt->clip_norm > 0 || blocks.scaler)
         LS_TRY(allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
+    opt->base.norm = opt->norm;
     return LS_OK;
 }
 

@@ -277,6 +277,13 @@ typedef struct ls__backend {
     /* Copies between host and device memory, in the order of runs; finished on return. */
     ls_status (*read)(ls__device *device, void *host, const void *memory, size_t bytes);
     ls_status (*write)(ls__device *device, void *memory, const void *host, size_t bytes);
+    /* The same to host memory of host_allocate, but queued. */
+    ls_status (*download)(ls__device *device, void *host, const void *memory, size_t bytes);
+    /* From host memory of host_allocate, beside the runs: after what had been queued when `after`
+     * was recorded (NULL: after nothing) and before what is queued from now on. Then records
+     * `done`. */
+    ls_status (*upload)(ls__device *device, void *memory, const void *host, size_t bytes,
+                        ls__event *after, ls__event *done);
     /* Device to device, and fill with a byte; queued. */
     ls_status (*copy)(ls__device *device, void *dst, const void *src, size_t bytes);
     ls_status (*clear)(ls__device *device, void *memory, size_t bytes);
@@ -284,10 +291,12 @@ typedef struct ls__backend {
     /* Element-wise work on dense tensors; queued. Conversions as ls_tensor_cast says. */
     ls_status (*cast)(ls__device *device, ls_dtype to, void *dst, ls_dtype from, const void *src,
                       int64_t count);
-    /* Adds to sum the bytes that stand at byte offset `offset` (a multiple of 8) of the whole, as
-     * ls__digest_bytes does; finished on return. */
+    /* Adds to *sum, in device memory, the bytes that stand at byte offset `offset` (a multiple of
+     * 8) of the whole, as ls__digest_bytes does; queued. */
     ls_status (*digest)(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
                         ls__digest_sum *sum);
+    /* out[i] = *scalars[i], n of them, all f32 in device memory; queued. */
+    ls_status (*gather)(ls__device *device, float *out, const float *const *scalars, int n);
 
     /* The blocks worth considering for an activation of shape [N,H,W,C]; C itself first. Returns
      * how many (<= max). */

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/hash.h"
+#include "tensor/late.h"
 #include "tensor/tensor.h"
 #include <math.h>
 #include <stdio.h>
@@ -91,8 +92,27 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
     LS__ENTER(tensor ? tensor->owned.ctx : NULL);
     ls_context *ctx = tensor->owned.ctx;
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_digest: out is NULL");
-    ls__digest_sum sum = { { 0, 0 } };
-    LS_TRY(ls__table(tensor)->digest(ctx->device, tensor->data, tensor->bytes, 0, &sum));
+    ls__late late;
+    LS_TRY(ls__late_open(&late, ctx, "ls_tensor_digest", sizeof(ls__digest_sum)));
+    ls_status status = ls__late_clear(&late);
+    if (status == LS_OK) status = ls__tensor_digest_queue(tensor, late.memory);
+    if (status == LS_OK) status = ls__late_send(&late);
+    if (status == LS_OK) status = ls__late_wait(&late);
+    if (status == LS_OK) *out = ls__tensor_digest_finish(tensor, late.host);
+    ls__late_close(&late);
+    return status;
+}
+
+ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum)
+{
+    return ls__table(tensor)->digest(tensor->owned.ctx->device, tensor->data, tensor->bytes, 0,
+                                     sum);
+}
+
+ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements)
+{
+    ls__digest_sum sum = *elements;
+    ls_digest out;
     /* type and shape, at positions that no element has */
     uint64_t position = UINT64_MAX;
     ls__digest_word(&sum, (uint64_t)tensor->dtype, position--);
@@ -101,8 +121,8 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
         ls__digest_word(&sum, (uint64_t)tensor->shape.dims[i], position--);
     }
     ls__digest_finish(&sum, tensor->bytes);
-    memcpy(out->lanes, sum.lanes, sizeof(out->lanes));
-    return LS_OK;
+    memcpy(out.lanes, sum.lanes, sizeof(out.lanes));
+    return out;
 }
 
 bool ls_digest_equal(ls_digest a, ls_digest b)

@@ -25,6 +25,11 @@ static inline const ls__backend *ls__table(const ls_tensor *tensor)
 /* Makes `out` a view of `data`, which must outlive it. shape must be valid. */
 void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape shape, void *data);
 
+/* The two halves of ls_tensor_digest: *sum, in device memory, gets the elements' sum added; queued.
+ * Then the digest from that sum, of which the tensor's dtype, shape and bytes are used. */
+ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum);
+ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements);
+
 /* Refuses two tensors that do not go together: an unread error, different contexts, shapes, types.
  */
 ls_status ls__tensor_check_pair(const char *call, const ls_tensor *a, const ls_tensor *b,

@@ -245,7 +245,7 @@ START_TEST(every_call_fails_in_turn)
             ck_assert_msg(status != LS_OK || i > n - 2 || !sticky, "call %d of %d: no error",
                           (int)i, (int)n);
         }
-    ck_assert_int_eq(n_recovered, 5);
+    ck_assert_int_eq(n_recovered, 6);
     fail_at(0, false);
     ck_assert_int_eq(use_all(), LS_OK);
 }

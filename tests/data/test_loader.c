@@ -521,7 +521,7 @@ START_TEST(device_memory_is_taken_at_open_and_has_limits)
     ls_dataset *data = ls_dataset_from_memory(ctx, images, LS_SHAPE(64, 32, 32, 3), labels, 1);
     ls_loader_config config = { .batch = 64, .workers = 2, .prefetch = 8 };
     ck_assert_ptr_null(ls_loader_open(data, &config));
-    expect_error(ctx, LS_ERR_MEMORY, "9 batches take 196608 bytes each", "free");
+    expect_error(ctx, LS_ERR_MEMORY, "9 batches take 196864 bytes each", "free");
     ck_assert_uint_eq(ls_context_memory(ctx).current_bytes, 0);
     config.prefetch = 2;
     ls_loader *loader = ls_loader_open(data, &config);

@@ -120,6 +120,32 @@ static ls_status fake_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype 
     return status == LS_OK ? count_call(device) : status;
 }
 
+/* Everything has finished when its call returns, so events have nothing to remember. */
+static ls_status fake_event_open(ls__device *device, ls__event **out)
+{
+    *out = ls__zalloc(device->ctx, 1);
+    return *out ? LS_OK : ls__fail_memory(device->ctx, "fake device: event", 1);
+}
+
+static ls_status fake_event_record(ls__device *device, ls__event *event)
+{
+    (void)event;
+    return count_call(device);
+}
+
+static void fake_event_close(ls__device *device, ls__event *event)
+{
+    ls__free(device->ctx, event);
+}
+
+static ls_status fake_upload(ls__device *device, void *memory, const void *host, size_t bytes,
+                             ls__event *after, ls__event *done)
+{
+    (void)after;
+    (void)done;
+    return fake_write(device, memory, host, bytes);
+}
+
 static ls_status fake_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
                              ls__digest_sum *sum)
 {
@@ -127,7 +153,9 @@ static ls_status fake_digest(ls__device *device, const void *memory, size_t byte
     void *plain = ls__alloc(device->ctx, bytes);
     if (!plain) return ls__fail_memory(device->ctx, "fake device", bytes);
     invert(plain, memory, bytes);
+    invert(sum, sum, sizeof(*sum));
     const ls_status status = fake->cpu->backend->digest(fake->cpu, plain, bytes, offset, sum);
+    invert(sum, sum, sizeof(*sum));
     ls__free(device->ctx, plain);
     return status == LS_OK ? count_call(device) : status;
 }
@@ -163,11 +191,17 @@ static const ls__backend fake_backend = {
     .host_memory = false,
     .read = fake_read,
     .write = fake_write,
+    .download = fake_read,
+    .upload = fake_upload,
     .copy = fake_copy,
     .clear = fake_clear,
     .cast = fake_cast,
     .digest = fake_digest,
     .stream_wait = fake_stream_wait,
+    .event_open = fake_event_open,
+    .event_record = fake_event_record,
+    .event_wait = fake_event_record,
+    .event_close = fake_event_close,
     .wait = fake_wait,
 };
 

@@ -14,7 +14,7 @@ typedef struct fake_device {
     ls__backend table; /* the device's own: segment_bytes is 0 */
     int64_t now;       /* the test's clock, and what it was at the last wait of one stream for */
     int64_t waited[LS__N_STREAMS][LS__N_STREAMS], n_waits; /* another */
-    int64_t n_calls; /* of read, write, copy, clear, cast, digest, stream_wait */
+    int64_t n_calls; /* of all that moves bytes, of events and waits of streams */
     int64_t fail_at; /* which of them fails, from 1; 0 = none */
 } fake_device;
 

@@ -15,7 +15,6 @@ typedef struct ls__cuda_numbers {
     uint64_t seed;
     int64_t epoch, step, optimizer_step;
     double rate;
-    ls__digest_sum digest; /* of the digest under way; not a number of the step's */
 } ls__cuda_numbers;
 
 /* One run of an op. Buffers as in ls__kernel.run. */
@@ -40,14 +39,15 @@ int ls__cuda_reorder(const ls__cuda_call *call);
 int ls__cuda_cast_op(const ls__cuda_call *call);
 
 /* memory.cu */
-/* Sets all but digest. */
 int ls__cuda_store_numbers(ls__cuda_numbers *on_device, const ls__cuda_numbers *numbers,
                            void *stream);
 int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
                   void *stream);
-/* *sum = the digest's sum of bytes that stand at `offset` of the whole. */
+/* *sum += the digest's sum of bytes that stand at `offset` of the whole. */
 int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__digest_sum *sum,
                     void *stream);
+/* out[i] = *scalars[i] */
+int ls__cuda_gather(float *out, const float *const *scalars, int n, void *stream);
 
 /* norm.cu */
 int ls__cuda_batch_norm(const ls__cuda_call *call);

@@ -1,4 +1,5 @@
-/* memory.cu: the step's numbers, conversion between element types, digests. */
+/* memory.cu: the step's numbers, conversion between element types, digests, scalars brought
+ * together. */
 #include "base/half.h"
 #include "cuda/kernels/portable.h"
 
@@ -6,7 +7,6 @@
  * memory that is not pinned may wait for the stream. */
 static __global__ void store_numbers_kernel(ls__cuda_numbers *on_device, ls__cuda_numbers numbers)
 {
-    numbers.digest = on_device->digest;
     *on_device = numbers;
 }
 
@@ -113,11 +113,6 @@ int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_
 
 typedef unsigned long long digest_lane; /* what atomicAdd takes */
 
-static __global__ void digest_clear_kernel(ls__digest_sum *sum)
-{
-    if (threadIdx.x < 2) sum->lanes[threadIdx.x] = 0;
-}
-
 static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, uint64_t offset,
                                      ls__digest_sum *sum)
 {
@@ -142,8 +137,31 @@ static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, u
 int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__digest_sum *sum,
                     void *stream)
 {
-    const int status = LS__LAUNCH(digest_clear_kernel, 1, 32, stream, sum);
-    if (status != 0) return status;
     return LS__LAUNCH(digest_kernel, ls__blocks_for((int64_t)bytes / 8 / 4), LS__BLOCK, stream,
                       (const unsigned char *)memory, (int64_t)bytes, offset, sum);
+}
+
+/* ---- Scalars ---- */
+
+enum { GATHERED = 16 /* by one launch */ };
+
+typedef struct scalar_list {
+    const float *scalars[GATHERED];
+} scalar_list;
+
+static __global__ void gather_kernel(float *out, scalar_list list, int n)
+{
+    if ((int)threadIdx.x < n) out[threadIdx.x] = *list.scalars[threadIdx.x];
+}
+
+int ls__cuda_gather(float *out, const float *const *scalars, int n, void *stream)
+{
+    int status = 0;
+    for (int first = 0; first < n && status == 0; first += GATHERED) {
+        scalar_list list = {};
+        const int count = n - first < GATHERED ? n - first : GATHERED;
+        for (int i = 0; i < count; i++) list.scalars[i] = scalars[first + i];
+        status = LS__LAUNCH(gather_kernel, 1, 32, stream, out + first, list, count);
+    }
+    return status;
 }

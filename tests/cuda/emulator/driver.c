@@ -45,6 +45,11 @@ bool emulated_failure(void)
     return fail_at > 0 && (n_calls == fail_at || (fails_for_ever && n_calls > fail_at));
 }
 
+bool emulated_is_lost(void)
+{
+    return fails_for_ever && fail_at > 0 && n_calls >= fail_at;
+}
+
 int emulated_failure_status(void)
 {
     if (!emulated_failure()) return 0;
@@ -119,7 +124,7 @@ static int release(void *memory)
 {
     if (!memory) return 0;
     if (emulated_forbids() != 0) return emulated_forbids();
-    emulated_streams_run(); /* as cudaFree does */
+    if (!emulated_is_lost()) emulated_streams_run(); /* as cudaFree does */
     for (int i = 0; i < n_blocks; i++) {
         if (heap + blocks[i].offset != memory) continue;
         n_blocks--;
@@ -129,13 +134,24 @@ static int release(void *memory)
     return INVALID_VALUE;
 }
 
+/* Pinned blocks begin with a page that links them. */
+typedef struct pinned {
+    struct pinned *next;
+    size_t bytes;
+} pinned;
+static pinned *all_pinned;
+
 static int host_allocate(void **memory, size_t bytes)
 {
     if (emulated_failure()) return OUT_OF_MEMORY;
     if (emulated_forbids() != 0) return emulated_forbids();
     const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
-    *memory = rounded >= bytes ? aligned_alloc(PAGE, rounded) : NULL;
-    if (!*memory) return OUT_OF_MEMORY;
+    pinned *block = rounded >= bytes ? aligned_alloc(PAGE, PAGE + rounded) : NULL;
+    if (!block) return OUT_OF_MEMORY;
+    *block = (pinned){ all_pinned, rounded };
+    all_pinned = block;
+    *memory = (unsigned char *)block + PAGE;
+    memset(*memory, 0xff, rounded);
     n_host_blocks++;
     return 0;
 }
@@ -143,14 +159,29 @@ static int host_allocate(void **memory, size_t bytes)
 static int host_release(void *memory)
 {
     if (emulated_forbids() != 0) return emulated_forbids();
-    n_host_blocks -= memory != NULL;
-    free(memory);
+    if (!memory) return 0;
+    pinned **at = &all_pinned;
+    while (*at && (unsigned char *)*at + PAGE != memory) at = &(*at)->next;
+    pinned *block = *at;
+    if (!block) return INVALID_VALUE;
+    *at = block->next;
+    n_host_blocks--;
+    free(block);
     return 0;
 }
 
 int64_t emulate_held(void)
 {
     return n_blocks + n_host_blocks + emulated_streams_held();
+}
+
+static bool is_pinned(const void *memory)
+{
+    const unsigned char *m = memory;
+    for (const pinned *p = all_pinned; p; p = p->next)
+        if (m >= (const unsigned char *)p + PAGE && m < (const unsigned char *)p + PAGE + p->bytes)
+            return true;
+    return false;
 }
 
 static int memory_info(size_t *free_bytes, size_t *all_bytes)
@@ -182,18 +213,20 @@ static bool is_on_device(const void *memory)
     return heap && m >= heap && m < heap + HEAP_BYTES;
 }
 
-/* What comes from the host has left it when the call returns, and what goes there has arrived. */
+/* What comes from the host has left it when the call returns, and what goes there has arrived,
+ * unless it is pinned memory. */
 static int copy(void *to, const void *from, size_t bytes, ls__cuda_stream stream)
 {
     int status = emulated_enter(stream);
-    const bool staged = !is_on_device(from);
-    if (status == 0 && (staged || !is_on_device(to))) status = emulated_forbids();
+    const bool staged = !is_on_device(from) && !is_pinned(from);
+    const bool waits = !is_on_device(to) && !is_pinned(to);
+    if (status == 0 && (staged || waits)) status = emulated_forbids();
     if (status != 0) return status;
     copy_job *job = emulated_queue(stream, run_copy, sizeof(*job) + (staged ? bytes : 0));
     if (!job) return OUT_OF_MEMORY;
     *job = (copy_job){ to, staged ? NULL : from, bytes };
     if (staged) memcpy(job + 1, from, bytes);
-    if (!is_on_device(to)) emulated_stream_finish(stream);
+    if (waits) emulated_stream_finish(stream);
     emulated_streams_advance();
     return 0;
 }

@@ -24,6 +24,8 @@ void emulated_memory_close(void);
 /* Counts a call, and says whether it is to fail; as a status, that of a launch that lacks resources
  * or, when all calls fail from now on, of a kernel that went wrong. */
 bool emulated_failure(void);
+/* Whether all calls fail from now on: what is queued is never done. */
+bool emulated_is_lost(void);
 int emulated_failure_status(void);
 
 /* For tests, found in the module by these names. Calls are counted from 1 since the last

@@ -54,6 +54,16 @@ static void drop_mark(mark *m)
 
 static void run_until(const mark *m);
 
+static void drop_first(emulated_stream *stream)
+{
+    item *i = stream->first;
+    stream->first = i->next;
+    if (!stream->first) stream->last = NULL;
+    if (i->mark) i->mark->done = true; /* for streams that wait for it */
+    drop_mark(i->mark);
+    free(i);
+}
+
 static void run_first(emulated_stream *stream)
 {
     item *i = stream->first;
@@ -158,6 +168,8 @@ int emulated_stream_open(void **stream)
 
 int emulated_stream_close(void *stream)
 {
+    const emulated_stream *closed = stream;
+    while (closed->first && emulated_is_lost()) drop_first(stream);
     emulated_stream_finish(stream);
     emulated_stream **at = &streams;
     while (*at != stream) at = &(*at)->next;
