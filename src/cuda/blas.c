@@ -33,7 +33,7 @@ typedef struct blas {
 /* One product D = op(A) op(B) (+ bias), with cuBLASLt's descriptors of it. */
 typedef struct product {
     cublasComputeType_t compute;
-    cudaDataType_t type;
+    cudaDataType_t type, d_type; /* of A and B; of D and what is added to it */
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, d;
 } product;
@@ -44,6 +44,7 @@ typedef struct blas_kernel {
     const blas *blas;
     ls__op op;
     product product;
+    size_t product_bytes; /* its share of the working memory */
     cublasLtMatmulAlgo_t algorithm;
 } blas_kernel;
 
@@ -114,10 +115,11 @@ static cublasStatus_t describe(const ls__op *op, product *p)
     *p =
         (product){ .compute = f32 && op->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F };
     (void)find_type(o[0].dtype, &p->type);
+    (void)find_type(o[d].dtype, &p->d_type);
     cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, p->compute, CUDA_R_32F);
     if (status == 0) status = open_layout(&p->a, p->type, &o[a]);
     if (status == 0) status = open_layout(&p->b, p->type, &o[b]);
-    if (status == 0) status = open_layout(&p->d, p->type, &o[d]);
+    if (status == 0) status = open_layout(&p->d, p->d_type, &o[d]);
     if (status == 0 && op->kind == LS__OP_LINEAR)
         status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof(turned));
     if (status == 0 && op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS)
@@ -130,17 +132,20 @@ static cublasStatus_t describe(const ls__op *op, product *p)
     return status;
 }
 
-/* The bias's gradient is our own kernel's business. */
+/* What cuBLASLt's table of cublasLtMatmul's types has for sums in f32: A and B alike, D of their
+ * type, with a bias of D's, or f32. Gradients of weights are f32; those of the bias are our own
+ * kernel's business. */
 static bool fits(const ls__op *op)
 {
     cudaDataType_t type;
     if (op->kind != LS__OP_LINEAR && op->kind != LS__OP_LINEAR_BACKWARD_DATA &&
         op->kind != LS__OP_LINEAR_BACKWARD_WEIGHTS)
         return false;
-    for (int i = 0; i < op->n_operands; i++)
-        if (is_there(&op->operands[i]) && op->operands[i].dtype != op->operands[0].dtype &&
-            !(op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && i == 3))
-            return false;
+    for (int i = 0; i < op->n_operands; i++) {
+        const bool gradient = op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && i >= 2;
+        const ls_dtype wanted = gradient ? LS_F32 : op->operands[0].dtype;
+        if (is_there(&op->operands[i]) && op->operands[i].dtype != wanted) return false;
+    }
     return find_type(op->operands[0].dtype, &type);
 }
 
@@ -170,8 +175,8 @@ static bool find_algorithm(const blas *b, const product *p, const char *text,
 {
     ls__blas_name name;
     if (!ls__blas_name_read(text, &name)) return false;
-    if (cublasLtMatmulAlgoInit(b->handle, p->compute, CUDA_R_32F, p->type, p->type, p->type,
-                               p->type, name.id, out) != 0)
+    if (cublasLtMatmulAlgoInit(b->handle, p->compute, CUDA_R_32F, p->type, p->type, p->d_type,
+                               p->d_type, name.id, out) != 0)
         return false;
     for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
         const uint16_t narrow = (uint16_t)name.settings[i];
@@ -218,6 +223,12 @@ static const char *blas_library(void *state)
 static cublasStatus_t ask_heuristics(const blas *b, const product *p,
                                      cublasLtMatmulHeuristicResult_t *results, int *n)
 {
+    /* They are taken for 256 bytes otherwise. */
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
+    };
+    const uint32_t alignment = 16; /* of buffers, by contract */
     cublasLtMatmulPreference_t preference = NULL;
     const uint64_t workspace = WORKSPACE_LIMIT;
     const uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -228,6 +239,9 @@ static cublasStatus_t ask_heuristics(const blas *b, const product *p,
     if (status == 0)
         status = cublasLtMatmulPreferenceSetAttribute(
             preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof(none));
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments && status == 0; i++)
+        status = cublasLtMatmulPreferenceSetAttribute(preference, alignments[i], &alignment,
+                                                      sizeof(alignment));
     if (status == 0)
         status = cublasLtMatmulAlgoGetHeuristic(b->handle, p->operation, p->a, p->b, p->d, p->d,
                                                 preference, MOST_RESULTS, results, n);
@@ -277,13 +291,14 @@ static ls_status blas_run(ls__kernel *kernel, void *const *buffers, void *worksp
                  cublasLtMatmul(k->blas->handle, k->product.operation, &one, buffers[a],
                                 k->product.a, buffers[b], k->product.b, &zero, buffers[d],
                                 k->product.d, buffers[d], k->product.d, &k->algorithm, workspace,
-                                k->kernel.workspace_bytes, k->cuda->stream),
+                                k->product_bytes, k->cuda->stream),
                  ls__op_name(k->op.kind)));
     if (k->op.kind != LS__OP_LINEAR_BACKWARD_WEIGHTS || !buffers[3]) return LS_OK;
-    const int64_t *dy = k->op.operands[1].shape.dims;
-    return ls__cuda_check(
-        k->cuda, ls__cuda_column_sums(buffers[1], dy[0], dy[1], buffers[3], k->cuda->stream),
-        ls__op_name(k->op.kind));
+    const ls__operand *dy = &k->op.operands[1];
+    return ls__cuda_check(k->cuda,
+                          ls__cuda_column_sums(dy, buffers[1], dy->shape.dims[0], dy->shape.dims[1],
+                                               buffers[3], workspace, k->cuda->stream),
+                          ls__op_name(k->op.kind));
 }
 
 static void close_kernel(ls__kernel *kernel)
@@ -323,7 +338,14 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
         close_kernel(&k->kernel);
         return status;
     }
-    k->kernel.workspace_bytes = result.workspaceSize;
+    k->product_bytes = k->kernel.workspace_bytes = result.workspaceSize;
+    if (op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && is_there(&op->operands[3])) {
+        /* The bias's gradient comes after the product, in the same working memory. */
+        const ls__operand *dy = &op->operands[1];
+        const size_t bytes =
+            ls__cuda_column_sums_workspace(dy, dy->shape.dims[0], dy->shape.dims[1]);
+        if (k->kernel.workspace_bytes < bytes) k->kernel.workspace_bytes = bytes;
+    }
     *out = &k->kernel;
     return LS_OK;
 }

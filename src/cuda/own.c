@@ -18,10 +18,13 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_NORMALIZE] = { ls__cuda_normalize },
     [LS__OP_CONV2D] = { ls__cuda_conv, .direct = true },
     [LS__OP_CONV2D_BACKWARD_DATA] = { ls__cuda_conv_backward_data, .direct = true },
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { ls__cuda_conv_backward_weights, .direct = true },
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { ls__cuda_conv_backward_weights,
+                                         ls__cuda_conv_backward_weights_workspace, .direct = true },
     [LS__OP_LINEAR] = { ls__cuda_linear, .direct = true },
     [LS__OP_LINEAR_BACKWARD_DATA] = { ls__cuda_linear_backward_data, .direct = true },
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { ls__cuda_linear_backward_weights, .direct = true },
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { ls__cuda_linear_backward_weights,
+                                         ls__cuda_linear_backward_weights_workspace,
+                                         .direct = true },
     [LS__OP_BATCH_NORM] = { ls__cuda_batch_norm, ls__cuda_batch_norm_workspace },
     [LS__OP_BATCH_NORM_EVAL] = { ls__cuda_batch_norm_eval, ls__cuda_batch_norm_workspace },
     [LS__OP_BATCH_NORM_BACKWARD] = { ls__cuda_batch_norm_backward, ls__cuda_batch_norm_workspace },
@@ -155,13 +158,50 @@ static const char *name_of(const own_entry *entry)
     return entry->direct ? "own direct" : "own";
 }
 
+static bool is_half(ls_dtype dtype)
+{
+    return dtype == LS_BF16 || dtype == LS_F16;
+}
+
+/* Whether an operand may be bf16 or f16, as the op list says. */
+static bool may_be_half(const char *name, size_t length)
+{
+    static const char *const names[] = { "x",  "y",   "w",   "b",    "a",      "add",    "dx",
+                                         "dy", "dy1", "dy2", "dadd", "logits", "dlogits" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
+    return false;
+}
+
+/* 16-bit operands are those that may be, and all alike. A cast's are not. */
+static bool types_fit(const ls__op *op)
+{
+    const char *name = ls__op_operands(op->kind);
+    ls_dtype half = LS_F32;
+    bool has_full = false;
+    if (op->kind == LS__OP_CAST)
+        return (op->operands[0].dtype == LS_F32 && is_half(op->operands[1].dtype)) ||
+               (op->operands[1].dtype == LS_F32 && is_half(op->operands[0].dtype));
+    for (int i = 0; i < op->n_operands; i++, name += strspn(name, " ->?")) {
+        const size_t length = strcspn(name, " ?");
+        const ls_dtype dtype = op->operands[i].dtype;
+        const bool may_be = op->kind <= LS__OP_TOP_K && may_be_half(name, length);
+        name += length;
+        if (op->operands[i].shape.n_dims < 0) continue;
+        if (is_half(dtype) && (!may_be || (half != LS_F32 && half != dtype))) return false;
+        if (is_half(dtype)) half = dtype;
+        has_full |= may_be && dtype == LS_F32;
+    }
+    return half == LS_F32 || !has_full;
+}
+
 static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
                           int max)
 {
     (void)cuda;
     (void)state;
     const own_entry *entry = &entries[op->kind];
-    if (max < 1 || !entry->run) return 0;
+    if (max < 1 || !entry->run || !types_fit(op)) return 0;
     *out = (ls__candidate){ .deterministic = true,
                             .cost_ms = entry->direct ? DIRECT_COST_MS : COST_MS };
     snprintf(out->name, sizeof(out->name), "%s", name_of(entry));
@@ -174,7 +214,7 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
     (void)state;
     ls_context *ctx = cuda->device.ctx;
     const own_entry *entry = &entries[op->kind];
-    if (!entry->run || strcmp(name, name_of(entry)) != 0)
+    if (!entry->run || strcmp(name, name_of(entry)) != 0 || !types_fit(op))
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
                         name);
     own_kernel *k = ls__zalloc(ctx, sizeof(*k));

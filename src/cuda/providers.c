@@ -25,73 +25,102 @@ static const char *cudnn_library(void *state)
     return ls__cudnn_version(state);
 }
 
-/* cuDNN's weight gradients come without the bias's, which are our own kernel's. */
-static bool has_bias_gradient(const ls__op *op)
+/* Gradients are f32. */
+static bool fits(const ls__op *op)
 {
-    return op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && op->operands[3].shape.n_dims >= 0 &&
-           op->operands[3].dtype == LS_F32 && op->operands[1].dtype == LS_F32;
-}
-
-static ls__op without_bias(const ls__op *op)
-{
-    ls__op out = *op;
-    if (has_bias_gradient(op)) out.operands[3].shape.n_dims = -1;
-    return out;
+    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS) return true;
+    for (int i = 2; i < 4; i++)
+        if (op->operands[i].shape.n_dims >= 0 && op->operands[i].dtype != LS_F32) return false;
+    return true;
 }
 
 static int cudnn_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
                             int max)
 {
     (void)cuda;
-    const ls__op asked = without_bias(op);
-    return ls__cudnn_conv_candidates(state, &asked, out, max);
+    const ls__op asked = ls__cudnn_conv_of(op);
+    return fits(op) ? ls__cudnn_conv_candidates(state, &asked, out, max) : 0;
 }
 
-typedef struct bias_kernel {
+/* CONV2D_BACKWARD_WEIGHTS where cuDNN's kernel is not all of it. The working memory is cuDNN's,
+ * then that of the bias's gradient; behind it lies dw in x's type, if that is not f32. */
+typedef struct weights_kernel {
     ls__kernel kernel; /* first */
     ls__cuda *cuda;
-    ls__kernel *weights; /* cuDNN's */
-    int64_t pixels, channels;
-} bias_kernel;
+    ls__kernel *inner; /* cuDNN's */
+    ls__op op;
+    size_t dw_offset;
+} weights_kernel;
 
-static ls_status bias_run(ls__kernel *kernel, void *const *buffers, void *workspace,
-                          const ls__step *step)
+static int64_t pixels_of(const ls__operand *dy)
 {
-    bias_kernel *k = (bias_kernel *)kernel;
-    LS_TRY(k->weights->run(k->weights, buffers, workspace, step));
-    const int status =
-        ls__cuda_column_sums(buffers[1], k->pixels, k->channels, buffers[3], k->cuda->stream);
-    return ls__cuda_check(k->cuda, status, "conv2d_backward_weights: the bias's gradient");
+    return dy->shape.dims[0] * dy->shape.dims[1] * dy->shape.dims[2];
 }
 
-static void bias_close(ls__kernel *kernel)
+static ls_status weights_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                             const ls__step *step)
 {
-    bias_kernel *k = (bias_kernel *)kernel;
-    if (k->weights) k->weights->close(k->weights);
+    weights_kernel *k = (weights_kernel *)kernel;
+    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[1], *dw = &k->op.operands[2];
+    const bool narrow = x->dtype != LS_F32;
+    void *made = narrow ? (unsigned char *)workspace + k->dw_offset : buffers[2];
+    void *const inner[4] = { buffers[0], buffers[1], made, NULL };
+    LS_TRY(k->inner->run(k->inner, inner, workspace, step));
+    int status = 0;
+    if (narrow)
+        status = ls__cuda_cast(LS_F32, buffers[2], x->dtype, made, ls_shape_count(&dw->shape),
+                               k->cuda->stream);
+    if (status == 0 && buffers[3])
+        status = ls__cuda_column_sums(dy, buffers[1], pixels_of(dy), dy->shape.dims[3], buffers[3],
+                                      workspace, k->cuda->stream);
+    return ls__cuda_check(k->cuda, status, "conv2d_backward_weights");
+}
+
+static void weights_close(ls__kernel *kernel)
+{
+    weights_kernel *k = (weights_kernel *)kernel;
+    if (k->inner) k->inner->close(k->inner);
     ls__free(k->cuda->device.ctx, k);
+}
+
+static void plan_workspace(weights_kernel *k)
+{
+    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[1], *dw = &k->op.operands[2];
+    size_t bytes = k->inner->workspace_bytes;
+    if (k->op.operands[3].shape.n_dims >= 0) {
+        const size_t sums = ls__cuda_column_sums_workspace(dy, pixels_of(dy), dy->shape.dims[3]);
+        if (bytes < sums) bytes = sums;
+    }
+    k->dw_offset = (bytes + LS__CUDNN_ALIGNMENT - 1) / LS__CUDNN_ALIGNMENT * LS__CUDNN_ALIGNMENT;
+    if (x->dtype != LS_F32)
+        bytes = k->dw_offset + (size_t)ls_shape_count(&dw->shape) * ls_dtype_bytes(x->dtype);
+    k->kernel.workspace_bytes = bytes;
 }
 
 static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
                                    ls__kernel **out)
 {
-    if (!has_bias_gradient(op)) return ls__cudnn_conv_open(state, op, name, out);
-    const ls__op asked = without_bias(op);
-    const int64_t *dy = op->operands[1].shape.dims;
-    bias_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
+    const ls__op asked = ls__cudnn_conv_of(op);
+    if (!fits(op))
+        return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' makes gradients of f32",
+                        ls__op_name(op->kind), name);
+    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS ||
+        (op->operands[0].dtype == LS_F32 && op->operands[3].shape.n_dims < 0))
+        return ls__cudnn_conv_open(state, op, name, out);
+    weights_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
     if (!k) return ls__fail_memory(cuda->device.ctx, name, sizeof(*k));
     k->cuda = cuda;
-    k->pixels = dy[0] * dy[1] * dy[2];
-    k->channels = dy[3];
-    const ls_status status = ls__cudnn_conv_open(state, &asked, name, &k->weights);
+    k->op = *op;
+    const ls_status status = ls__cudnn_conv_open(state, &asked, name, &k->inner);
     if (status != LS_OK) {
-        bias_close(&k->kernel);
+        weights_close(&k->kernel);
         return status;
     }
-    memcpy(k->kernel.name, k->weights->name, sizeof(k->kernel.name));
-    k->kernel.nondeterministic = k->weights->nondeterministic;
-    k->kernel.workspace_bytes = k->weights->workspace_bytes;
-    k->kernel.run = bias_run;
-    k->kernel.close = bias_close;
+    memcpy(k->kernel.name, k->inner->name, sizeof(k->kernel.name));
+    k->kernel.nondeterministic = k->inner->nondeterministic;
+    plan_workspace(k);
+    k->kernel.run = weights_run;
+    k->kernel.close = weights_close;
     *out = &k->kernel;
     return LS_OK;
 }

@@ -51,8 +51,8 @@ typedef struct ls__operand {
      * variance unbiased */                                                                        \
     X(BATCH_NORM, "batch_norm", "x scale shift running_mean running_var add? -> y mean invstd")    \
     X(BATCH_NORM_EVAL, "batch_norm_eval", "x scale shift running_mean running_var add? -> y")      \
-    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu. dx may be dy1's memory.    \
-     * dadd too, but not both */                                                                   \
+    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu, and where it is wanted dx  \
+     * may be made from it as it is stored. dx may be dy1's memory. dadd too, but not both */      \
     X(BATCH_NORM_BACKWARD, "batch_norm_backward",                                                  \
       "x y? dy1 dy2? scale mean invstd -> dx dscale dshift dadd?")                                 \
     /* Optional, from here to NORM_BACKWARD_APPLY: a backend may have no kernel. What a batch norm \
@@ -220,8 +220,8 @@ struct ls__kernel {
     char name[LS__KERNEL_NAME_SIZE];
     bool nondeterministic;  /* as its candidate says; what repeats its bits is the rule */
     size_t workspace_bytes; /* planned memory that run needs, contents do not survive */
-    /* buffers: one pointer per operand, NULL for absent ones; none overlap but where the op list
-     * says "may". */
+    /* buffers: one pointer per operand, NULL for absent ones, aligned to 16 bytes at least; none
+     * overlap but where the op list says "may". */
     ls_status (*run)(ls__kernel *kernel, void *const *buffers, void *workspace,
                      const ls__step *step);
     void (*close)(ls__kernel *kernel);

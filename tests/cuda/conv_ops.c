@@ -85,6 +85,7 @@ ls__op conv_op_in(const ls__op *op, ls_dtype dtype, bool tf32)
 {
     ls__op made = *op;
     made.tf32 = tf32;
-    for (int o = 0; o < made.n_operands; o++) made.operands[o].dtype = dtype;
+    const int n = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS ? 2 : op->n_operands;
+    for (int o = 0; o < n; o++) made.operands[o].dtype = dtype;
     return made;
 }

@@ -1,6 +1,5 @@
 /* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel. */
 #include "../suite.h"
-#include "cpu/emulated.h"
 #include "op_case.h"
 #include <stdlib.h>
 #include <string.h>
@@ -93,11 +92,11 @@ static int most_kernels(void)
 START_TEST(values)
 {
     const op_case *c = &all_cases()->cases[_i];
-    if (!is_dense(c) || ls__wants_emulation(&c->op)) return; /* 16-bit kernels: not yet */
+    if (!is_dense(c)) return;
     ls_context *cpu = open_cpu(1, -1), *cuda = open_cuda();
     op_buffers wanted, got;
     fill_buffers(c, &wanted, false);
-    run_kernel(cpu, c, "reference", &wanted);
+    run_kernel(cpu, c, reference_name(c), &wanted);
 
     ls__candidate kernels[LS__MAX_CANDIDATES];
     const int n = list_kernels(cuda, c, false, kernels);

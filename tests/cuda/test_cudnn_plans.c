@@ -139,7 +139,8 @@ START_TEST(every_convolution_has_its_plans)
     for (int p = 0; p < N_PRECISIONS; p++) {
         int n_plans = 0;
         for (int i = 0; i < list->n; i++) {
-            const ls__op op = conv_op_in(&list->ops[i], precisions[p].dtype, precisions[p].tf32);
+            const ls__op full = conv_op_in(&list->ops[i], precisions[p].dtype, precisions[p].tf32);
+            const ls__op op = ls__cudnn_conv_of(&full);
             subject s = { .op = &op };
             ls__op_text(&op, s.text, sizeof s.text);
             const int n = check_plans(ctx, cudnn, &s);
@@ -173,8 +174,9 @@ START_TEST(biases_groups_and_dilations)
     for (int p = 0; p < N_PRECISIONS; p++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             for (int kind = LS__OP_CONV2D; kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS; kind++) {
-                const ls__op plain = conv_op(kind, &shapes[i], kind == LS__OP_CONV2D);
-                ls__op op = conv_op_in(&plain, precisions[p].dtype, precisions[p].tf32);
+                const ls__op plain = conv_op(kind, &shapes[i], kind != LS__OP_CONV2D_BACKWARD_DATA);
+                const ls__op full = conv_op_in(&plain, precisions[p].dtype, precisions[p].tf32);
+                ls__op op = ls__cudnn_conv_of(&full);
                 subject s = { .op = &op };
                 if (i == 0) { /* y's size stays */
                     op.u.conv.dilation[0] = op.u.conv.dilation[1] = 2;
@@ -291,14 +293,16 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
     ls__cudnn *cudnn = open_cudnn(ctx);
     ls__candidate list[LS__MAX_CANDIDATES];
     ls__kernel *kernel;
-    ls__op ops[4];
-    for (int i = 0; i < 4; i++)
-        ops[i] = conv_op(i == 3 ? LS__OP_CONV2D_BACKWARD_WEIGHTS : LS__OP_CONV2D, &middle, i == 3);
+    ls__op ops[6];
+    for (int i = 0; i < 6; i++)
+        ops[i] = conv_op(i >= 3 ? LS__OP_CONV2D_BACKWARD_WEIGHTS : LS__OP_CONV2D, &middle, i == 3);
     ops[0].operands[0].block = 8;
     ops[1].operands[0].dtype = LS_U8;
     ops[2].kind = LS__OP_ADD;
     ops[2].u.add.relu = false;
-    for (int i = 0; i < 4; i++) {
+    ops[4] = conv_op_in(&ops[4], LS_BF16, false); /* dw is f32 */
+    ops[5].operands[0].dtype = LS_F16;
+    for (int i = 0; i < 6; i++) {
         ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &ops[i], list, LS__MAX_CANDIDATES), 0);
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
         expect(ctx, ls__cudnn_conv_open(cudnn, &ops[i], "cudnn 0", &kernel), LS_ERR_UNSUPPORTED,

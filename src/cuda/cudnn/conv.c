@@ -68,6 +68,15 @@ double ls__cudnn_conv_cost_ms(const ls__op *op)
     return compute_ms > memory_ms ? compute_ms : memory_ms;
 }
 
+ls__op ls__cudnn_conv_of(const ls__op *op)
+{
+    ls__op made = *op;
+    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS) return made;
+    made.operands[2].dtype = op->operands[0].dtype;
+    made.operands[3].shape.n_dims = -1;
+    return made;
+}
+
 /* NULL when cuDNN is worth asking, else why it is not. */
 static const char *objection(const ls__op *op)
 {
@@ -82,6 +91,7 @@ static const char *objection(const ls__op *op)
         if (!is_there(op, i)) continue;
         if (o->dtype != LS_F32 && o->dtype != LS_F16 && o->dtype != LS_BF16)
             return "cuDNN's operands here are f32, f16 or bf16";
+        if (o->dtype != op->operands[0].dtype) return "cuDNN's operands here are of one type";
         if ((i == r.x || i == r.y) && o->block != o->shape.dims[3])
             return "cuDNN's activations here are N,H,W,C";
     }
@@ -92,8 +102,7 @@ static ls__cudnn_problem problem_of(const ls__op *op)
 {
     ls__cudnn_problem p = { .build = build,
                             .description = op,
-                            .f32 = op->operands[0].dtype == LS_F32 || /* the factors */
-                                   op->operands[1].dtype == LS_F32,
+                            .f32 = op->operands[0].dtype == LS_F32,
                             .tf32 = op->tf32,
                             .cost_ms = ls__cudnn_conv_cost_ms(op) };
     ls__op_text(op, p.text, sizeof p.text);

@@ -33,10 +33,16 @@ ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *stream);
 /* "cuDNN 9.19.0". Valid as long as cudnn. */
 const char *ls__cudnn_version(const ls__cudnn *cudnn);
 
-/* LS__OP_CONV2D*. The configurations in the order of the heuristics, those that cuDNN would compile
- * after those that it has; never one that sums or converts to fewer bits than f32's, or that uses
- * tf32 unless op->tf32 allows it. 0 when there is none: another layout or type, db wanted, or more
- * working memory than the limit. 0 as well after a failure, which is kept in the context. */
+/* What cuDNN is to be asked for in an op's place, LS__OP_CONV2D*: it has no kernels for the bias's
+ * gradient, nor any that make a dw of f32 from 16-bit factors, so db is left out, and dw is of x's
+ * type. The caller does the rest. */
+ls__op ls__cudnn_conv_of(const ls__op *op);
+
+/* LS__OP_CONV2D*, with operands of one type. The configurations in the order of the heuristics,
+ * those that cuDNN would compile after those that it has; never one that sums or converts to fewer
+ * bits than f32's, or that uses tf32 unless op->tf32 allows it. 0 when there is none: another
+ * layout, several types, db wanted, or more working memory than the limit. 0 as well after a
+ * failure, which is kept in the context. */
 int ls__cudnn_conv_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max);
 /* Makes the kernel of that name. LS_ERR_UNSUPPORTED when cuDNN can't run op so, or when what op
  * demands (see above) rules it out. */

@@ -1,6 +1,6 @@
 /* conv.cu: convolution of any shape, one thread for each result, sums in double in a fixed order.
  */
-#include "cuda/kernels/portable.h"
+#include "cuda/kernels/access.h"
 
 /* x [n,h,w,c], w [k,r,s,c/groups], y [n,p,q,k] */
 typedef struct conv_shape {
@@ -45,24 +45,26 @@ static __device__ int64_t output_place(const conv_shape *g, int dim, int64_t siz
     return p >= 0 && p % g->stride[dim] == 0 && p / g->stride[dim] < size ? p / g->stride[dim] : -1;
 }
 
-static __global__ void forward_kernel(conv_shape g, const float *x, const float *weights,
-                                      const float *bias, float *y)
+template <typename T>
+static __global__ void forward_kernel(conv_shape g, const T *x, const T *weights, const T *bias,
+                                      T *y)
 {
     const int64_t in = g.c / g.groups, out = g.k / g.groups;
     LS__FOR_EACH(i, g.n * g.p * g.q * g.k)
     {
         const int64_t k = i % g.k, q = i / g.k % g.q, p = i / g.k / g.q % g.p;
         const int64_t n = i / g.k / g.q / g.p, first = k / out * in;
-        double sum = bias ? (double)bias[k] : 0;
+        double sum = bias ? (double)ls__widen(bias[k]) : 0;
         for (int64_t r = 0; r < g.r; r++)
             for (int64_t s = 0; s < g.s; s++) {
                 const int64_t h = input_place(&g, 0, g.h, p, r), w = input_place(&g, 1, g.w, q, s);
                 if (h < 0 || w < 0) continue;
-                const float *from = x + ((n * g.h + h) * g.w + w) * g.c + first;
-                const float *by = weights + ((k * g.r + r) * g.s + s) * in;
-                for (int64_t c = 0; c < in; c++) sum += (double)from[c] * (double)by[c];
+                const T *from = x + ((n * g.h + h) * g.w + w) * g.c + first;
+                const T *by = weights + ((k * g.r + r) * g.s + s) * in;
+                for (int64_t c = 0; c < in; c++)
+                    sum += (double)ls__widen(from[c]) * (double)ls__widen(by[c]);
             }
-        y[i] = (float)sum;
+        ls__put(&y[i], (float)sum);
     }
 }
 
@@ -70,12 +72,16 @@ int ls__cuda_conv(const ls__cuda_call *call)
 {
     const conv_shape g = shape_of(call, 0, 3);
     void *const *b = call->buffers;
-    return LS__LAUNCH(forward_kernel, ls__blocks_for(g.n * g.p * g.q * g.k), LS__BLOCK,
-                      call->stream, g, (const float *)b[0], (const float *)b[1],
-                      (const float *)b[2], (float *)b[3]);
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(forward_kernel<T>, ls__blocks_for(g.n * g.p * g.q * g.k), LS__BLOCK,
+                          call->stream, g, (const T *)b[0], (const T *)b[1], (const T *)b[2],
+                          (T *)b[3]);
+    });
 }
 
-static __global__ void data_kernel(conv_shape g, const float *dy, const float *weights, float *dx)
+template <typename T>
+static __global__ void data_kernel(conv_shape g, const T *dy, const T *weights, T *dx)
 {
     const int64_t in = g.c / g.groups, out = g.k / g.groups;
     LS__FOR_EACH(i, g.n * g.h * g.w * g.c)
@@ -88,12 +94,13 @@ static __global__ void data_kernel(conv_shape g, const float *dy, const float *w
                 const int64_t p = output_place(&g, 0, g.p, h, r);
                 const int64_t q = output_place(&g, 1, g.q, w, s);
                 if (p < 0 || q < 0) continue;
-                const float *from = dy + ((n * g.p + p) * g.q + q) * g.k + first;
-                for (int64_t k = 0; k < out; k++)
-                    sum += (double)from[k] *
-                           (double)weights[(((first + k) * g.r + r) * g.s + s) * in + c % in];
+                const T *from = dy + ((n * g.p + p) * g.q + q) * g.k + first;
+                for (int64_t k = 0; k < out; k++) {
+                    const T by = weights[(((first + k) * g.r + r) * g.s + s) * in + c % in];
+                    sum += (double)ls__widen(from[k]) * (double)ls__widen(by);
+                }
             }
-        dx[i] = (float)sum;
+        ls__put(&dx[i], (float)sum);
     }
 }
 
@@ -101,11 +108,15 @@ int ls__cuda_conv_backward_data(const ls__cuda_call *call)
 {
     const conv_shape g = shape_of(call, 2, 0);
     void *const *b = call->buffers;
-    return LS__LAUNCH(data_kernel, ls__blocks_for(g.n * g.h * g.w * g.c), LS__BLOCK, call->stream,
-                      g, (const float *)b[0], (const float *)b[1], (float *)b[2]);
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(data_kernel<T>, ls__blocks_for(g.n * g.h * g.w * g.c), LS__BLOCK,
+                          call->stream, g, (const T *)b[0], (const T *)b[1], (T *)b[2]);
+    });
 }
 
-static __global__ void weights_kernel(conv_shape g, const float *x, const float *dy, float *dw)
+template <typename T>
+static __global__ void weights_kernel(conv_shape g, const T *x, const T *dy, float *dw)
 {
     const int64_t in = g.c / g.groups, out = g.k / g.groups;
     LS__FOR_EACH(i, g.k * g.r * g.s * in)
@@ -118,20 +129,34 @@ static __global__ void weights_kernel(conv_shape g, const float *x, const float 
                     const int64_t h = input_place(&g, 0, g.h, p, r);
                     const int64_t w = input_place(&g, 1, g.w, q, s);
                     if (h < 0 || w < 0) continue;
-                    sum += (double)dy[((n * g.p + p) * g.q + q) * g.k + k] *
-                           (double)x[((n * g.h + h) * g.w + w) * g.c + k / out * in + c];
+                    const T from = x[((n * g.h + h) * g.w + w) * g.c + k / out * in + c];
+                    const T by = dy[((n * g.p + p) * g.q + q) * g.k + k];
+                    sum += (double)ls__widen(from) * (double)ls__widen(by);
                 }
         dw[i] = (float)sum;
     }
+}
+
+/* The bias's gradient is the sum of dy's rows, one for each pixel. */
+size_t ls__cuda_conv_backward_weights_workspace(const ls__op *op)
+{
+    const int64_t *dy = op->operands[1].shape.dims;
+    if (op->operands[3].shape.n_dims < 0) return 0;
+    return ls__cuda_column_sums_workspace(&op->operands[1], dy[0] * dy[1] * dy[2], dy[3]);
 }
 
 int ls__cuda_conv_backward_weights(const ls__cuda_call *call)
 {
     const conv_shape g = shape_of(call, 0, 1);
     void *const *b = call->buffers;
-    const int status =
-        LS__LAUNCH(weights_kernel, ls__blocks_for(g.k * g.r * g.s * g.c / g.groups), LS__BLOCK,
-                   call->stream, g, (const float *)b[0], (const float *)b[1], (float *)b[2]);
+    const ls__operand *dy = &call->op->operands[1];
+    const int status = ls__with_type(dy, [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(weights_kernel<T>, ls__blocks_for(g.k * g.r * g.s * g.c / g.groups),
+                          LS__BLOCK, call->stream, g, (const T *)b[0], (const T *)b[1],
+                          (float *)b[2]);
+    });
     if (status != 0 || !b[3]) return status;
-    return ls__cuda_column_sums(b[1], g.n * g.p * g.q, g.k, b[3], call->stream);
+    return ls__cuda_column_sums(dy, b[1], g.n * g.p * g.q, g.k, b[3], call->workspace,
+                                call->stream);
 }

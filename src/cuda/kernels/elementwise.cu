@@ -1,7 +1,7 @@
 /* elementwise.cu: kernels that compute each element by itself. */
 #include "base/element.h"
 #include "base/philox.h"
-#include "cuda/kernels/portable.h"
+#include "cuda/kernels/access.h"
 
 /* Activations as rows of channels: everything before the last dimension is a row. */
 typedef struct rows {
@@ -22,48 +22,88 @@ static int64_t count_of(const ls__operand *operand)
     return r.n * r.channels;
 }
 
-static __global__ void relu_kernel(const float *x, float *y, int64_t count)
+/* Blocks for kernels whose threads take 16 bytes at a time. */
+template <typename T> static unsigned blocks_of(int64_t count)
 {
-    LS__FOR_EACH(i, count) y[i] = ls__relu(x[i]);
+    return ls__blocks_for(count / ls__pack<T>::n);
+}
+
+template <typename T> static __global__ void relu_kernel(const T *x, T *y, int64_t count)
+{
+    ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
+        typedef decltype(access) A;
+        float v[A::n];
+        ls__load<A>(x + i, v);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) v[j] = ls__relu(v[j]);
+        A::store(y + i, v);
+    });
 }
 
 int ls__cuda_relu(const ls__cuda_call *call)
 {
-    const int64_t count = count_of(&call->op->operands[0]);
-    return LS__LAUNCH(relu_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
-                      (const float *)call->buffers[0], (float *)call->buffers[1], count);
+    const ls__operand *x = &call->op->operands[0];
+    const int64_t count = count_of(x);
+    return ls__with_type(x, [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(relu_kernel<T>, blocks_of<T>(count), LS__BLOCK, call->stream,
+                          (const T *)call->buffers[0], (T *)call->buffers[1], count);
+    });
 }
 
-static __global__ void relu_backward_kernel(const float *y, const float *dy, float *dx,
-                                            int64_t count)
+template <typename T>
+static __global__ void relu_backward_kernel(const T *y, const T *dy, T *dx, int64_t count)
 {
-    LS__FOR_EACH(i, count) dx[i] = y[i] > 0 ? dy[i] : 0;
+    ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
+        typedef decltype(access) A;
+        float v[A::n], d[A::n];
+        ls__load<A>(y + i, v);
+        ls__load<A>(dy + i, d);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) d[j] = v[j] > 0 ? d[j] : 0;
+        A::store(dx + i, d);
+    });
 }
 
 int ls__cuda_relu_backward(const ls__cuda_call *call)
 {
-    const int64_t count = count_of(&call->op->operands[0]);
-    return LS__LAUNCH(relu_backward_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
-                      (const float *)call->buffers[0], (const float *)call->buffers[1],
-                      (float *)call->buffers[2], count);
+    const ls__operand *y = &call->op->operands[0];
+    const int64_t count = count_of(y);
+    return ls__with_type(y, [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(relu_backward_kernel<T>, blocks_of<T>(count), LS__BLOCK, call->stream,
+                          (const T *)call->buffers[0], (const T *)call->buffers[1],
+                          (T *)call->buffers[2], count);
+    });
 }
 
-static __global__ void add_kernel(const float *a, const float *b, float *y, int64_t count,
-                                  bool relu)
+template <typename T>
+static __global__ void add_kernel(const T *a, const T *b, T *y, int64_t count, bool relu)
 {
-    LS__FOR_EACH(i, count)
-    {
-        const float sum = a[i] + b[i];
-        y[i] = relu ? ls__relu(sum) : sum;
-    }
+    ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
+        typedef decltype(access) A;
+        float v[A::n], w[A::n];
+        ls__load<A>(a + i, v);
+        ls__load<A>(b + i, w);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) {
+            v[j] += w[j];
+            if (relu) v[j] = ls__relu(v[j]);
+        }
+        A::store(y + i, v);
+    });
 }
 
 int ls__cuda_add(const ls__cuda_call *call)
 {
-    const int64_t count = count_of(&call->op->operands[0]);
-    return LS__LAUNCH(add_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
-                      (const float *)call->buffers[0], (const float *)call->buffers[1],
-                      (float *)call->buffers[2], count, call->op->u.add.relu);
+    const ls__operand *a = &call->op->operands[0];
+    const int64_t count = count_of(a);
+    return ls__with_type(a, [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(add_kernel<T>, blocks_of<T>(count), LS__BLOCK, call->stream,
+                          (const T *)call->buffers[0], (const T *)call->buffers[1],
+                          (T *)call->buffers[2], count, call->op->u.add.relu);
+    });
 }
 
 typedef struct normalization {
@@ -74,7 +114,8 @@ enum { BYTES = 256 };
 static const unsigned NORMALIZE_BLOCKS = 2048;
 
 /* Every block makes a table of what the bytes become, exactly as on the CPU. */
-static __global__ void normalize_kernel(const uint8_t *x, float *y, int64_t count, int channels,
+template <typename T>
+static __global__ void normalize_kernel(const uint8_t *x, T *y, int64_t count, int channels,
                                         normalization by)
 {
     __shared__ float table[4 * BYTES];
@@ -83,51 +124,75 @@ static __global__ void normalize_kernel(const uint8_t *x, float *y, int64_t coun
         if (c < channels)
             table[byte * channels + c] = ls__normalize((uint8_t)byte, by.mean[c], by.deviation[c]);
     __syncthreads();
-    LS__FOR_EACH(i, count) y[i] = table[x[i] * channels + (int)(i % channels)];
+    const float *values = table;
+    ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
+        typedef decltype(access) A;
+        float v[A::n];
+        int c = (int)(i % channels);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) {
+            v[j] = values[x[i + j] * channels + c];
+            c = c + 1 == channels ? 0 : c + 1;
+        }
+        A::store(y + i, v);
+    });
 }
 
 int ls__cuda_normalize(const ls__cuda_call *call)
 {
     const rows r = rows_of(&call->op->operands[0]);
+    const int64_t count = r.n * r.channels;
     normalization by;
     memcpy(by.mean, call->op->u.normalize.mean, sizeof(by.mean));
     memcpy(by.deviation, call->op->u.normalize.deviation, sizeof(by.deviation));
-    const unsigned blocks = ls__blocks_for(r.n * r.channels);
-    return LS__LAUNCH(normalize_kernel, blocks < NORMALIZE_BLOCKS ? blocks : NORMALIZE_BLOCKS,
-                      LS__BLOCK, call->stream, (const uint8_t *)call->buffers[0],
-                      (float *)call->buffers[1], r.n * r.channels, (int)r.channels, by);
+    return ls__with_type(&call->op->operands[1], [=](auto type) {
+        typedef decltype(type) T;
+        const unsigned blocks = blocks_of<T>(count);
+        return LS__LAUNCH(normalize_kernel<T>,
+                          blocks < NORMALIZE_BLOCKS ? blocks : NORMALIZE_BLOCKS, LS__BLOCK,
+                          call->stream, (const uint8_t *)call->buffers[0], (T *)call->buffers[1],
+                          count, (int)r.channels, by);
+    });
 }
 
 /* Channels that x does not have are 0; those that y does not have are left out. */
-static __global__ void pad_channels_kernel(const float *x, float *y, int64_t count,
-                                           int64_t x_channels, int64_t y_channels)
+template <typename T>
+static __global__ void pad_channels_kernel(const T *x, T *y, int64_t count, int64_t x_channels,
+                                           int64_t y_channels)
 {
     LS__FOR_EACH(i, count)
     {
         const int64_t row = i / y_channels, c = i % y_channels;
-        y[i] = c < x_channels ? x[row * x_channels + c] : 0;
+        y[i] = c < x_channels ? x[row * x_channels + c] : T();
     }
 }
 
 int ls__cuda_pad_channels(const ls__cuda_call *call)
 {
     const rows x = rows_of(&call->op->operands[0]), y = rows_of(&call->op->operands[1]);
-    return LS__LAUNCH(pad_channels_kernel, ls__blocks_for(y.n * y.channels), LS__BLOCK,
-                      call->stream, (const float *)call->buffers[0], (float *)call->buffers[1],
-                      y.n * y.channels, x.channels, y.channels);
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(pad_channels_kernel<T>, ls__blocks_for(y.n * y.channels), LS__BLOCK,
+                          call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
+                          y.n * y.channels, x.channels, y.channels);
+    });
 }
 
 /* Both sides lie alike: there is one layout here. */
 int ls__cuda_reorder(const ls__cuda_call *call)
 {
     const rows x = rows_of(&call->op->operands[0]);
-    return LS__LAUNCH(pad_channels_kernel, ls__blocks_for(x.n * x.channels), LS__BLOCK,
-                      call->stream, (const float *)call->buffers[0], (float *)call->buffers[1],
-                      x.n * x.channels, x.channels, x.channels);
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(pad_channels_kernel<T>, ls__blocks_for(x.n * x.channels), LS__BLOCK,
+                          call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
+                          x.n * x.channels, x.channels, x.channels);
+    });
 }
 
 /* A thread takes the four elements that share a draw. */
-static __global__ void dropout_kernel(const float *x, float *y, int64_t count, uint32_t layer,
+template <typename T>
+static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t layer,
                                       float probability, float factor,
                                       const ls__cuda_numbers *numbers)
 {
@@ -142,19 +207,25 @@ static __global__ void dropout_kernel(const float *x, float *y, int64_t count, u
         ls__philox_sample(&input, (uint64_t)four, words);
         for (int j = 0; j < 4; j++) {
             const int64_t i = 4 * four + j;
-            if (i < count) y[i] = ls__word_uniform(words[j]) >= probability ? x[i] * factor : 0;
+            if (i >= count) break;
+            const bool kept = ls__word_uniform(words[j]) >= probability;
+            ls__put(&y[i], kept ? ls__widen(x[i]) * factor : 0);
         }
     }
 }
 
 int ls__cuda_dropout(const ls__cuda_call *call)
 {
-    const int64_t count = count_of(&call->op->operands[0]);
+    const ls__operand *x = &call->op->operands[0];
+    const int64_t count = count_of(x);
     const float probability = call->op->u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
-    return LS__LAUNCH(dropout_kernel, ls__blocks_for((count + 3) / 4), LS__BLOCK, call->stream,
-                      (const float *)call->buffers[0], (float *)call->buffers[1], count,
-                      call->op->u.dropout.layer, probability, factor, call->numbers);
+    return ls__with_type(x, [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(dropout_kernel<T>, ls__blocks_for((count + 3) / 4), LS__BLOCK,
+                          call->stream, (const T *)call->buffers[0], (T *)call->buffers[1], count,
+                          call->op->u.dropout.layer, probability, factor, call->numbers);
+    });
 }
 
 /* x -> y in another type */

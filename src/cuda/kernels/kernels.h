@@ -85,13 +85,17 @@ bool ls__cuda_has_code(int major, int minor);
 int ls__cuda_conv(const ls__cuda_call *call);
 int ls__cuda_conv_backward_data(const ls__cuda_call *call);
 int ls__cuda_conv_backward_weights(const ls__cuda_call *call);
+size_t ls__cuda_conv_backward_weights_workspace(const ls__op *op);
 
 /* linear.cu: likewise. */
 int ls__cuda_linear(const ls__cuda_call *call);
 int ls__cuda_linear_backward_data(const ls__cuda_call *call);
 int ls__cuda_linear_backward_weights(const ls__cuda_call *call);
-/* sums[columns] of x [rows,columns], f32: a bias's gradient. */
-int ls__cuda_column_sums(const void *x, int64_t rows, int64_t columns, void *sums, void *stream);
+size_t ls__cuda_linear_backward_weights_workspace(const ls__op *op);
+/* sums[columns], f32, of x [rows,columns], of the operand's type: a bias's gradient. */
+int ls__cuda_column_sums(const ls__operand *operand, const void *x, int64_t rows, int64_t columns,
+                         void *sums, void *workspace, void *stream);
+size_t ls__cuda_column_sums_workspace(const ls__operand *operand, int64_t rows, int64_t columns);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* linear.cu: y[n,o] = b[o] + sum over i of x[n,i] w[o,i], one thread for each result, sums in
  * double in a fixed order. */
-#include "cuda/kernels/portable.h"
+#include "cuda/kernels/columns.h"
 
 typedef struct linear_shape {
     int64_t rows, in, out;
@@ -13,15 +13,16 @@ static linear_shape shape_of(const ls__cuda_call *call, int x, int y)
     return s;
 }
 
-static __global__ void forward_kernel(linear_shape s, const float *x, const float *w,
-                                      const float *b, float *y)
+template <typename T>
+static __global__ void forward_kernel(linear_shape s, const T *x, const T *w, const T *b, T *y)
 {
     LS__FOR_EACH(i, s.rows * s.out)
     {
         const int64_t n = i / s.out, o = i % s.out;
-        double sum = b ? (double)b[o] : 0;
-        for (int64_t j = 0; j < s.in; j++) sum += (double)x[n * s.in + j] * (double)w[o * s.in + j];
-        y[i] = (float)sum;
+        double sum = b ? (double)ls__widen(b[o]) : 0;
+        for (int64_t j = 0; j < s.in; j++)
+            sum += (double)ls__widen(x[n * s.in + j]) * (double)ls__widen(w[o * s.in + j]);
+        ls__put(&y[i], (float)sum);
     }
 }
 
@@ -29,19 +30,24 @@ int ls__cuda_linear(const ls__cuda_call *call)
 {
     const linear_shape s = shape_of(call, 0, 3);
     void *const *b = call->buffers;
-    return LS__LAUNCH(forward_kernel, ls__blocks_for(s.rows * s.out), LS__BLOCK, call->stream, s,
-                      (const float *)b[0], (const float *)b[1], (const float *)b[2], (float *)b[3]);
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(forward_kernel<T>, ls__blocks_for(s.rows * s.out), LS__BLOCK,
+                          call->stream, s, (const T *)b[0], (const T *)b[1], (const T *)b[2],
+                          (T *)b[3]);
+    });
 }
 
-static __global__ void data_kernel(linear_shape s, const float *dy, const float *w, float *dx)
+template <typename T>
+static __global__ void data_kernel(linear_shape s, const T *dy, const T *w, T *dx)
 {
     LS__FOR_EACH(i, s.rows * s.in)
     {
         const int64_t n = i / s.in, j = i % s.in;
         double sum = 0;
         for (int64_t o = 0; o < s.out; o++)
-            sum += (double)dy[n * s.out + o] * (double)w[o * s.in + j];
-        dx[i] = (float)sum;
+            sum += (double)ls__widen(dy[n * s.out + o]) * (double)ls__widen(w[o * s.in + j]);
+        ls__put(&dx[i], (float)sum);
     }
 }
 
@@ -49,55 +55,86 @@ int ls__cuda_linear_backward_data(const ls__cuda_call *call)
 {
     const linear_shape s = shape_of(call, 2, 0);
     void *const *b = call->buffers;
-    return LS__LAUNCH(data_kernel, ls__blocks_for(s.rows * s.in), LS__BLOCK, call->stream, s,
-                      (const float *)b[0], (const float *)b[1], (float *)b[2]);
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(data_kernel<T>, ls__blocks_for(s.rows * s.in), LS__BLOCK, call->stream, s,
+                          (const T *)b[0], (const T *)b[1], (T *)b[2]);
+    });
 }
 
-static __global__ void weights_kernel(linear_shape s, const float *x, const float *dy, float *dw)
+template <typename T>
+static __global__ void weights_kernel(linear_shape s, const T *x, const T *dy, float *dw)
 {
     LS__FOR_EACH(i, s.out * s.in)
     {
         const int64_t o = i / s.in, j = i % s.in;
         double sum = 0;
         for (int64_t n = 0; n < s.rows; n++)
-            sum += (double)x[n * s.in + j] * (double)dy[n * s.out + o];
+            sum += (double)ls__widen(x[n * s.in + j]) * (double)ls__widen(dy[n * s.out + o]);
         dw[i] = (float)sum;
     }
 }
 
-/* A block takes 32 columns; its lanes go through the rows by turns. */
-enum { COLUMNS = 32, LANES = LS__BLOCK / COLUMNS };
+/* ---- Biases' gradients: sums of dy's rows ---- */
 
-static __global__ void column_sums_kernel(const float *x, int64_t rows, int64_t columns,
-                                          float *sums)
+template <typename A>
+static __global__ void stretch_sums_kernel(ls__columns s, const typename A::stored *x, float *sums)
 {
-    __shared__ double shared[LS__BLOCK];
-    const int64_t column = (int64_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
-    const unsigned lane = threadIdx.x / COLUMNS;
-    double sum = 0;
-    for (int64_t row = lane; row < rows && column < columns; row += LANES)
-        sum += (double)x[row * columns + column];
-    shared[threadIdx.x] = sum;
-    for (unsigned half = LANES / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (lane < half) shared[threadIdx.x] += shared[threadIdx.x + half * COLUMNS];
+    const ls__columns_place p = ls__columns_place_of<A>(s);
+    float own[1][A::n] = {};
+    for (int64_t row = p.first; row < p.end; row += ls__tile<A>::lanes) {
+        float v[A::n];
+        ls__load<A>(x + row * s.channels + p.c, v);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) own[0][j] += v[j];
     }
-    if (lane == 0 && column < columns) sums[column] = (float)shared[threadIdx.x];
+    ls__columns_store<A, 1>(s, p, own, sums);
 }
 
-int ls__cuda_column_sums(const void *x, int64_t rows, int64_t columns, void *sums, void *stream)
+static __global__ void column_sums_kernel(ls__columns s, const float *sums, float *out)
 {
-    return LS__LAUNCH(column_sums_kernel, (unsigned)((columns + COLUMNS - 1) / COLUMNS), LS__BLOCK,
-                      stream, (const float *)x, rows, columns, (float *)sums);
+    __shared__ double shared[LS__COLUMN_THREADS];
+    const double total = ls__columns_total(s, 0, blockIdx.x, sums, shared);
+    if (threadIdx.x == 0) out[blockIdx.x] = (float)total;
+}
+
+size_t ls__cuda_column_sums_workspace(const ls__operand *x, int64_t rows, int64_t columns)
+{
+    const ls__columns s = ls__columns_of(x, rows, columns);
+    return ls__columns_bytes(&s, 1);
+}
+
+int ls__cuda_column_sums(const ls__operand *operand, const void *x, int64_t rows, int64_t columns,
+                         void *sums, void *workspace, void *stream)
+{
+    const ls__columns s = ls__columns_of(operand, rows, columns);
+    const int status = ls__with_access(operand, columns, [=](auto access) {
+        typedef decltype(access) A;
+        return LS__LAUNCH(stretch_sums_kernel<A>, ls__columns_blocks(&s), LS__BLOCK, stream, s,
+                          (const typename A::stored *)x, (float *)workspace);
+    });
+    if (status != 0) return status;
+    return LS__LAUNCH(column_sums_kernel, (unsigned)columns, LS__COLUMN_THREADS, stream, s,
+                      (const float *)workspace, (float *)sums);
+}
+
+size_t ls__cuda_linear_backward_weights_workspace(const ls__op *op)
+{
+    const int64_t *dy = op->operands[1].shape.dims;
+    if (op->operands[3].shape.n_dims < 0) return 0;
+    return ls__cuda_column_sums_workspace(&op->operands[1], dy[0], dy[1]);
 }
 
 int ls__cuda_linear_backward_weights(const ls__cuda_call *call)
 {
     const linear_shape s = shape_of(call, 0, 1);
     void *const *b = call->buffers;
-    const int status =
-        LS__LAUNCH(weights_kernel, ls__blocks_for(s.out * s.in), LS__BLOCK, call->stream, s,
-                   (const float *)b[0], (const float *)b[1], (float *)b[2]);
+    const ls__operand *dy = &call->op->operands[1];
+    const int status = ls__with_type(dy, [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(weights_kernel<T>, ls__blocks_for(s.out * s.in), LS__BLOCK, call->stream,
+                          s, (const T *)b[0], (const T *)b[1], (float *)b[2]);
+    });
     if (status != 0 || !b[3]) return status;
-    return ls__cuda_column_sums(b[1], s.rows, s.out, b[3], call->stream);
+    return ls__cuda_column_sums(dy, b[1], s.rows, s.out, b[3], call->workspace, call->stream);
 }

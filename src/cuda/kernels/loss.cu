@@ -1,7 +1,7 @@
 /* loss.cu: softmax cross-entropy and the top-k count; the formulas stand in cpu/reference/loss.c. A
  * block takes one row of logits; rows' results lie in the workspace, and one more block adds them.
  */
-#include "cuda/kernels/portable.h"
+#include "cuda/kernels/access.h"
 
 typedef struct loss_shape {
     int64_t rows, classes;
@@ -45,23 +45,25 @@ static __device__ double add_rows(const double *values, int64_t rows, double *sh
     return ls__block_sum<double>(sum, shared);
 }
 
-static __global__ void rows_kernel(loss_shape s, const float *logits, const int32_t *labels,
+template <typename T>
+static __global__ void rows_kernel(loss_shape s, const T *logits, const int32_t *labels,
                                    const float *weights, double smoothing, float *lse,
                                    double *row_loss, double *row_weight)
 {
     __shared__ float shared[LS__BLOCK];
     __shared__ double wide[LS__BLOCK];
     const int64_t n = blockIdx.x;
-    const float *row = logits + n * s.classes;
+    const T *row = logits + n * s.classes;
     const int32_t label = labels[n];
-    float largest = row[0];
+    float largest = ls__widen(row[0]);
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK)
-        if (row[k] > largest) largest = row[k];
+        if (ls__widen(row[k]) > largest) largest = ls__widen(row[k]);
     largest = ls__block_max(largest, shared);
     double exponentials = 0, smooth = 0;
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK) {
-        exponentials += (double)expf(row[k] - largest);
-        smooth += (double)weight_of(weights, k) * (double)row[k];
+        const float logit = ls__widen(row[k]);
+        exponentials += (double)expf(logit - largest);
+        smooth += (double)weight_of(weights, k) * (double)logit;
     }
     exponentials = ls__block_sum<double>(exponentials, wide);
     smooth = ls__block_sum<double>(smooth, wide);
@@ -73,7 +75,7 @@ static __global__ void rows_kernel(loss_shape s, const float *logits, const int3
     row_weight[n] = 0;
     if (label < 0 || label >= s.classes) return;
     const double w = (double)weight_of(weights, label);
-    row_loss[n] = (1 - smoothing) * w * (log_sum - (double)row[label]) +
+    row_loss[n] = (1 - smoothing) * w * (log_sum - (double)ls__widen(row[label])) +
                   smoothing / (double)s.classes * (all_weights * log_sum - smooth);
     row_weight[n] = w;
 }
@@ -94,18 +96,22 @@ int ls__cuda_cross_entropy(const ls__cuda_call *call)
     const loss_shape s = shape_of(call->op);
     void *const *b = call->buffers;
     double *row_loss = (double *)call->workspace, *row_weight = row_loss + s.rows;
-    const int status =
-        LS__LAUNCH(rows_kernel, (unsigned)s.rows, LS__BLOCK, call->stream, s, (const float *)b[0],
-                   (const int32_t *)b[1], (const float *)b[2],
-                   (double)call->op->u.loss.label_smoothing, (float *)b[4], row_loss, row_weight);
+    const int status = ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(rows_kernel<T>, (unsigned)s.rows, LS__BLOCK, call->stream, s,
+                          (const T *)b[0], (const int32_t *)b[1], (const float *)b[2],
+                          (double)call->op->u.loss.label_smoothing, (float *)b[4], row_loss,
+                          row_weight);
+    });
     if (status != 0) return status;
     return LS__LAUNCH(finish_kernel, 1, LS__BLOCK, call->stream, s.rows, (const double *)row_loss,
                       (const double *)row_weight, (float *)b[3], (float *)b[5]);
 }
 
-static __global__ void backward_kernel(loss_shape s, const float *logits, const int32_t *labels,
+template <typename T>
+static __global__ void backward_kernel(loss_shape s, const T *logits, const int32_t *labels,
                                        const float *weights, const float *lse, const float *total,
-                                       const float *dloss, double smoothing, float *dlogits)
+                                       const float *dloss, double smoothing, T *dlogits)
 {
     __shared__ double shared[LS__BLOCK];
     const int64_t n = blockIdx.x;
@@ -118,12 +124,12 @@ static __global__ void backward_kernel(loss_shape s, const float *logits, const 
     const float factor = *total == 0 ? 0 : (float)((double)*dloss / (double)*total);
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK) {
         const int64_t i = n * s.classes + k;
-        float gradient = slope * expf(logits[i] - lse[n]) - soft * weight_of(weights, k);
+        float gradient = slope * expf(ls__widen(logits[i]) - lse[n]) - soft * weight_of(weights, k);
         if (k == label) gradient -= (float)hard;
         if (!known)
-            dlogits[i] = label == -1 ? 0 : (float)not_a_number();
+            ls__put(&dlogits[i], label == -1 ? 0 : (float)not_a_number());
         else
-            dlogits[i] = gradient * factor;
+            ls__put(&dlogits[i], gradient * factor);
     }
 }
 
@@ -131,24 +137,28 @@ int ls__cuda_cross_entropy_backward(const ls__cuda_call *call)
 {
     const loss_shape s = shape_of(call->op);
     void *const *b = call->buffers;
-    return LS__LAUNCH(backward_kernel, (unsigned)s.rows, LS__BLOCK, call->stream, s,
-                      (const float *)b[0], (const int32_t *)b[1], (const float *)b[2],
-                      (const float *)b[3], (const float *)b[4], (const float *)b[5],
-                      (double)call->op->u.loss.label_smoothing, (float *)b[6]);
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(backward_kernel<T>, (unsigned)s.rows, LS__BLOCK, call->stream, s,
+                          (const T *)b[0], (const int32_t *)b[1], (const float *)b[2],
+                          (const float *)b[3], (const float *)b[4], (const float *)b[5],
+                          (double)call->op->u.loss.label_smoothing, (T *)b[6]);
+    });
 }
 
 /* A logit equal to the label's stands before it, as does NaN. */
-static __global__ void top_k_kernel(loss_shape s, const float *logits, const int32_t *labels,
-                                    int64_t k, double *row_hit)
+template <typename T>
+static __global__ void top_k_kernel(loss_shape s, const T *logits, const int32_t *labels, int64_t k,
+                                    double *row_hit)
 {
     __shared__ double shared[LS__BLOCK];
     const int64_t n = blockIdx.x;
-    const float *row = logits + n * s.classes;
+    const T *row = logits + n * s.classes;
     const int32_t label = labels[n];
     const bool known = label >= 0 && label < s.classes;
     double before = 0;
     for (int64_t i = threadIdx.x; known && i < s.classes; i += LS__BLOCK)
-        before += i != label && !(row[i] < row[label]);
+        before += i != label && !(ls__widen(row[i]) < ls__widen(row[label]));
     before = ls__block_sum<double>(before, shared);
     if (threadIdx.x == 0) row_hit[n] = known && before < (double)k;
 }
@@ -164,9 +174,12 @@ int ls__cuda_top_k(const ls__cuda_call *call)
 {
     const loss_shape s = shape_of(call->op);
     double *row_hit = (double *)call->workspace;
-    const int status = LS__LAUNCH(top_k_kernel, (unsigned)s.rows, LS__BLOCK, call->stream, s,
-                                  (const float *)call->buffers[0],
-                                  (const int32_t *)call->buffers[1], call->op->u.top_k.k, row_hit);
+    const int status = ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(top_k_kernel<T>, (unsigned)s.rows, LS__BLOCK, call->stream, s,
+                          (const T *)call->buffers[0], (const int32_t *)call->buffers[1],
+                          call->op->u.top_k.k, row_hit);
+    });
     if (status != 0) return status;
     return LS__LAUNCH(top_k_finish_kernel, 1, LS__BLOCK, call->stream, s.rows,
                       (const double *)row_hit, (float *)call->buffers[2]);

@@ -1,5 +1,5 @@
 /* pool.cu: pooling. Backward gathers: a thread adds what came to one element, in a fixed order. */
-#include "cuda/kernels/portable.h"
+#include "cuda/kernels/access.h"
 
 typedef struct pool_shape {
     int64_t n, h, w, c, p, q; /* x [n,h,w,c], y [n,p,q,c] */
@@ -24,7 +24,7 @@ static pool_shape shape_of(const ls__cuda_call *call, int x, int y)
     return s;
 }
 
-/* Element i of an [n, rows, columns, c] array. */
+/* Pack i of an [n, rows, columns, c] array of packs: kernels take so many channels at a time. */
 typedef struct place {
     int64_t n, row, column, c;
 } place;
@@ -65,128 +65,206 @@ static __device__ int64_t last_window(const pool_shape *s, int dim, int64_t i)
 
 /* ---- Maximum ---- */
 
-template <typename I>
-static __global__ void max_pool_kernel(pool_shape s, const float *x, float *y, I *index)
+/* Places in windows, u8 or i32, of the elements from i on. n of u8 are one store. */
+template <typename A>
+static __device__ void store_places(void *index, bool wide, int64_t i, const int32_t *places)
 {
-    LS__FOR_EACH(i, s.n * s.p * s.q * s.c)
+    if (wide) {
+        for (int j = 0; j < A::n; j++) ((int32_t *)index)[i + j] = places[j];
+    } else if (A::n == 1) {
+        ((uint8_t *)index)[i] = (uint8_t)places[0];
+    } else {
+        for (int j = 0; j < A::n; j += 4)
+            ((uint32_t *)index)[(i + j) / 4] = (uint32_t)places[j] | (uint32_t)places[j + 1] << 8 |
+                                               (uint32_t)places[j + 2] << 16 |
+                                               (uint32_t)places[j + 3] << 24;
+    }
+}
+
+template <typename A>
+static __device__ void load_places(const void *index, bool wide, int64_t i, int32_t *places)
+{
+    if (wide) {
+        for (int j = 0; j < A::n; j++) places[j] = ((const int32_t *)index)[i + j];
+    } else if (A::n == 1) {
+        places[0] = ((const uint8_t *)index)[i];
+    } else {
+        for (int j = 0; j < A::n; j++)
+            places[j] = (int32_t)(((const uint32_t *)index)[(i + j) / 4] >> (j % 4 * 8) & 0xff);
+    }
+}
+
+template <typename A>
+static __global__ void max_pool_kernel(pool_shape s, const typename A::stored *x,
+                                       typename A::stored *y, void *index, bool wide)
+{
+    LS__FOR_EACH(i, s.n * s.p * s.q * s.c / A::n)
     {
-        const place at = place_of(i, s.p, s.q, s.c);
+        const place at = place_of(i, s.p, s.q, s.c / A::n);
         const int64_t top = at.row * s.stride[0] - s.padding[0];
         const int64_t left = at.column * s.stride[1] - s.padding[1];
-        float best = 0;
-        int64_t where = -1;
+        float best[A::n] = {};
+        int32_t where[A::n];
+        for (int j = 0; j < A::n; j++) where[j] = -1;
         for (int64_t h = most(top, 0); h < least(top + s.kernel[0], s.h); h++)
             for (int64_t w = most(left, 0); w < least(left + s.kernel[1], s.w); w++) {
-                const float value = x[((at.n * s.h + h) * s.w + w) * s.c + at.c];
-                /* NaN counts as the largest */
-                if (where < 0 || value > best || (value != value && best == best)) {
-                    best = value;
-                    where = (h - top) * s.kernel[1] + (w - left);
-                }
+                const int32_t here = (int32_t)((h - top) * s.kernel[1] + (w - left));
+                float v[A::n];
+                ls__load<A>(x + ((at.n * s.h + h) * s.w + w) * s.c + at.c * A::n, v);
+                LS__UNROLL
+                for (int j = 0; j < A::n; j++) /* NaN counts as the largest */
+                    if (where[j] < 0 || v[j] > best[j] || (v[j] != v[j] && best[j] == best[j])) {
+                        best[j] = v[j];
+                        where[j] = here;
+                    }
             }
-        y[i] = best;
-        if (index) index[i] = (I)where;
+        A::store(y + i * A::n, best);
+        if (index) store_places<A>(index, wide, i * A::n, where);
     }
+}
+
+static bool is_wide(const ls__operand *index)
+{
+    return index->dtype != LS_U8;
 }
 
 int ls__cuda_max_pool(const ls__cuda_call *call)
 {
     const pool_shape s = shape_of(call, 0, 1);
-    const unsigned blocks = ls__blocks_for(s.n * s.p * s.q * s.c);
-    const float *x = (const float *)call->buffers[0];
-    float *y = (float *)call->buffers[1];
-    if (call->buffers[2] && call->op->operands[2].dtype != LS_U8)
-        return LS__LAUNCH(max_pool_kernel<int32_t>, blocks, LS__BLOCK, call->stream, s, x, y,
-                          (int32_t *)call->buffers[2]);
-    return LS__LAUNCH(max_pool_kernel<uint8_t>, blocks, LS__BLOCK, call->stream, s, x, y,
-                      (uint8_t *)call->buffers[2]);
+    void *const *b = call->buffers;
+    const ls__operand *o = call->op->operands;
+    return ls__with_access(&o[0], s.c, [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        return LS__LAUNCH(max_pool_kernel<A>, ls__blocks_for(s.n * s.p * s.q * s.c / A::n),
+                          LS__BLOCK, call->stream, s, (const T *)b[0], (T *)b[1], b[2],
+                          is_wide(&o[2]));
+    });
 }
 
-template <typename I>
-static __global__ void max_pool_backward_kernel(pool_shape s, const float *dy, const I *index,
-                                                float *dx)
+template <typename A>
+static __global__ void max_pool_backward_kernel(pool_shape s, const typename A::stored *dy,
+                                                const void *index, bool wide,
+                                                typename A::stored *dx)
 {
-    LS__FOR_EACH(i, s.n * s.h * s.w * s.c)
+    LS__FOR_EACH(i, s.n * s.h * s.w * s.c / A::n)
     {
-        const place at = place_of(i, s.h, s.w, s.c);
-        float sum = 0;
+        const place at = place_of(i, s.h, s.w, s.c / A::n);
+        float sum[A::n] = {};
         for (int64_t p = first_window(&s, 0, at.row); p < last_window(&s, 0, at.row); p++)
             for (int64_t q = first_window(&s, 1, at.column); q < last_window(&s, 1, at.column);
                  q++) {
                 const int64_t r = at.row + s.padding[0] - p * s.stride[0];
                 const int64_t t = at.column + s.padding[1] - q * s.stride[1];
-                const int64_t o = ((at.n * s.p + p) * s.q + q) * s.c + at.c;
-                if ((int64_t)index[o] == r * s.kernel[1] + t) sum += dy[o];
+                const int64_t o = ((at.n * s.p + p) * s.q + q) * s.c + at.c * A::n;
+                float v[A::n];
+                int32_t places[A::n];
+                ls__load<A>(dy + o, v);
+                load_places<A>(index, wide, o, places);
+                LS__UNROLL
+                for (int j = 0; j < A::n; j++)
+                    if (places[j] == (int32_t)(r * s.kernel[1] + t)) sum[j] += v[j];
             }
-        dx[i] = sum;
+        A::store(dx + i * A::n, sum);
     }
 }
 
 int ls__cuda_max_pool_backward(const ls__cuda_call *call)
 {
     const pool_shape s = shape_of(call, 2, 0);
-    const unsigned blocks = ls__blocks_for(s.n * s.h * s.w * s.c);
-    const float *dy = (const float *)call->buffers[0];
-    float *dx = (float *)call->buffers[2];
-    if (call->op->operands[1].dtype != LS_U8)
-        return LS__LAUNCH(max_pool_backward_kernel<int32_t>, blocks, LS__BLOCK, call->stream, s, dy,
-                          (const int32_t *)call->buffers[1], dx);
-    return LS__LAUNCH(max_pool_backward_kernel<uint8_t>, blocks, LS__BLOCK, call->stream, s, dy,
-                      (const uint8_t *)call->buffers[1], dx);
+    void *const *b = call->buffers;
+    const ls__operand *o = call->op->operands;
+    return ls__with_access(&o[0], s.c, [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        return LS__LAUNCH(max_pool_backward_kernel<A>, ls__blocks_for(s.n * s.h * s.w * s.c / A::n),
+                          LS__BLOCK, call->stream, s, (const T *)b[0], (const void *)b[1],
+                          is_wide(&o[1]), (T *)b[2]);
+    });
 }
 
 /* ---- Average: the padding's zeros count ---- */
 
-static __global__ void avg_pool_kernel(pool_shape s, const float *x, float *y)
+template <typename A> static __device__ void add_pack(const typename A::stored *from, float *sum)
+{
+    float v[A::n];
+    ls__load<A>(from, v);
+    LS__UNROLL
+    for (int j = 0; j < A::n; j++) sum[j] += v[j];
+}
+
+template <typename A>
+static __device__ void store_average(typename A::stored *to, float *sum, float places)
+{
+    LS__UNROLL
+    for (int j = 0; j < A::n; j++) sum[j] /= places;
+    A::store(to, sum);
+}
+
+template <typename A>
+static __global__ void avg_pool_kernel(pool_shape s, const typename A::stored *x,
+                                       typename A::stored *y)
 {
     const float places = (float)(s.kernel[0] * s.kernel[1]);
-    LS__FOR_EACH(i, s.n * s.p * s.q * s.c)
+    LS__FOR_EACH(i, s.n * s.p * s.q * s.c / A::n)
     {
-        const place at = place_of(i, s.p, s.q, s.c);
+        const place at = place_of(i, s.p, s.q, s.c / A::n);
         const int64_t top = at.row * s.stride[0] - s.padding[0];
         const int64_t left = at.column * s.stride[1] - s.padding[1];
-        float sum = 0;
+        float sum[A::n] = {};
         for (int64_t h = most(top, 0); h < least(top + s.kernel[0], s.h); h++)
             for (int64_t w = most(left, 0); w < least(left + s.kernel[1], s.w); w++)
-                sum += x[((at.n * s.h + h) * s.w + w) * s.c + at.c];
-        y[i] = sum / places;
+                add_pack<A>(x + ((at.n * s.h + h) * s.w + w) * s.c + at.c * A::n, sum);
+        store_average<A>(y + i * A::n, sum, places);
     }
 }
 
 int ls__cuda_avg_pool(const ls__cuda_call *call)
 {
     const pool_shape s = shape_of(call, 0, 1);
-    return LS__LAUNCH(avg_pool_kernel, ls__blocks_for(s.n * s.p * s.q * s.c), LS__BLOCK,
-                      call->stream, s, (const float *)call->buffers[0], (float *)call->buffers[1]);
+    return ls__with_access(&call->op->operands[0], s.c, [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        return LS__LAUNCH(avg_pool_kernel<A>, ls__blocks_for(s.n * s.p * s.q * s.c / A::n),
+                          LS__BLOCK, call->stream, s, (const T *)call->buffers[0],
+                          (T *)call->buffers[1]);
+    });
 }
 
-static __global__ void avg_pool_backward_kernel(pool_shape s, const float *dy, float *dx)
+template <typename A>
+static __global__ void avg_pool_backward_kernel(pool_shape s, const typename A::stored *dy,
+                                                typename A::stored *dx)
 {
     const float places = (float)(s.kernel[0] * s.kernel[1]);
-    LS__FOR_EACH(i, s.n * s.h * s.w * s.c)
+    LS__FOR_EACH(i, s.n * s.h * s.w * s.c / A::n)
     {
-        const place at = place_of(i, s.h, s.w, s.c);
-        float sum = 0;
+        const place at = place_of(i, s.h, s.w, s.c / A::n);
+        float sum[A::n] = {};
         for (int64_t p = first_window(&s, 0, at.row); p < last_window(&s, 0, at.row); p++)
             for (int64_t q = first_window(&s, 1, at.column); q < last_window(&s, 1, at.column); q++)
-                sum += dy[((at.n * s.p + p) * s.q + q) * s.c + at.c];
-        dx[i] = sum / places;
+                add_pack<A>(dy + ((at.n * s.p + p) * s.q + q) * s.c + at.c * A::n, sum);
+        store_average<A>(dx + i * A::n, sum, places);
     }
 }
 
 int ls__cuda_avg_pool_backward(const ls__cuda_call *call)
 {
     const pool_shape s = shape_of(call, 1, 0);
-    return LS__LAUNCH(avg_pool_backward_kernel, ls__blocks_for(s.n * s.h * s.w * s.c), LS__BLOCK,
-                      call->stream, s, (const float *)call->buffers[0], (float *)call->buffers[1]);
+    return ls__with_access(&call->op->operands[0], s.c, [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        return LS__LAUNCH(avg_pool_backward_kernel<A>, ls__blocks_for(s.n * s.h * s.w * s.c / A::n),
+                          LS__BLOCK, call->stream, s, (const T *)call->buffers[0],
+                          (T *)call->buffers[1]);
+    });
 }
 
 /* ---- Average over the picture: a block takes 32 channels of one picture ---- */
 
 enum { CHANNELS = 32, LANES = LS__BLOCK / CHANNELS };
 
-static __global__ void global_avg_pool_kernel(int64_t pixels, int64_t channels, const float *x,
-                                              float *y)
+template <typename T>
+static __global__ void global_avg_pool_kernel(int64_t pixels, int64_t channels, const T *x, T *y)
 {
     __shared__ float shared[LS__BLOCK];
     const int64_t blocks = (channels + CHANNELS - 1) / CHANNELS;
@@ -195,34 +273,50 @@ static __global__ void global_avg_pool_kernel(int64_t pixels, int64_t channels, 
     const unsigned lane = threadIdx.x / CHANNELS;
     float sum = 0;
     for (int64_t i = lane; i < pixels && c < channels; i += LANES)
-        sum += x[(n * pixels + i) * channels + c];
+        sum += ls__widen(x[(n * pixels + i) * channels + c]);
     shared[threadIdx.x] = sum;
     for (unsigned half = LANES / 2; half > 0; half /= 2) {
         __syncthreads();
         if (lane < half) shared[threadIdx.x] += shared[threadIdx.x + half * CHANNELS];
     }
-    if (lane == 0 && c < channels) y[n * channels + c] = shared[threadIdx.x] / (float)pixels;
+    if (lane == 0 && c < channels)
+        ls__put(&y[n * channels + c], shared[threadIdx.x] / (float)pixels);
 }
 
 int ls__cuda_global_avg_pool(const ls__cuda_call *call)
 {
     const int64_t *d = call->op->operands[0].shape.dims;
-    return LS__LAUNCH(global_avg_pool_kernel, (unsigned)(d[0] * ((d[3] + CHANNELS - 1) / CHANNELS)),
-                      LS__BLOCK, call->stream, d[1] * d[2], d[3], (const float *)call->buffers[0],
-                      (float *)call->buffers[1]);
+    const unsigned blocks = (unsigned)(d[0] * ((d[3] + CHANNELS - 1) / CHANNELS));
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(global_avg_pool_kernel<T>, blocks, LS__BLOCK, call->stream, d[1] * d[2],
+                          d[3], (const T *)call->buffers[0], (T *)call->buffers[1]);
+    });
 }
 
+template <typename A>
 static __global__ void global_avg_pool_backward_kernel(int64_t count, int64_t pixels,
-                                                       int64_t channels, const float *dy, float *dx)
+                                                       int64_t channels,
+                                                       const typename A::stored *dy,
+                                                       typename A::stored *dx)
 {
-    LS__FOR_EACH(i, count)
-    dx[i] = dy[i / channels / pixels * channels + i % channels] / (float)pixels;
+    const int64_t packs = channels / A::n;
+    LS__FOR_EACH(i, count / A::n)
+    {
+        float sum[A::n] = {};
+        add_pack<A>(dy + (i / packs / pixels * packs + i % packs) * A::n, sum);
+        store_average<A>(dx + i * A::n, sum, (float)pixels);
+    }
 }
 
 int ls__cuda_global_avg_pool_backward(const ls__cuda_call *call)
 {
     const int64_t *d = call->op->operands[1].shape.dims, count = d[0] * d[1] * d[2] * d[3];
-    return LS__LAUNCH(global_avg_pool_backward_kernel, ls__blocks_for(count), LS__BLOCK,
-                      call->stream, count, d[1] * d[2], d[3], (const float *)call->buffers[0],
-                      (float *)call->buffers[1]);
+    return ls__with_access(&call->op->operands[0], d[3], [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        return LS__LAUNCH(global_avg_pool_backward_kernel<A>, ls__blocks_for(count / A::n),
+                          LS__BLOCK, call->stream, count, d[1] * d[2], d[3],
+                          (const T *)call->buffers[0], (T *)call->buffers[1]);
+    });
 }

@@ -1,0 +1,198 @@
+/* access.h: how kernels read and write activations: f32, bf16 or f16 in memory, f32 in registers.
+ * One element at a time, or 16 bytes, which every operand's memory is aligned to. */
+#ifndef LS_CUDA_ACCESS_H
+#define LS_CUDA_ACCESS_H
+
+#include "base/half.h"
+#include "cuda/kernels/portable.h"
+
+/* Types of their own, so that kernels can be templates of what they read. */
+struct ls__bf16 {
+    uint16_t bits;
+};
+struct ls__f16 {
+    uint16_t bits;
+};
+
+/* base/half.h's conversions; the GPU's own have the same bits, but of NaNs, which only stay NaN. */
+#ifdef __CUDA_ARCH__
+static __device__ inline float ls__widen_bits(ls__f16 value)
+{
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+    return wide;
+}
+
+static __device__ inline uint16_t ls__narrow_bits(float value, ls__bf16)
+{
+    uint16_t bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+static __device__ inline uint16_t ls__narrow_bits(float value, ls__f16)
+{
+    uint16_t bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+#else
+static __device__ inline float ls__widen_bits(ls__f16 value)
+{
+    return ls__f16_to_f32(value.bits);
+}
+
+static __device__ inline uint16_t ls__narrow_bits(float value, ls__bf16)
+{
+    return ls__f32_to_bf16(value);
+}
+
+static __device__ inline uint16_t ls__narrow_bits(float value, ls__f16)
+{
+    return ls__f32_to_f16(value);
+}
+#endif
+
+static __device__ inline float ls__widen(float value)
+{
+    return value;
+}
+
+static __device__ inline float ls__widen(ls__bf16 value)
+{
+    return ls__bf16_to_f32(value.bits);
+}
+
+static __device__ inline float ls__widen(ls__f16 value)
+{
+    return ls__widen_bits(value);
+}
+
+static __device__ inline void ls__put(float *to, float value)
+{
+    *to = value;
+}
+
+static __device__ inline void ls__put(ls__bf16 *to, float value)
+{
+    to->bits = ls__narrow_bits(value, ls__bf16());
+}
+
+static __device__ inline void ls__put(ls__f16 *to, float value)
+{
+    to->bits = ls__narrow_bits(value, ls__f16());
+}
+
+/* ---- One element, or 16 bytes: n elements. `raw` is what lies in memory ---- */
+
+template <typename T> struct ls__single {
+    typedef T stored;
+    typedef T raw;
+    enum { n = 1 };
+
+    static __device__ raw fetch(const T *from)
+    {
+        return *from;
+    }
+
+    static __device__ void widen(const raw &from, float *to)
+    {
+        to[0] = ls__widen(from);
+    }
+
+    static __device__ void store(T *to, const float *from)
+    {
+        ls__put(to, from[0]);
+    }
+};
+
+struct __attribute__((aligned(16), may_alias)) ls__16_bytes {
+    uint32_t words[4];
+};
+
+static __device__ inline void ls__widen_word(uint32_t word, float *to, float)
+{
+    to[0] = ls__bits_float(word);
+}
+
+static __device__ inline uint32_t ls__narrow_word(const float *from, float)
+{
+    return ls__float_bits(from[0]);
+}
+
+/* Two of 16 bits. */
+template <typename T> static __device__ inline void ls__widen_word(uint32_t word, float *to, T)
+{
+    const T first = { (uint16_t)word }, second = { (uint16_t)(word >> 16) };
+    to[0] = ls__widen(first);
+    to[1] = ls__widen(second);
+}
+
+template <typename T> static __device__ inline uint32_t ls__narrow_word(const float *from, T type)
+{
+    return ls__narrow_bits(from[0], type) | (uint32_t)ls__narrow_bits(from[1], type) << 16;
+}
+
+template <typename T> struct ls__pack {
+    typedef T stored;
+    typedef ls__16_bytes raw;
+    enum { n = 16 / sizeof(T), of_word = n / 4 };
+
+    static __device__ raw fetch(const T *from)
+    {
+        return *(const raw *)from;
+    }
+
+    static __device__ void widen(const raw &from, float *to)
+    {
+        LS__UNROLL
+        for (int i = 0; i < 4; i++) ls__widen_word(from.words[i], to + i * of_word, T());
+    }
+
+    static __device__ void store(T *to, const float *from)
+    {
+        raw all;
+        LS__UNROLL
+        for (int i = 0; i < 4; i++) all.words[i] = ls__narrow_word(from + i * of_word, T());
+        *(raw *)to = all;
+    }
+};
+
+template <typename A>
+static __device__ inline void ls__load(const typename A::stored *from, float *to)
+{
+    A::widen(A::fetch(from), to);
+}
+
+/* f(access, first element) for 16 bytes at a time, then for the elements that are left. */
+template <typename T, typename F>
+static __device__ inline void ls__for_each_pack(int64_t count, F f)
+{
+    const int64_t n = ls__pack<T>::n, packs = count / n;
+    LS__FOR_EACH(i, packs) f(ls__pack<T>(), i * n);
+    LS__FOR_EACH(i, count - packs * n) f(ls__single<T>(), packs * n + i);
+}
+
+/* ---- Choosing a kernel, on the host ---- */
+
+/* f(T()) for the type that an operand is stored in. */
+template <typename F> static inline int ls__with_type(const ls__operand *operand, F f)
+{
+    switch (operand->dtype) {
+    case LS_BF16: return f(ls__bf16());
+    case LS_F16: return f(ls__f16());
+    default: return f(float());
+    }
+}
+
+/* f(access) for an activation whose rows have so many channels. */
+template <typename F>
+static inline int ls__with_access(const ls__operand *operand, int64_t channels, F f)
+{
+    return ls__with_type(operand, [=](auto type) {
+        typedef decltype(type) T;
+        return channels % ls__pack<T>::n == 0 ? f(ls__pack<T>()) : f(ls__single<T>());
+    });
+}
+
+#endif
