@@ -185,7 +185,8 @@ static bool types_fit(const ls__op *op)
     for (int i = 0; i < op->n_operands; i++, name += strspn(name, " ->?")) {
         const size_t length = strcspn(name, " ?");
         const ls_dtype dtype = op->operands[i].dtype;
-        const bool may_be = op->kind <= LS__OP_TOP_K && may_be_half(name, length);
+        const bool may_be = op->kind <= LS__OP_TOP_K && may_be_half(name, length) &&
+                            !(op->kind == LS__OP_NORMALIZE && i == 0); /* bytes */
         name += length;
         if (op->operands[i].shape.n_dims < 0) continue;
         if (is_half(dtype) && (!may_be || (half != LS_F32 && half != dtype))) return false;

@@ -115,7 +115,56 @@ START_TEST(values)
 }
 END_TEST
 
+static bool is_half(const ls__operand *operand)
+{
+    return !is_absent(operand) && (operand->dtype == LS_BF16 || operand->dtype == LS_F16);
+}
+
+static void check_mixture(ls_context *cuda, const op_case *c, int operand, ls_dtype dtype)
+{
+    const ls__backend *backend = cuda->device->backend;
+    ls__candidate kernel;
+    ls__kernel *made;
+    op_case mixed = *c;
+    ck_assert_int_eq(backend->candidates(cuda->device, &c->op, &kernel, 1), 1);
+    mixed.op.operands[operand].dtype = dtype;
+    ck_assert_msg(list_kernels(cuda, &mixed, false, &kernel) == 0, "%s: operand %d of %s", c->name,
+                  operand, ls_dtype_name(dtype));
+    ck_assert_int_eq(backend->kernel_open(cuda->device, &mixed.op, kernel.name, &made),
+                     LS_ERR_NOT_FOUND);
+    ck_assert_int_eq(ls_context_status(cuda), LS_ERR_NOT_FOUND);
+}
+
+/* 16-bit operands are all alike, and those that the op list names: an op in bf16 has no kernel when
+ * one of them is f16 or f32, or when one of the others is bf16. */
+START_TEST(mixed_types_have_no_kernel)
+{
+    ls_context *cuda = open_cuda();
+    bool seen[LS__N_OPS] = { false };
+    for (int i = 0; i < all_cases()->n; i++) {
+        const op_case *c = &all_cases()->cases[i];
+        int n_half = 0;
+        for (int o = 0; o < c->op.n_operands; o++) n_half += is_half(&c->op.operands[o]);
+        if (n_half == 0 || seen[c->op.kind] || c->op.kind == LS__OP_CAST || !is_dense(c)) continue;
+        seen[c->op.kind] = true;
+        for (int o = 0; o < c->op.n_operands; o++) {
+            const ls__operand *operand = &c->op.operands[o];
+            if (is_absent(operand)) continue;
+            if (!is_half(operand)) {
+                check_mixture(cuda, c, o, LS_BF16);
+            } else if (n_half > 1) {
+                check_mixture(cuda, c, o, LS_F32);
+                check_mixture(cuda, c, o, operand->dtype == LS_BF16 ? LS_F16 : LS_BF16);
+            }
+        }
+    }
+    for (int kind = LS__OP_NORMALIZE; kind <= LS__OP_TOP_K; kind++) ck_assert(seen[kind]);
+    ls_context_close(&cuda);
+}
+END_TEST
+
 int main(void)
 {
-    return run_loop("cuda ops", values, all_cases()->n);
+    const int failed = run_loop("cuda ops", values, all_cases()->n);
+    return RUN_SUITE("cuda ops' types", mixed_types_have_no_kernel) || failed;
 }
