@@ -166,8 +166,8 @@ static bool is_half(ls_dtype dtype)
 /* Whether an operand may be bf16 or f16, as the op list says. */
 static bool may_be_half(const char *name, size_t length)
 {
-    static const char *const names[] = { "x",  "y",   "w",   "b",    "a",      "add",    "dx",
-                                         "dy", "dy1", "dy2", "dadd", "logits", "dlogits" };
+    static const char *const names[] = { "x",  "y",   "w",   "b",  "a",    "add",    "dx",
+                                         "dy", "dy1", "dy2", "dz", "dadd", "logits", "dlogits" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
     return false;
