@@ -73,6 +73,17 @@ template <typename A> static __device__ inline ls__columns_place ls__columns_pla
     return p;
 }
 
+/* from[0] + from[step] + ..., N of them, a power of two. */
+template <int N> static __device__ inline float ls__tree_sum(const float *from, int step)
+{
+    return ls__tree_sum<N / 2>(from, step) + ls__tree_sum<N / 2>(from + N / 2 * step, step);
+}
+
+template <> __device__ inline float ls__tree_sum<1>(const float *from, int)
+{
+    return *from;
+}
+
 /* Adds the threads' sums, N for each channel, over the block's lanes. */
 template <typename A, int N>
 static __device__ inline void ls__columns_store(ls__columns s, ls__columns_place p,
@@ -91,13 +102,9 @@ static __device__ inline void ls__columns_store(ls__columns s, ls__columns_place
     const int column = t % tile::across;
     const float *from = shared + (which * A::n + j) * tile::pitch + column;
     const int64_t c = (int64_t)(blockIdx.x % s.groups) * tile::channels + column * A::n + j;
-    float lane[tile::lanes];
-    LS__UNROLL
-    for (int l = 0; l < tile::lanes; l++) lane[l] = from[l * tile::across];
-    LS__UNROLL
-    for (int half = tile::lanes / 2; half > 0; half /= 2) LS__UNROLL
-    for (int l = 0; l < half; l++) lane[l] += lane[l + half];
-    if (c < s.channels) sums[(which * s.channels + c) * s.stretches + p.stretch] = lane[0];
+    if (c < s.channels)
+        sums[(which * s.channels + c) * s.stretches + p.stretch] =
+            ls__tree_sum<tile::lanes>(from, tile::across);
 }
 
 /* A channel's sum over all stretches, by a block of so many threads, each of which gets it. */

@@ -89,8 +89,11 @@ static __device__ void load_places(const void *index, bool wide, int64_t i, int3
     } else if (A::n == 1) {
         places[0] = ((const uint8_t *)index)[i];
     } else {
-        for (int j = 0; j < A::n; j++)
-            places[j] = (int32_t)(((const uint32_t *)index)[(i + j) / 4] >> (j % 4 * 8) & 0xff);
+        for (int word = 0; word < A::n / 4; word++) {
+            const uint32_t four = ((const uint32_t *)index)[i / 4 + word];
+            LS__UNROLL
+            for (int j = 0; j < 4; j++) places[4 * word + j] = (int32_t)(four >> (8 * j) & 0xff);
+        }
     }
 }
 
