@@ -187,6 +187,7 @@ full() {
   measure device_json 30 "$build/tests/cuda/device_json"
   CK_FORK=no LOCKSTEP_TEST_KERNELS=4 check ops 150 "$build/tests/cuda/test_cuda_ops"
   check net 60 "$build/tests/cuda/test_cuda_net"
+  check fuse 60 "$build/tests/cuda/test_cuda_fuse"
   check philox 30 "$build/tests/cuda/philox_curand" --device
   "$build/lockstep" demo-data --train 40 --val 1 "$out/pictures" >/dev/null
   check repro_resnet50 60 "${repro[@]}" --model resnet50 --batch-size 32 --steps 200 --workers 0,4 --restart 1 \

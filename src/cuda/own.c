@@ -10,6 +10,7 @@ typedef struct own_entry {
     size_t (*workspace)(const ls__op *op); /* NULL: none */
     bool numbers;                          /* reads the step's */
     bool direct; /* a thread for each result: libraries are faster where they have the op */
+    bool twice;  /* reads its operands in two passes, with a kernel of few threads between */
 } own_entry;
 
 static const own_entry entries[LS__N_OPS] = {
@@ -25,9 +26,13 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { ls__cuda_linear_backward_weights,
                                          ls__cuda_linear_backward_weights_workspace,
                                          .direct = true },
-    [LS__OP_BATCH_NORM] = { ls__cuda_batch_norm, ls__cuda_batch_norm_workspace },
+    [LS__OP_BATCH_NORM] = { ls__cuda_batch_norm, ls__cuda_batch_norm_workspace, .twice = true },
     [LS__OP_BATCH_NORM_EVAL] = { ls__cuda_batch_norm_eval, ls__cuda_batch_norm_workspace },
-    [LS__OP_BATCH_NORM_BACKWARD] = { ls__cuda_batch_norm_backward, ls__cuda_batch_norm_workspace },
+    [LS__OP_BATCH_NORM_BACKWARD] = { ls__cuda_batch_norm_backward, ls__cuda_batch_norm_workspace,
+                                     .twice = true },
+    [LS__OP_NORM_FINALIZE] = { ls__cuda_norm_finalize },
+    [LS__OP_NORM_APPLY] = { ls__cuda_norm_apply },
+    [LS__OP_NORM_BACKWARD_APPLY] = { ls__cuda_norm_backward_apply },
     [LS__OP_RELU] = { ls__cuda_relu },
     [LS__OP_RELU_BACKWARD] = { ls__cuda_relu_backward },
     [LS__OP_ADD] = { ls__cuda_add },
@@ -51,8 +56,9 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_LOSS_SCALE_UPDATE] = { ls__cuda_loss_scale_update },
 };
 
-/* Milliseconds, to compare with the libraries' kernels: those come first wherever there are any. */
-static const double COST_MS = 0.01, DIRECT_COST_MS = 1e6;
+/* What starting a kernel costs in a recorded step, and an H200's memory: what fusions are compared
+ * by. Direct kernels come after the libraries' wherever there are any. */
+static const double LAUNCH_MS = 0.002, BYTES_PER_MS = 4.3e9, DIRECT_COST_MS = 1e6;
 
 typedef struct own_kernel {
     ls__kernel kernel; /* first */
@@ -196,6 +202,26 @@ static bool types_fit(const ls__op *op)
     return half == LS_F32 || !has_full;
 }
 
+static double cost_ms(const own_entry *entry, const ls__op *op)
+{
+    if (entry->direct) return DIRECT_COST_MS;
+    double bytes = 0;
+    const char *name = ls__op_operands(op->kind);
+    bool input = true;
+    for (int i = 0; i < op->n_operands; i++) {
+        name += strspn(name, " ?");
+        if (*name == '-') {
+            input = false;
+            name += strspn(name, "-> ");
+        }
+        name += strcspn(name, " ");
+        if (op->operands[i].shape.n_dims < 0) continue;
+        bytes += (double)ls_shape_count(&op->operands[i].shape) *
+                 (double)ls_dtype_bytes(op->operands[i].dtype) * (input && entry->twice ? 2 : 1);
+    }
+    return LAUNCH_MS * (entry->twice ? 3 : 1) + bytes / BYTES_PER_MS;
+}
+
 static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
                           int max)
 {
@@ -203,8 +229,7 @@ static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__can
     (void)state;
     const own_entry *entry = &entries[op->kind];
     if (max < 1 || !entry->run || !types_fit(op)) return 0;
-    *out = (ls__candidate){ .deterministic = true,
-                            .cost_ms = entry->direct ? DIRECT_COST_MS : COST_MS };
+    *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(entry, op) };
     snprintf(out->name, sizeof(out->name), "%s", name_of(entry));
     return 1;
 }

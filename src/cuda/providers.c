@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cuda/cuda.h"
 #include "cuda/cudnn/cudnn.h"
+#include "cuda/cudnn/fusion.h"
 #include <string.h>
 
 static ls_status cudnn_open(ls__cuda *cuda, void **state)
@@ -25,13 +26,33 @@ static const char *cudnn_library(void *state)
     return ls__cudnn_version(state);
 }
 
+/* The places of what weight gradients are made of and into; db -1: the op has none. */
+typedef struct weights_roles {
+    int dy, dw, db;
+} weights_roles;
+
+static bool makes_weights(const ls__op *op, weights_roles *out)
+{
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
+        *out = (weights_roles){ 1, 2, 3 };
+    else if (op->kind == LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS)
+        *out = (weights_roles){ 3, 4, -1 };
+    else
+        return false;
+    return true;
+}
+
+static bool is_wanted(const ls__op *op, int operand)
+{
+    return operand >= 0 && op->operands[operand].shape.n_dims >= 0;
+}
+
 /* Gradients are f32. */
 static bool fits(const ls__op *op)
 {
-    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS) return true;
-    for (int i = 2; i < 4; i++)
-        if (op->operands[i].shape.n_dims >= 0 && op->operands[i].dtype != LS_F32) return false;
-    return true;
+    weights_roles r;
+    return !makes_weights(op, &r) || (op->operands[r.dw].dtype == LS_F32 &&
+                                      (!is_wanted(op, r.db) || op->operands[r.db].dtype == LS_F32));
 }
 
 static int cudnn_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
@@ -39,16 +60,25 @@ static int cudnn_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__c
 {
     (void)cuda;
     const ls__op asked = ls__cudnn_conv_of(op);
-    return fits(op) ? ls__cudnn_conv_candidates(state, &asked, out, max) : 0;
+    if (!fits(op)) return 0;
+    return ls__op_is_optional(op->kind) ? ls__cudnn_fusion_candidates(state, &asked, out, max)
+                                        : ls__cudnn_conv_candidates(state, &asked, out, max);
 }
 
-/* CONV2D_BACKWARD_WEIGHTS where cuDNN's kernel is not all of it. The working memory is cuDNN's,
- * then that of the bias's gradient; behind it lies dw in x's type, if that is not f32. */
+static ls_status open_asked(void *state, const ls__op *asked, const char *name, ls__kernel **out)
+{
+    return ls__op_is_optional(asked->kind) ? ls__cudnn_fusion_open(state, asked, name, out)
+                                           : ls__cudnn_conv_open(state, asked, name, out);
+}
+
+/* Weight gradients where cuDNN's kernel is not all of it. The working memory is cuDNN's, then that
+ * of the bias's gradient; behind it lies dw in x's type, if that is not f32. */
 typedef struct weights_kernel {
     ls__kernel kernel; /* first */
     ls__cuda *cuda;
     ls__kernel *inner; /* cuDNN's */
     ls__op op;
+    weights_roles roles;
     size_t dw_offset;
 } weights_kernel;
 
@@ -61,19 +91,21 @@ static ls_status weights_run(ls__kernel *kernel, void *const *buffers, void *wor
                              const ls__step *step)
 {
     weights_kernel *k = (weights_kernel *)kernel;
-    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[1], *dw = &k->op.operands[2];
+    const weights_roles r = k->roles;
+    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[r.dy];
     const bool narrow = x->dtype != LS_F32;
-    void *made = narrow ? (unsigned char *)workspace + k->dw_offset : buffers[2];
-    void *const inner[4] = { buffers[0], buffers[1], made, NULL };
+    void *inner[LS__MAX_OPERANDS] = { NULL };
+    for (int i = 0; i < k->op.n_operands; i++) inner[i] = i == r.db ? NULL : buffers[i];
+    if (narrow) inner[r.dw] = (unsigned char *)workspace + k->dw_offset;
     LS_TRY(k->inner->run(k->inner, inner, workspace, step));
     int status = 0;
     if (narrow)
-        status = ls__cuda_cast(LS_F32, buffers[2], x->dtype, made, ls_shape_count(&dw->shape),
-                               k->cuda->stream);
-    if (status == 0 && buffers[3])
-        status = ls__cuda_column_sums(dy, buffers[1], pixels_of(dy), dy->shape.dims[3], buffers[3],
-                                      workspace, k->cuda->stream);
-    return ls__cuda_check(k->cuda, status, "conv2d_backward_weights");
+        status = ls__cuda_cast(LS_F32, buffers[r.dw], x->dtype, inner[r.dw],
+                               ls_shape_count(&k->op.operands[r.dw].shape), k->cuda->stream);
+    if (status == 0 && is_wanted(&k->op, r.db))
+        status = ls__cuda_column_sums(dy, buffers[r.dy], pixels_of(dy), dy->shape.dims[3],
+                                      buffers[r.db], workspace, k->cuda->stream);
+    return ls__cuda_check(k->cuda, status, ls__op_name(k->op.kind));
 }
 
 static void weights_close(ls__kernel *kernel)
@@ -85,9 +117,10 @@ static void weights_close(ls__kernel *kernel)
 
 static void plan_workspace(weights_kernel *k)
 {
-    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[1], *dw = &k->op.operands[2];
+    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[k->roles.dy],
+                      *dw = &k->op.operands[k->roles.dw];
     size_t bytes = k->inner->workspace_bytes;
-    if (k->op.operands[3].shape.n_dims >= 0) {
+    if (is_wanted(&k->op, k->roles.db)) {
         const size_t sums = ls__cuda_column_sums_workspace(dy, pixels_of(dy), dy->shape.dims[3]);
         if (bytes < sums) bytes = sums;
     }
@@ -101,17 +134,18 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
                                    ls__kernel **out)
 {
     const ls__op asked = ls__cudnn_conv_of(op);
+    weights_roles roles;
     if (!fits(op))
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' makes gradients of f32",
                         ls__op_name(op->kind), name);
-    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS ||
-        (op->operands[0].dtype == LS_F32 && op->operands[3].shape.n_dims < 0))
-        return ls__cudnn_conv_open(state, op, name, out);
+    if (!makes_weights(op, &roles) || (op->operands[0].dtype == LS_F32 && !is_wanted(op, roles.db)))
+        return open_asked(state, op, name, out);
     weights_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
     if (!k) return ls__fail_memory(cuda->device.ctx, name, sizeof(*k));
     k->cuda = cuda;
     k->op = *op;
-    const ls_status status = ls__cudnn_conv_open(state, &asked, name, &k->inner);
+    k->roles = roles;
+    const ls_status status = open_asked(state, &asked, name, &k->inner);
     if (status != LS_OK) {
         weights_close(&k->kernel);
         return status;

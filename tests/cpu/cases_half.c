@@ -32,12 +32,19 @@ static bool keeps_gradient(const op_case *c)
            !is_absent(&c->op.operands[10]);
 }
 
+/* Libraries round relu(x a + b) to the type before they multiply, up to three times. */
+static bool rounds_factors(const op_case *c)
+{
+    return ls__op_is_optional(c->op.kind) && ls__op_is_convolution(c->op.kind);
+}
+
 static void add_half_case(case_list *list, const op_case *from, ls_dtype dtype)
 {
     op_case copy = *from;
     for (int i = 0; i < copy.op.n_operands; i++)
         if (may_be_half(from, i)) copy.op.operands[i].dtype = dtype;
     if (keeps_gradient(&copy)) copy.tolerance = dtype == LS_BF16 ? 0x1p-8 : 0x1p-11;
+    if (rounds_factors(&copy)) copy.tolerance = dtype == LS_BF16 ? 0x1p-6 : 0x1p-9;
     copy.gradient_step = 0; /* differences of rounded values say nothing */
     snprintf(copy.name, sizeof copy.name, "%s %.180s", ls_dtype_name(dtype), from->name);
     *add_case(list, copy.op.kind, copy.op.n_operands, copy.op.operands, "again") = copy;
@@ -68,6 +75,7 @@ void add_half_cases(case_list *list)
         const op_case from = list->cases[i]; /* the list moves as it grows */
         if (from.op.kind > LS__OP_TOP_K || count_elements(&from) > MOST_ELEMENTS) continue;
         add_half_case(list, &from, dtypes[i % 2]);
+        if (ls__op_is_optional(from.op.kind)) add_half_case(list, &from, dtypes[(i + 1) % 2]);
     }
     for (int d = 0; d < 2; d++) add_casts(list, dtypes[d]);
 }

@@ -89,3 +89,48 @@ ls__op conv_op_in(const ls__op *op, ls_dtype dtype, bool tf32)
     for (int o = 0; o < n; o++) made.operands[o].dtype = dtype;
     return made;
 }
+
+static ls__operand channels_of(const ls__operand *activation, ls_dtype dtype)
+{
+    return (ls__operand){ dtype, LS_SHAPE(activation->shape.dims[3]), 0 };
+}
+
+ls__op fused_op(ls__op_kind kind, const ls__op *conv, ls_dtype dtype)
+{
+    const ls__op typed = conv_op_in(conv, dtype, false);
+    const ls__operand x = typed.operands[0], w = typed.operands[1], y = typed.operands[3];
+    const ls__operand of_x = channels_of(&x, LS_F32), a = channels_of(&x, dtype),
+                      of_y = channels_of(&y, LS_F32), a_of_y = channels_of(&y, dtype);
+    ls__operand dw = w;
+    dw.dtype = LS_F32;
+    const struct {
+        ls__op_kind kind;
+        int n;
+        ls__operand operands[LS__MAX_OPERANDS];
+    } all[] = {
+        { LS__OP_CONV2D_STATISTICS, 5, { x, w, y, of_y, of_y } },
+        { LS__OP_NORM_CONV2D_STATISTICS, 7, { x, a, a, w, y, of_y, of_y } },
+        { LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS, 5, { x, a, a, y, dw } },
+        { LS__OP_NORM_CONV2D_BACKWARD_DATA,
+          13,
+          { y, w, x, of_x, of_x, of_x, of_x, x, of_x, of_x, of_x, of_x, of_x } },
+        { LS__OP_NORM_FINALIZE,
+          10,
+          { of_y, of_y, of_y, of_y, of_y, of_y, of_y, of_y, a_of_y, a_of_y } },
+    };
+    ls__op made = typed;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].kind != kind) continue;
+        made.kind = kind;
+        made.n_operands = all[i].n;
+        memcpy(made.operands, all[i].operands, sizeof made.operands);
+    }
+    if (kind == LS__OP_NORM_FINALIZE) {
+        const int64_t *d = y.shape.dims;
+        memset(&made.u, 0, sizeof made.u);
+        made.u.norm.epsilon = 1e-5f;
+        made.u.norm.momentum = 0.1f;
+        made.u.norm.count = d[0] * d[1] * d[2];
+    }
+    return made;
+}

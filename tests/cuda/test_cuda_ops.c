@@ -1,4 +1,5 @@
-/* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel. */
+/* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel; and the
+ * emulated library's of the optional convolutions. */
 #include "../suite.h"
 #include "op_case.h"
 #include <stdlib.h>
@@ -168,6 +169,7 @@ END_TEST
 
 int main(void)
 {
+    setenv("LOCKSTEP_EMULATED_LIBRARY", "fused", 1);
     const int failed = run_loop("cuda ops", values, all_cases()->n);
     return RUN_SUITE("cuda ops' types", mixed_types_have_no_kernel) || failed;
 }

@@ -58,30 +58,29 @@ static const struct {
                    { "f32", LS_F32, false } };
 enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
 
-/* An op or a fusion. */
 typedef struct subject {
     const ls__op *op;
-    const ls__cudnn_fusion *fusion;
     char text[LS__OP_TEXT_SIZE];
 } subject;
 
 static int list_kernels(ls__cudnn *cudnn, const subject *s, ls__candidate out[LS__MAX_CANDIDATES])
 {
-    return s->op ? ls__cudnn_conv_candidates(cudnn, s->op, out, LS__MAX_CANDIDATES)
-                 : ls__cudnn_fusion_candidates(cudnn, s->fusion, out, LS__MAX_CANDIDATES);
+    return ls__op_is_optional(s->op->kind)
+               ? ls__cudnn_fusion_candidates(cudnn, s->op, out, LS__MAX_CANDIDATES)
+               : ls__cudnn_conv_candidates(cudnn, s->op, out, LS__MAX_CANDIDATES);
 }
 
 static ls_status open_kernel(ls__cudnn *cudnn, const subject *s, const char *name, ls__kernel **out)
 {
-    return s->op ? ls__cudnn_conv_open(cudnn, s->op, name, out)
-                 : ls__cudnn_fusion_open(cudnn, s->fusion, name, out);
+    return ls__op_is_optional(s->op->kind) ? ls__cudnn_fusion_open(cudnn, s->op, name, out)
+                                           : ls__cudnn_conv_open(cudnn, s->op, name, out);
 }
 
 static ls_status restore_kernel(ls__cudnn *cudnn, const subject *s, const char *text,
                                 ls__kernel **out)
 {
-    return s->op ? ls__cudnn_conv_restore(cudnn, s->op, text, out)
-                 : ls__cudnn_fusion_restore(cudnn, s->fusion, text, out);
+    return ls__op_is_optional(s->op->kind) ? ls__cudnn_fusion_restore(cudnn, s->op, text, out)
+                                           : ls__cudnn_conv_restore(cudnn, s->op, text, out);
 }
 
 static void check_restored(ls_context *ctx, ls__cudnn *cudnn, const subject *s,
@@ -192,29 +191,31 @@ END_TEST
 
 START_TEST(fusions_have_their_plans)
 {
+    static const ls__op_kind kinds[] = { LS__OP_CONV2D_STATISTICS, LS__OP_NORM_CONV2D_STATISTICS,
+                                         LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS,
+                                         LS__OP_NORM_CONV2D_BACKWARD_DATA, LS__OP_NORM_FINALIZE };
     ls_context *ctx = open_context();
     ls__cudnn *cudnn = open_cudnn(ctx);
     conv_ops *list = calloc(1, sizeof *list);
     conv_ops_add(list, "resnet18", 256, 224);
     conv_ops_add(list, "resnet50", 256, 224);
-    for (int k = 0; k < LS__CUDNN_N_FUSIONS; k++) {
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         int n_plans = 0, n_convs = 0;
         for (int i = 0; i < list->n; i++) {
             if (list->ops[i].kind != LS__OP_CONV2D) continue;
-            const ls__cudnn_fusion f = { .kind = k,
-                                         .conv = conv_op_in(&list->ops[i], LS_F16, false),
-                                         .epsilon = 1e-5f,
-                                         .momentum = 0.1f };
-            subject s = { .fusion = &f };
-            ls__op_text(&f.conv, s.text, sizeof s.text);
+            const ls__op full = fused_op(kinds[k], &list->ops[i], LS_F16);
+            const ls__op op = ls__cudnn_conv_of(&full);
+            subject s = { .op = &op };
+            ls__op_text(&op, s.text, sizeof s.text);
             const int n = check_plans(ctx, cudnn, &s);
             /* Rows of 16 bytes: pictures of 3 channels have none. */
-            const bool wanted = k == LS__CUDNN_FINALIZE || list->ops[i].operands[0].block % 8 == 0;
-            if ((n > 0) != wanted) ck_abort_msg("fusion %d of %s: %d kernels", k, s.text, n);
+            const bool wanted =
+                kinds[k] == LS__OP_NORM_FINALIZE || list->ops[i].operands[0].block % 8 == 0;
+            if ((n > 0) != wanted) ck_abort_msg("%s: %d kernels", s.text, n);
             n_convs += wanted;
             n_plans += n;
         }
-        printf("fusion %d: %d convolutions, %d plans\n", k, n_convs, n_plans);
+        printf("%s: %d convolutions, %d plans\n", ls__op_name(kinds[k]), n_convs, n_plans);
     }
     free(list);
     ls__cudnn_close(&cudnn);
@@ -310,10 +311,23 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
         expect(ctx, ls__cudnn_conv_restore(cudnn, &ops[i], "{}", &kernel), LS_ERR_UNSUPPORTED,
                "cuDNN's");
     }
-    const ls__cudnn_fusion fusion = { .conv = conv_op(LS__OP_CONV2D, &middle, false) }; /* f32 */
-    ck_assert_int_eq(ls__cudnn_fusion_candidates(cudnn, &fusion, list, LS__MAX_CANDIDATES), 0);
-    expect(ctx, ls__cudnn_fusion_open(cudnn, &fusion, "cudnn 2", &kernel), LS_ERR_UNSUPPORTED,
-           "f16");
+    /* Fusions of f32 and bf16, of an f32 dw, in another block; what is no fusion. */
+    ls__op fused[5];
+    const ls__op plain = conv_op(LS__OP_CONV2D, &middle, false);
+    fused[0] = fused_op(LS__OP_CONV2D_STATISTICS, &plain, LS_F32);
+    fused[1] = fused_op(LS__OP_NORM_CONV2D_STATISTICS, &plain, LS_BF16);
+    fused[2] = fused_op(LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS, &plain, LS_F16);
+    fused[3] = fused_op(LS__OP_CONV2D_STATISTICS, &plain, LS_F16);
+    fused[3].operands[0].block = 8;
+    fused[4] = plain;
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(ls__cudnn_fusion_candidates(cudnn, &fused[i], list, LS__MAX_CANDIDATES),
+                         0);
+        ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+        if (i == 2) continue; /* refused by cuDNN itself */
+        expect(ctx, ls__cudnn_fusion_open(cudnn, &fused[i], "cudnn 2", &kernel), LS_ERR_UNSUPPORTED,
+               "f16");
+    }
     ls__cudnn_close(&cudnn);
     close_context(&ctx);
 }

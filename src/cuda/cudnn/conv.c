@@ -17,7 +17,11 @@ typedef struct roles {
 static roles roles_of(ls__op_kind kind)
 {
     switch (kind) {
+    case LS__OP_NORM_CONV2D_BACKWARD_DATA:
     case LS__OP_CONV2D_BACKWARD_DATA: return (roles){ .y = 0, .w = 1, .x = 2, .b = -1 };
+    case LS__OP_CONV2D_STATISTICS: return (roles){ .x = 0, .w = 1, .y = 2, .b = -1 };
+    case LS__OP_NORM_CONV2D_STATISTICS: return (roles){ .x = 0, .w = 3, .y = 4, .b = -1 };
+    case LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS: return (roles){ .x = 0, .y = 3, .w = 4, .b = -1 };
     case LS__OP_CONV2D_BACKWARD_WEIGHTS: return (roles){ .x = 0, .y = 1, .w = 2, .b = 3 };
     default: return (roles){ .x = 0, .w = 1, .b = 2, .y = 3 };
     }
@@ -58,9 +62,10 @@ double ls__cudnn_conv_cost_ms(const ls__op *op)
     const roles r = roles_of(op->kind);
     const ls__operand *x = &op->operands[r.x], *w = &op->operands[r.w], *y = &op->operands[r.y];
     const double flop = 2 * elements(y) * elements(w) / (double)w->shape.dims[0];
-    const double bytes = elements(x) * (double)ls_dtype_bytes(x->dtype) +
-                         elements(w) * (double)ls_dtype_bytes(w->dtype) +
-                         elements(y) * (double)ls_dtype_bytes(y->dtype);
+    double bytes = 0;
+    for (int i = 0; i < op->n_operands; i++)
+        if (is_there(op, i))
+            bytes += elements(&op->operands[i]) * (double)ls_dtype_bytes(op->operands[i].dtype);
     const double rate = x->dtype != LS_F32 ? tensor_flop_per_ms
                         : op->tf32         ? tf32_flop_per_ms
                                            : f32_flop_per_ms;
@@ -71,9 +76,12 @@ double ls__cudnn_conv_cost_ms(const ls__op *op)
 ls__op ls__cudnn_conv_of(const ls__op *op)
 {
     ls__op made = *op;
-    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS) return made;
-    made.operands[2].dtype = op->operands[0].dtype;
-    made.operands[3].shape.n_dims = -1;
+    const roles r = roles_of(op->kind);
+    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS &&
+        op->kind != LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS)
+        return made;
+    made.operands[r.w].dtype = op->operands[r.x].dtype;
+    if (r.b >= 0) made.operands[r.b].shape.n_dims = -1;
     return made;
 }
 

@@ -33,7 +33,7 @@ ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *stream);
 /* "cuDNN 9.19.0". Valid as long as cudnn. */
 const char *ls__cudnn_version(const ls__cudnn *cudnn);
 
-/* What cuDNN is to be asked for in an op's place, LS__OP_CONV2D*: it has no kernels for the bias's
+/* What cuDNN is to be asked for in an op's place, LS__OP_*CONV2D*: it has no kernels for the bias's
  * gradient, nor any that make a dw of f32 from 16-bit factors, so db is left out, and dw is of x's
  * type. The caller does the rest. */
 ls__op ls__cudnn_conv_of(const ls__op *op);

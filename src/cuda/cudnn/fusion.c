@@ -2,63 +2,38 @@
  * graph, and which of its inner tensors are f16, is what cuDNN's kernels for it want. */
 #include "cuda/cudnn/fusion.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "cuda/cudnn/handle.h"
 
-#include <string.h>
-
-/* The operands of LS__OP_CONV2D. */
-enum { X, W, BIAS, Y };
-
-static const ls_shape *shape_of(const ls__cudnn_fusion *f, int operand)
+/* An operand, as a buffer. */
+static ls__cudnn_tensor buffer(ls__cudnn_graph *graph, const ls__op *op, int operand)
 {
-    return &f->conv.operands[operand].shape;
+    const ls__operand *o = &op->operands[operand];
+    return ls__cudnn_buffer(graph, operand, o->dtype, &o->shape);
 }
 
-static ls__cudnn_tensor activation(ls__cudnn_graph *graph, const ls__cudnn_fusion *f, int buffer,
-                                   int operand)
+/* relu(x a + b), of operands 0 to 2. */
+static ls__cudnn_tensor add_norm(ls__cudnn_graph *graph, const ls__op *op, ls_dtype between)
 {
-    return ls__cudnn_buffer(graph, buffer, LS_F16, shape_of(f, operand));
-}
-
-static ls__cudnn_tensor inner(ls__cudnn_graph *graph, const ls__cudnn_fusion *f, ls_dtype dtype,
-                              int operand)
-{
-    return ls__cudnn_virtual(graph, dtype, shape_of(f, operand));
-}
-
-/* One number for each channel of an operand. */
-static ls__cudnn_tensor vector(ls__cudnn_graph *graph, const ls__cudnn_fusion *f, int buffer,
-                               ls_dtype dtype, int operand)
-{
-    const ls_shape channels = LS_SHAPE(shape_of(f, operand)->dims[3]);
-    return ls__cudnn_buffer(graph, buffer, dtype, &channels);
-}
-
-/* relu(x * mul + add); buffers 0 to 2. */
-static ls__cudnn_tensor add_norm(ls__cudnn_graph *graph, const ls__cudnn_fusion *f,
-                                 ls_dtype between)
-{
-    ls__cudnn_tensor x = activation(graph, f, 0, X);
-    ls__cudnn_tensor mul = vector(graph, f, 1, LS_F16, X), add = vector(graph, f, 2, LS_F16, X);
-    ls__cudnn_tensor scaled = inner(graph, f, between, X), shifted = inner(graph, f, between, X),
-                     positive = inner(graph, f, between, X);
-    ls__cudnn_pointwise(graph, CUDNN_POINTWISE_MUL, x, mul, scaled);
-    ls__cudnn_pointwise(graph, CUDNN_POINTWISE_ADD, scaled, add, shifted);
+    const ls_shape *shape = &op->operands[0].shape;
+    ls__cudnn_tensor x = buffer(graph, op, 0), a = buffer(graph, op, 1), b = buffer(graph, op, 2);
+    ls__cudnn_tensor scaled = ls__cudnn_virtual(graph, between, shape),
+                     shifted = ls__cudnn_virtual(graph, between, shape),
+                     positive = ls__cudnn_virtual(graph, between, shape);
+    ls__cudnn_pointwise(graph, CUDNN_POINTWISE_MUL, x, a, scaled);
+    ls__cudnn_pointwise(graph, CUDNN_POINTWISE_ADD, scaled, b, shifted);
     ls__cudnn_pointwise(graph, CUDNN_POINTWISE_RELU_FWD, shifted, NULL, positive);
     return positive;
 }
 
-/* y = conv(x), and its sums; w and what follows are the buffers from `first` on. */
-static void add_conv_stats(ls__cudnn_graph *graph, const ls__cudnn_fusion *f, ls__cudnn_tensor x,
-                           int first)
+/* y = conv(x), and its sums; w and what follows are the operands from `first` on. */
+static void add_conv_statistics(ls__cudnn_graph *graph, const ls__op *op, ls__cudnn_tensor x,
+                                int first)
 {
     ls__cudnn_calls *calls = &graph->calls;
     const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
-    ls__cudnn_tensor w = activation(graph, f, first, W), y = activation(graph, f, first + 1, Y);
-    ls__cudnn_tensor sum = vector(graph, f, first + 2, LS_F32, Y),
-                     squares = vector(graph, f, first + 3, LS_F32, Y);
-    ls__cudnn_convolve(graph, LS__OP_CONV2D, &f->conv, x, w, y);
+    ls__cudnn_tensor w = buffer(graph, op, first), y = buffer(graph, op, first + 1),
+                     sum = buffer(graph, op, first + 2), squares = buffer(graph, op, first + 3);
+    ls__cudnn_convolve(graph, LS__OP_CONV2D, op, x, w, y);
 
     cudnnBackendDescriptor_t stats =
         ls__cudnn_operation(graph, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
@@ -71,37 +46,38 @@ static void add_conv_stats(ls__cudnn_graph *graph, const ls__cudnn_fusion *f, ls
     ls__cudnn_add_operation(graph, stats);
 }
 
-static void build_conv_stats(ls__cudnn_graph *graph, const ls__cudnn_fusion *f)
+static void build_statistics(ls__cudnn_graph *graph, const ls__op *op)
 {
-    add_conv_stats(graph, f, activation(graph, f, 0, X), 1);
+    add_conv_statistics(graph, op, buffer(graph, op, 0), 1);
 }
 
-static void build_norm_conv_stats(ls__cudnn_graph *graph, const ls__cudnn_fusion *f)
+static void build_norm_statistics(ls__cudnn_graph *graph, const ls__op *op)
 {
-    add_conv_stats(graph, f, add_norm(graph, f, LS_F32), 3);
+    add_conv_statistics(graph, op, add_norm(graph, op, LS_F32), 3);
 }
 
-static void build_norm_backward_weights(ls__cudnn_graph *graph, const ls__cudnn_fusion *f)
+static void build_norm_backward_weights(ls__cudnn_graph *graph, const ls__op *op)
 {
-    ls__cudnn_tensor x = add_norm(graph, f, LS_F16);
-    ls__cudnn_tensor dy = activation(graph, f, 3, Y), dw = activation(graph, f, 4, W);
-    ls__cudnn_convolve(graph, LS__OP_CONV2D_BACKWARD_WEIGHTS, &f->conv, x, dw, dy);
+    ls__cudnn_tensor x = add_norm(graph, op, LS_F16);
+    ls__cudnn_tensor dy = buffer(graph, op, 3), dw = buffer(graph, op, 4);
+    ls__cudnn_convolve(graph, LS__OP_CONV2D_BACKWARD_WEIGHTS, op, x, dw, dy);
 }
 
-static void build_backward_data_norm(ls__cudnn_graph *graph, const ls__cudnn_fusion *f)
+static void build_norm_backward_data(ls__cudnn_graph *graph, const ls__op *op)
 {
-    enum { DY, WEIGHTS, INPUT, MEAN, INVSTD, SCALE, SHIFT, DZ, DSCALE, DSHIFT, A, B, C };
+    enum { DY, W, X, MEAN, INVSTD, SCALE, SHIFT, DZ, DSCALE, DSHIFT, P, Q, R };
     ls__cudnn_calls *calls = &graph->calls;
-    ls__cudnn_tensor dy = activation(graph, f, DY, Y), w = activation(graph, f, WEIGHTS, W),
-                     x = activation(graph, f, INPUT, X), dz = activation(graph, f, DZ, X);
-    ls__cudnn_tensor mean = vector(graph, f, MEAN, LS_F32, X),
-                     invstd = vector(graph, f, INVSTD, LS_F32, X),
-                     scale = vector(graph, f, SCALE, LS_F32, X),
-                     shift = vector(graph, f, SHIFT, LS_F32, X);
-    ls__cudnn_tensor gradient = inner(graph, f, LS_F32, X), centred = inner(graph, f, LS_F32, X),
-                     normal = inner(graph, f, LS_F32, X), scaled = inner(graph, f, LS_F32, X),
-                     z = inner(graph, f, LS_F32, X);
-    ls__cudnn_convolve(graph, LS__OP_CONV2D_BACKWARD_DATA, &f->conv, gradient, w, dy);
+    const ls_shape *shape = &op->operands[X].shape;
+    ls__cudnn_tensor dy = buffer(graph, op, DY), w = buffer(graph, op, W), x = buffer(graph, op, X),
+                     dz = buffer(graph, op, DZ);
+    ls__cudnn_tensor mean = buffer(graph, op, MEAN), invstd = buffer(graph, op, INVSTD),
+                     scale = buffer(graph, op, SCALE), shift = buffer(graph, op, SHIFT);
+    ls__cudnn_tensor gradient = ls__cudnn_virtual(graph, LS_F32, shape),
+                     centred = ls__cudnn_virtual(graph, LS_F32, shape),
+                     normal = ls__cudnn_virtual(graph, LS_F32, shape),
+                     scaled = ls__cudnn_virtual(graph, LS_F32, shape),
+                     z = ls__cudnn_virtual(graph, LS_F32, shape);
+    ls__cudnn_convolve(graph, LS__OP_CONV2D_BACKWARD_DATA, op, gradient, w, dy);
     ls__cudnn_pointwise(graph, CUDNN_POINTWISE_SUB, x, mean, centred);
     ls__cudnn_pointwise(graph, CUDNN_POINTWISE_MUL, centred, invstd, normal);
     ls__cudnn_pointwise(graph, CUDNN_POINTWISE_MUL, normal, scale, scaled);
@@ -117,11 +93,11 @@ static void build_backward_data_norm(ls__cudnn_graph *graph, const ls__cudnn_fus
         { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, scale },
         { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, x },
         { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, dz },
-        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, vector(graph, f, DSCALE, LS_F32, X) },
-        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, vector(graph, f, DSHIFT, LS_F32, X) },
-        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, vector(graph, f, A, LS_F32, X) },
-        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, vector(graph, f, B, LS_F32, X) },
-        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, vector(graph, f, C, LS_F32, X) },
+        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, buffer(graph, op, DSCALE) },
+        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, buffer(graph, op, DSHIFT) },
+        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, buffer(graph, op, P) },
+        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, buffer(graph, op, Q) },
+        { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, buffer(graph, op, R) },
     };
     cudnnBackendDescriptor_t norm =
         ls__cudnn_operation(graph, CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
@@ -132,25 +108,25 @@ static void build_backward_data_norm(ls__cudnn_graph *graph, const ls__cudnn_fus
     ls__cudnn_add_operation(graph, norm);
 }
 
-static void build_finalize(ls__cudnn_graph *graph, const ls__cudnn_fusion *f)
+/* Where the graph has the new running statistics: in the old ones' memory. */
+enum { RUNNING_MEAN = 4, RUNNING_VAR, NEW_RUNNING_MEAN = 10, NEW_RUNNING_VAR };
+
+static void build_finalize(ls__cudnn_graph *graph, const ls__op *op)
 {
-    /* In the order of the buffers. */
-    static const struct {
-        cudnnBackendAttributeName_t name;
-        ls_dtype dtype;
-    } vectors[] = {
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SQ_SUM_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_SCALE_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_BIAS_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_MEAN_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_VAR_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_MEAN_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_SCALE_DESC, LS_F16 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_BIAS_DESC, LS_F16 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC, LS_F32 },
-        { CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC, LS_F32 },
+    /* In the order of the operands. */
+    static const cudnnBackendAttributeName_t names[] = {
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SQ_SUM_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_SCALE_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_BIAS_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_MEAN_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_VAR_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_MEAN_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_SCALE_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_BIAS_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC,
     };
     ls__cudnn_calls *calls = &graph->calls;
     const cudnnBnFinalizeStatsMode_t mode = CUDNN_BN_FINALIZE_STATISTICS_TRAINING;
@@ -159,9 +135,12 @@ static void build_finalize(ls__cudnn_graph *graph, const ls__cudnn_fusion *f)
     ls__cudnn_set(calls, made, CUDNN_ATTR_OPERATION_BN_FINALIZE_STATS_MODE,
                   CUDNN_TYPE_BN_FINALIZE_STATS_MODE, 1, &mode);
     ls__cudnn_set_type(calls, made, CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC, CUDNN_DATA_FLOAT);
-    for (int i = 0; i < (int)(sizeof vectors / sizeof *vectors); i++)
-        ls__cudnn_set_descriptor(calls, made, vectors[i].name,
-                                 vector(graph, f, i, vectors[i].dtype, Y));
+    for (int i = 0; i < NEW_RUNNING_MEAN; i++)
+        ls__cudnn_set_descriptor(calls, made, names[i], buffer(graph, op, i));
+    for (int i = NEW_RUNNING_MEAN; i <= NEW_RUNNING_VAR; i++)
+        ls__cudnn_set_descriptor(
+            calls, made, names[i],
+            ls__cudnn_buffer(graph, i, LS_F32, &op->operands[RUNNING_MEAN].shape));
     ls__cudnn_set_descriptor(calls, made, CUDNN_ATTR_OPERATION_BN_FINALIZE_ACCUM_COUNT_DESC,
                              ls__cudnn_scalar(graph, 0, CUDNN_DATA_INT64));
     ls__cudnn_set_descriptor(calls, made, CUDNN_ATTR_OPERATION_BN_FINALIZE_EPSILON_DESC,
@@ -171,95 +150,86 @@ static void build_finalize(ls__cudnn_graph *graph, const ls__cudnn_fusion *f)
     ls__cudnn_add_operation(graph, made);
 }
 
-typedef void build_fn(ls__cudnn_graph *graph, const ls__cudnn_fusion *fusion);
-static build_fn *const builders[LS__CUDNN_N_FUSIONS] = {
-    [LS__CUDNN_CONV_STATS] = build_conv_stats,
-    [LS__CUDNN_NORM_CONV_STATS] = build_norm_conv_stats,
-    [LS__CUDNN_NORM_BACKWARD_WEIGHTS] = build_norm_backward_weights,
-    [LS__CUDNN_BACKWARD_DATA_NORM] = build_backward_data_norm,
-    [LS__CUDNN_FINALIZE] = build_finalize,
+typedef void build_fn(ls__cudnn_graph *graph, const ls__op *op);
+static build_fn *const builders[LS__N_OPS] = {
+    [LS__OP_CONV2D_STATISTICS] = build_statistics,
+    [LS__OP_NORM_CONV2D_STATISTICS] = build_norm_statistics,
+    [LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS] = build_norm_backward_weights,
+    [LS__OP_NORM_CONV2D_BACKWARD_DATA] = build_norm_backward_data,
+    [LS__OP_NORM_FINALIZE] = build_finalize,
 };
 
 static void build(const ls__cudnn_problem *problem, ls__cudnn_graph *graph)
 {
-    const ls__cudnn_fusion *f = problem->description;
-    builders[f->kind](graph, f);
+    const ls__op *op = problem->description;
+    builders[op->kind](graph, op);
 }
 
-/* How many names the list of buffers has. */
-static int count_buffers(const char *buffers)
+/* Is some operand f16, and every activation N,H,W,C? */
+static bool is_f16(const ls__op *op)
 {
-    int n = 0;
-    for (const char *at = buffers; *at != '\0'; at += strspn(at, " ->")) {
-        at += strcspn(at, " ");
-        n++;
+    bool any = false;
+    for (int i = 0; i < op->n_operands; i++) {
+        const ls__operand *o = &op->operands[i];
+        any |= o->dtype == LS_F16;
+        if (o->dtype != LS_F16 && o->dtype != LS_F32) return false;
+        if (o->shape.n_dims == 4 && o->block != o->shape.dims[3]) return false;
     }
-    return n;
+    return any;
 }
 
-/* False when f is no fusion that cuDNN could have. */
-static bool make_problem(const ls__cudnn_fusion *f, ls__cudnn_problem *out)
+/* False when op is no fusion that cuDNN could have. */
+static bool make_problem(const ls__op *op, ls__cudnn_problem *out)
 {
-    static const struct {
-        const char *name, *buffers;
-    } texts[LS__CUDNN_N_FUSIONS] = {
-#define FUSION_TEXT(name, text, buffers) { text, buffers },
-        LS__CUDNN_FUSION_LIST(FUSION_TEXT)
-#undef FUSION_TEXT
-    };
-    const ls__operand *o = f->conv.operands;
-    if ((unsigned)f->kind >= LS__CUDNN_N_FUSIONS || f->conv.kind != LS__OP_CONV2D ||
-        o[BIAS].shape.n_dims >= 0 || o[X].dtype != LS_F16 || o[W].dtype != LS_F16 ||
-        o[Y].dtype != LS_F16 || o[X].block != o[X].shape.dims[3] ||
-        o[Y].block != o[Y].shape.dims[3])
-        return false;
-    *out = (ls__cudnn_problem){ .build = build,
-                                .description = f,
-                                .cost_ms = ls__cudnn_conv_cost_ms(&f->conv) };
-    ls__text text = { out->text, sizeof out->text, 0 };
-    ls__text_put(&text, "%s ", texts[f->kind].name);
-    ls__op_text(&f->conv, out->text + text.length, sizeof out->text - text.length);
-    const int n = count_buffers(texts[f->kind].buffers);
-    for (int i = 0; i < n; i++) out->uses[i] = true;
-    if (f->kind == LS__CUDNN_FINALIZE) {
-        out->cost_ms = 0.002; /* a launch: it reads and writes a few vectors */
-        const int64_t *y = o[Y].shape.dims;
-        out->n_numbers = 3;
-        out->numbers[0].i = y[0] * y[1] * y[2];
-        out->numbers[1].f = f->epsilon;
-        out->numbers[2].f = f->momentum;
+    if (!builders[op->kind] || !is_f16(op)) return false;
+    *out = (ls__cudnn_problem){ .build = build, .description = op };
+    ls__op_text(op, out->text, sizeof out->text);
+    for (int i = 0; i < op->n_operands; i++) out->uses[i] = true;
+    if (op->kind != LS__OP_NORM_FINALIZE) {
+        out->cost_ms = ls__cudnn_conv_cost_ms(op);
+        return true;
     }
+    /* A launch: it reads and writes a few vectors. More than that of our own kernel, which computes
+     * in double. */
+    out->cost_ms = 0.003;
+    out->uses[NEW_RUNNING_MEAN] = out->uses[NEW_RUNNING_VAR] = true;
+    out->in_place[NEW_RUNNING_MEAN] = RUNNING_MEAN;
+    out->in_place[NEW_RUNNING_VAR] = RUNNING_VAR;
+    out->n_numbers = 3;
+    out->numbers[0].i = op->u.norm.count;
+    out->numbers[1].f = op->u.norm.epsilon;
+    out->numbers[2].f = op->u.norm.momentum;
     return true;
 }
 
-static ls_status refuse(ls__cudnn *cudnn)
+static ls_status refuse(ls__cudnn *cudnn, const ls__op *op)
 {
     return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED,
-                    "cuDNN's fusions are of f16 convolutions in N,H,W,C without bias");
+                    "%s: cuDNN's fusions are of f16 convolutions in N,H,W,C without bias",
+                    ls__op_name(op->kind));
 }
 
-int ls__cudnn_fusion_candidates(ls__cudnn *cudnn, const ls__cudnn_fusion *fusion,
-                                ls__candidate *out, int max)
+int ls__cudnn_fusion_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max)
 {
     ls__cudnn_problem problem;
-    if (!make_problem(fusion, &problem)) return 0;
+    if (!make_problem(op, &problem)) return 0;
     return ls__cudnn_candidates(cudnn, &problem, out, max);
 }
 
-ls_status ls__cudnn_fusion_open(ls__cudnn *cudnn, const ls__cudnn_fusion *fusion, const char *name,
+ls_status ls__cudnn_fusion_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
                                 ls__kernel **out)
 {
     ls__cudnn_problem problem;
     *out = NULL;
-    if (!make_problem(fusion, &problem)) return refuse(cudnn);
+    if (!make_problem(op, &problem)) return refuse(cudnn, op);
     return ls__cudnn_kernel_open(cudnn, &problem, name, out);
 }
 
-ls_status ls__cudnn_fusion_restore(ls__cudnn *cudnn, const ls__cudnn_fusion *fusion,
-                                   const char *text, ls__kernel **out)
+ls_status ls__cudnn_fusion_restore(ls__cudnn *cudnn, const ls__op *op, const char *text,
+                                   ls__kernel **out)
 {
     ls__cudnn_problem problem;
     *out = NULL;
-    if (!make_problem(fusion, &problem)) return refuse(cudnn);
+    if (!make_problem(op, &problem)) return refuse(cudnn, op);
     return ls__cudnn_kernel_restore(cudnn, &problem, text, out);
 }

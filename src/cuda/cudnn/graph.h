@@ -40,11 +40,12 @@ typedef struct ls__cudnn_problem {
     char text[LS__OP_TEXT_SIZE + 64]; /* names it: the key of what is known of it */
     /* Puts the operations into an empty graph; failures stay in its calls. */
     void (*build)(const struct ls__cudnn_problem *problem, ls__cudnn_graph *graph);
-    const void *description;          /* build's own */
-    bool uses[LS__CUDNN_MAX_BUFFERS]; /* which of the kernel's buffers the graph has */
-    bool f32;                         /* factors are f32, not f16 or bf16 */
-    bool tf32;                        /* which may be rounded to tf32 */
-    int n_numbers;                    /* that a kernel gets when it runs; plans don't know them */
+    const void *description;                     /* build's own */
+    bool uses[LS__CUDNN_MAX_BUFFERS];            /* which of the kernel's buffers the graph has */
+    signed char in_place[LS__CUDNN_MAX_BUFFERS]; /* the buffer whose memory one is, 0 = its own */
+    bool f32;                                    /* factors are f32, not f16 or bf16 */
+    bool tf32;                                   /* which may be rounded to tf32 */
+    int n_numbers; /* that a kernel gets when it runs; plans don't know them */
     ls__cudnn_number numbers[LS__CUDNN_MAX_NUMBERS];
     double cost_ms; /* on an H200 at its limits */
 } ls__cudnn_problem;

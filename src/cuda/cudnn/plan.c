@@ -86,7 +86,7 @@ static plan_kernel *make_kernel(ls__cudnn *cudnn, const ls__cudnn_problem *probl
     for (int i = 0; i < LS__CUDNN_MAX_BUFFERS; i++)
         if (problem->uses[i]) {
             k->ids[k->n_buffers] = LS__CUDNN_BUFFER_ID(i);
-            k->places[k->n_buffers++] = i;
+            k->places[k->n_buffers++] = problem->in_place[i] ? problem->in_place[i] : i;
         }
     k->n_numbers = problem->n_numbers;
     for (int i = 0; i < k->n_numbers; i++) {

@@ -54,6 +54,9 @@ int ls__cuda_batch_norm(const ls__cuda_call *call);
 int ls__cuda_batch_norm_eval(const ls__cuda_call *call);
 int ls__cuda_batch_norm_backward(const ls__cuda_call *call);
 size_t ls__cuda_batch_norm_workspace(const ls__op *op);
+int ls__cuda_norm_finalize(const ls__cuda_call *call);
+int ls__cuda_norm_apply(const ls__cuda_call *call);
+int ls__cuda_norm_backward_apply(const ls__cuda_call *call);
 
 /* pool.cu */
 int ls__cuda_max_pool(const ls__cuda_call *call);

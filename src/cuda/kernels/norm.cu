@@ -4,7 +4,8 @@
  * unless dadd is wanted, which is then all that the second kernel needs beside x.
  *
  * Variances are sums of squares of x - pivot, where the pivot is the channel's first value: that is
- * near the mean as far as the deviation goes, so nothing is lost to cancellation. */
+ * near the mean as far as the deviation goes, so nothing is lost to cancellation. Not so those of
+ * NORM_FINALIZE, whose sums are what convolutions leave. */
 #include "base/element.h"
 #include "cuda/kernels/columns.h"
 
@@ -68,6 +69,20 @@ typedef struct statistics {
     float epsilon, momentum;
 } statistics;
 
+/* A channel's, over m values; gives invstd. Rounding may have made the variance negative. */
+static __device__ double keep_statistics(statistics out, int64_t c, double m, double average,
+                                         double variance)
+{
+    if (variance < 0) variance = 0;
+    const double unbiased = m > 1 ? variance * m / (m - 1) : variance;
+    const double share = (double)out.momentum, invstd = 1 / sqrt(variance + (double)out.epsilon);
+    out.running_mean[c] = (float)((1 - share) * (double)out.running_mean[c] + share * average);
+    out.running_var[c] = (float)((1 - share) * (double)out.running_var[c] + share * unbiased);
+    out.mean[c] = (float)average;
+    out.invstd[c] = (float)invstd;
+    return invstd;
+}
+
 template <typename T>
 static __global__ void finish_statistics_kernel(ls__columns s, const T *x, const float *sums,
                                                 statistics out)
@@ -78,15 +93,7 @@ static __global__ void finish_statistics_kernel(ls__columns s, const T *x, const
     const double squares = ls__columns_total(s, 1, c, sums, shared);
     if (threadIdx.x != 0) return;
     const double m = (double)s.rows, offset = sum / m;
-    double variance = squares / m - offset * offset;
-    if (variance < 0) variance = 0;
-    const double average = (double)ls__widen(x[c]) + offset;
-    const double unbiased = s.rows > 1 ? variance * m / (m - 1) : variance;
-    const double share = (double)out.momentum;
-    out.running_mean[c] = (float)((1 - share) * (double)out.running_mean[c] + share * average);
-    out.running_var[c] = (float)((1 - share) * (double)out.running_var[c] + share * unbiased);
-    out.mean[c] = (float)average;
-    out.invstd[c] = (float)(1 / sqrt(variance + (double)out.epsilon));
+    keep_statistics(out, c, m, (double)ls__widen(x[c]) + offset, squares / m - offset * offset);
 }
 
 template <typename A>
@@ -129,16 +136,31 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
     }
 }
 
-static int apply(const ls__cuda_call *call, ls__columns s, const float *mean, const float *invstd)
+/* scale is an operand, shift the one after it. */
+static int apply(const ls__cuda_call *call, ls__columns s, int scale, const float *mean,
+                 const float *invstd)
 {
     void *const *b = call->buffers;
     return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
         typedef decltype(access) A;
         typedef typename A::stored T;
         return LS__LAUNCH(apply_kernel<A>, ls__columns_blocks(&s), LS__BLOCK, call->stream, s,
-                          (const T *)b[0], (const float *)b[1], (const float *)b[2], mean, invstd,
-                          (const T *)b[5], call->op->u.norm.relu, (T *)b[6]);
+                          (const T *)b[0], (const float *)b[scale], (const float *)b[scale + 1],
+                          mean, invstd, (const T *)b[5], call->op->u.norm.relu, (T *)b[6]);
     });
+}
+
+static statistics statistics_of(const ls__cuda_call *call, int running_mean, int mean)
+{
+    void *const *b = call->buffers;
+    statistics out;
+    out.running_mean = (float *)b[running_mean];
+    out.running_var = (float *)b[running_mean + 1];
+    out.mean = (float *)b[mean];
+    out.invstd = (float *)b[mean + 1];
+    out.epsilon = call->op->u.norm.epsilon;
+    out.momentum = call->op->u.norm.momentum;
+    return out;
 }
 
 int ls__cuda_batch_norm(const ls__cuda_call *call)
@@ -146,13 +168,7 @@ int ls__cuda_batch_norm(const ls__cuda_call *call)
     const ls__columns s = shape_of(call->op);
     void *const *b = call->buffers;
     float *sums = (float *)call->workspace;
-    statistics out;
-    out.running_mean = (float *)b[3];
-    out.running_var = (float *)b[4];
-    out.mean = (float *)b[7];
-    out.invstd = (float *)b[8];
-    out.epsilon = call->op->u.norm.epsilon;
-    out.momentum = call->op->u.norm.momentum;
+    const statistics out = statistics_of(call, 3, 7);
     const int status = ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
         typedef decltype(access) A;
         typedef typename A::stored T;
@@ -163,7 +179,7 @@ int ls__cuda_batch_norm(const ls__cuda_call *call)
                           call->stream, s, (const T *)b[0], (const float *)sums, out);
     });
     if (status != 0) return status;
-    return apply(call, s, (const float *)b[7], (const float *)b[8]);
+    return apply(call, s, 1, (const float *)b[7], (const float *)b[8]);
 }
 
 static __global__ void invstd_kernel(const float *variance, float epsilon, float *invstd,
@@ -180,7 +196,44 @@ int ls__cuda_batch_norm_eval(const ls__cuda_call *call)
         LS__LAUNCH(invstd_kernel, ls__blocks_for(s.channels), LS__BLOCK, call->stream,
                    (const float *)call->buffers[4], call->op->u.norm.epsilon, invstd, s.channels);
     if (status != 0) return status;
-    return apply(call, s, (const float *)call->buffers[3], invstd);
+    return apply(call, s, 1, (const float *)call->buffers[3], invstd);
+}
+
+/* sum squares scale shift running_mean running_var -> mean invstd a b */
+template <typename T>
+static __global__ void finalize_kernel(int64_t channels, double m, const float *sum,
+                                       const float *squares, const float *scale, const float *shift,
+                                       statistics out, T *a, T *b)
+{
+    LS__FOR_EACH(c, channels)
+    {
+        const double average = (double)sum[c] / m;
+        const double invstd =
+            keep_statistics(out, c, m, average, (double)squares[c] / m - average * average);
+        const double factor = invstd * (double)scale[c];
+        ls__put(a + c, (float)factor);
+        ls__put(b + c, (float)((double)shift[c] - average * factor));
+    }
+}
+
+int ls__cuda_norm_finalize(const ls__cuda_call *call)
+{
+    void *const *b = call->buffers;
+    const int64_t channels = call->op->operands[0].shape.dims[0];
+    const statistics out = statistics_of(call, 4, 6);
+    return ls__with_type(&call->op->operands[8], [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH(finalize_kernel<T>, ls__blocks_for(channels), LS__BLOCK, call->stream,
+                          channels, (double)call->op->u.norm.count, (const float *)b[0],
+                          (const float *)b[1], (const float *)b[2], (const float *)b[3], out,
+                          (T *)b[8], (T *)b[9]);
+    });
+}
+
+int ls__cuda_norm_apply(const ls__cuda_call *call)
+{
+    void *const *b = call->buffers;
+    return apply(call, shape_of(call->op), 3, (const float *)b[1], (const float *)b[2]);
 }
 
 /* ---- Backward ---- */
@@ -316,4 +369,37 @@ int ls__cuda_batch_norm_backward(const ls__cuda_call *call)
     const ls__columns s = shape_of(call->op);
     return ls__with_access(&call->op->operands[0], s.channels,
                            [=](auto access) { return backward<decltype(access)>(call, s); });
+}
+
+template <typename A>
+static __global__ void factors_apply_kernel(ls__columns s, const typename A::stored *dz,
+                                            const typename A::stored *x, const float *p,
+                                            const float *q, const float *r, typename A::stored *dx)
+{
+    const ls__columns_place at = ls__columns_place_of<A>(s);
+    if (at.first >= at.end) return;
+    for (int64_t row = at.first; row < at.end; row += ls__tile<A>::lanes) {
+        const int64_t i = row * s.channels + at.c;
+        const typename A::raw raw_x = A::fetch(x + i), raw_dz = A::fetch(dz + i);
+        float own[A::n], gradient[A::n];
+        A::widen(raw_x, own);
+        A::widen(raw_dz, gradient);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++)
+            gradient[j] = fmaf(p[at.c + j], gradient[j], fmaf(q[at.c + j], own[j], r[at.c + j]));
+        A::store(dx + i, gradient); /* which may be dz's memory */
+    }
+}
+
+int ls__cuda_norm_backward_apply(const ls__cuda_call *call)
+{
+    const ls__columns s = shape_of(call->op);
+    void *const *b = call->buffers;
+    return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        return LS__LAUNCH(factors_apply_kernel<A>, ls__columns_blocks(&s), LS__BLOCK, call->stream,
+                          s, (const T *)b[0], (const T *)b[1], (const float *)b[2],
+                          (const float *)b[3], (const float *)b[4], (T *)b[5]);
+    });
 }

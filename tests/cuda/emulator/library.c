@@ -7,7 +7,9 @@
  *   "emulated 3"
  *   "emulated 4"    is not deterministic
  *
- * LOCKSTEP_EMULATED_LIBRARY=broken makes listing fail. */
+ * LOCKSTEP_EMULATED_LIBRARY=broken makes listing fail. LOCKSTEP_EMULATED_LIBRARY=fused has kernels
+ * for the optional convolutions instead, "emulated fused", which run in fused.cpp. */
+#include "base/alloc.h"
 #include "base/error.h"
 #include "driver.h"
 #include "library.h"
@@ -25,18 +27,74 @@ int64_t emulate_listings(void)
     return n_listings;
 }
 
+static bool is_mode(const char *mode)
+{
+    const char *wanted = getenv("LOCKSTEP_EMULATED_LIBRARY");
+    return wanted && strcmp(wanted, mode) == 0;
+}
+
 static bool is_for(const ls__op *op)
 {
-    return getenv("LOCKSTEP_EMULATED_LIBRARY") && op->kind >= LS__OP_CONV2D &&
+    return getenv("LOCKSTEP_EMULATED_LIBRARY") && !is_mode("fused") && op->kind >= LS__OP_CONV2D &&
            op->kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS;
+}
+
+static bool is_for_fused(const ls__op *op)
+{
+    return is_mode("fused") && ls__op_is_optional(op->kind) && ls__op_is_convolution(op->kind) &&
+           op->operands[0].dtype == LS_F16;
+}
+
+static const char fused_name[] = "emulated fused";
+
+typedef struct fused_kernel {
+    ls__kernel kernel; /* first */
+    ls__cuda *cuda;
+    ls__op op;
+} fused_kernel;
+
+static ls_status fused_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                           const ls__step *step)
+{
+    (void)step;
+    fused_kernel *k = (fused_kernel *)kernel;
+    return ls__cuda_check(k->cuda, emulate_fused(&k->op, buffers, workspace, k->cuda->stream),
+                          ls__op_name(k->op.kind));
+}
+
+static void fused_close(ls__kernel *kernel)
+{
+    ls__free(((fused_kernel *)kernel)->cuda->device.ctx, kernel);
+}
+
+static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
+{
+    fused_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
+    if (!k) return ls__fail_memory(cuda->device.ctx, fused_name, sizeof(*k));
+    snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", fused_name);
+    for (int i = 0; i < op->n_operands; i++)
+        if (op->operands[i].shape.n_dims == 4)
+            k->kernel.workspace_bytes +=
+                (size_t)ls_shape_count(&op->operands[i].shape) * sizeof(double);
+    k->kernel.run = fused_run;
+    k->kernel.close = fused_close;
+    k->cuda = cuda;
+    k->op = *op;
+    *out = &k->kernel;
+    return LS_OK;
 }
 
 static int candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out, int max)
 {
     (void)state;
+    if (max > 0 && is_for_fused(op)) {
+        *out = (ls__candidate){ .deterministic = true };
+        snprintf(out->name, sizeof(out->name), "%s", fused_name);
+        return 1;
+    }
     if (!is_for(op)) return 0;
     n_listings++;
-    if (strcmp(getenv("LOCKSTEP_EMULATED_LIBRARY"), "broken") == 0) {
+    if (is_mode("broken")) {
         (void)ls__fail(cuda->device.ctx, LS_ERR_DEVICE, "%s: emulated: it is broken",
                        ls__op_name(op->kind));
         return 0;
@@ -54,6 +112,7 @@ static ls_status kernel_open(ls__cuda *cuda, void *state, const ls__op *op, cons
                              ls__kernel **out)
 {
     (void)state;
+    if (is_for_fused(op) && strcmp(name, fused_name) == 0) return fused_open(cuda, op, out);
     const int number = atoi(name + strcspn(name, " "));
     if (!is_for(op) || number <= UNMADE || number > LAST)
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' can't be made",

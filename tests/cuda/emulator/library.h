@@ -6,4 +6,10 @@
 
 extern const ls__cuda_provider emulated_library;
 
+#ifdef __cplusplus
+extern "C"
+#endif
+/* Runs an optional convolution; room is a double for every element of its activations. */
+int emulate_fused(const ls__op *op, void *const *buffers, double *room, void *stream);
+
 #endif
