@@ -46,8 +46,7 @@ enum {
     BACK_INVSTD,
     BACK_DX,
     BACK_DSCALE,
-    BACK_DSHIFT,
-    BACK_DADD
+    BACK_DSHIFT
 };
 enum { FINALIZE_MEAN = 6, FINALIZE_INVSTD, FINALIZE_A, FINALIZE_B };
 enum { APPLY_X, APPLY_MEAN, APPLY_INVSTD, APPLY_SCALE, APPLY_SHIFT, APPLY_ADD, APPLY_Y };
@@ -250,7 +249,7 @@ static bool find_neighbours(const ls__program *p, int z, neighbours *out)
     if (out->norm < 0) return true;
     const int *of = p->instructions[out->norm].operands, gradient = of[BACK_DY1];
     out->data = writer_of(p, gradient);
-    return of[BACK_DY2] < 0 && of[BACK_DADD] < 0 && out->data >= 0 &&
+    return of[BACK_DY2] < 0 && out->data >= 0 &&
            p->instructions[out->data].op.kind == LS__OP_CONV2D_BACKWARD_DATA &&
            count_readers(p, gradient) == 1;
 }

@@ -70,8 +70,8 @@ static void close_context(ls_context **ctx)
 
 /* ---- Models ---- */
 
-/* All that stands in the way: a bias, other readers of the activation, no ReLU, dropout between, a
- * named output, a convolution without a norm after it, one with two. */
+/* All that stands in the way: a bias, other readers of the activation, no ReLU, an addition,
+ * dropout between, a named output, a convolution without a norm after it, one with two. */
 static ls_node *obstacles(ls_graph *g, ls_node *x, const void *options)
 {
     (void)options;
@@ -89,6 +89,7 @@ static ls_node *obstacles(ls_graph *g, ls_node *x, const void *options)
     ls_output(g, "map", x);
     x = ls_relu(g, conv_norm(g, 5, x, 8, &kernel3));
     x = ls_conv2d(g, "bare", x, 8, &kernel3);
+    x = ls_relu(g, ls_add(g, conv_norm(g, 6, x, 8, &kernel3), x)); /* read once */
     x = ls_conv2d(g, "two", x, 8, &kernel3);
     x = ls_add(g, ls_relu(g, ls_batch_norm(g, "two.bn1", x, NULL)),
                ls_batch_norm(g, "two.bn2", x, NULL));
@@ -251,7 +252,7 @@ START_TEST(obstacles_are_seen)
 {
     check_model(
         obstacles, LS_PRECISION_F32, &full,
-        (counts){ .statistics = 7, .application = 0, .finalize = 8, .apply = 8, .whole = 1 });
+        (counts){ .statistics = 8, .application = 0, .finalize = 9, .apply = 9, .whole = 1 });
 }
 END_TEST
 
@@ -375,6 +376,15 @@ START_TEST(plans_decide)
         check_choices(net, taken);
         close_context(&ctx);
     }
+    /* The last plan says fused. Where an op of it has no kernel any more, the net is unfused. */
+    ls_context *ctx = open_context(true);
+    offer.missing[LS__OP_NORM_CONV2D_BACKWARD_DATA] = true;
+    ck_assert_int_eq(ls_checkpoint_load_plan(path, ctx), LS_OK);
+    ls_net *net = build(ctx, bottlenecks, LS_PRECISION_F32);
+    ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+    ck_assert_int_eq(count_all(net).finalize, 8);
+    ck_assert_int_eq(count_all(net).application, 0);
+    close_context(&ctx);
     remove(path);
 }
 END_TEST

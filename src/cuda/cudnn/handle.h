@@ -13,7 +13,8 @@ typedef struct ls__cudnn_answer {
     ls__candidate *candidates;
 } ls__cudnn_answer;
 
-/* More than three nets like resnet50 ask for; the one unused for longest goes first. */
+/* More than a net like resnet50 asks for, fused and apart; the one unused for longest goes first.
+ */
 enum { LS__CUDNN_MAX_ANSWERS = 256 };
 
 struct ls__cudnn {

@@ -7,9 +7,14 @@
 extern const ls__cuda_provider emulated_library;
 
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
+
 /* Runs an optional convolution; room is a double for every element of its activations. */
 int emulate_fused(const ls__op *op, void *const *buffers, double *room, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
