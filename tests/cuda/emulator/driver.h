@@ -34,6 +34,8 @@ typedef void emulate_fail_at_fn(int64_t call, bool sticky);
 typedef int64_t emulate_calls_fn(void);
 /* What is open of device and host memory, streams and events: 0 once all contexts are closed. */
 typedef int64_t emulate_held_fn(void);
+/* How often the host has waited for a stream. */
+typedef int64_t emulate_waits_fn(void);
 /* Graphs that are open, and recordings made of them. */
 typedef int64_t emulate_graphs_fn(void);
 /* The first ranges that were pushed and popped, as "name{" and "}". */

@@ -179,8 +179,18 @@ int emulated_stream_close(void *stream)
     return 0;
 }
 
+static int64_t n_waits;
+
+__attribute__((visibility("default"))) emulate_waits_fn emulate_waits;
+
+int64_t emulate_waits(void)
+{
+    return n_waits;
+}
+
 int emulated_stream_wait(void *stream)
 {
+    n_waits++;
     int status = emulated_failure_status();
     if (status == 0) status = emulated_forbids();
     if (status != 0) return status;
