@@ -358,7 +358,8 @@ START_TEST(names_need_no_heuristics)
     ls__cudnn *first = open_cudnn(ctx);
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int i = 0; i < list->n; i++) {
-            const ls__op op = conv_op_in(&list->ops[i], precisions[p].dtype, precisions[p].tf32);
+            const ls__op full = conv_op_in(&list->ops[i], precisions[p].dtype, precisions[p].tf32);
+            const ls__op op = ls__cudnn_conv_of(&full);
             ls__candidate candidates[LS__MAX_CANDIDATES];
             ls__kernel *kernel;
             n_heuristics = 0;
