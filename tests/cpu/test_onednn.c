@@ -1,5 +1,6 @@
 /* The provider of oneDNN's kernels: its lists, its errors, every allocation failing in turn, and
  * OpenMP's number of threads, which belongs to the caller. Values and bits are in test_op_*.c. */
+#include "cpu/emulated.h"
 #include "op_case.h"
 #include <check.h>
 #include <omp.h>
@@ -218,7 +219,7 @@ static bool is_conv(ls__op_kind kind)
 START_TEST(threaded_kernels)
 {
     const op_case *c = &all_cases()->cases[_i];
-    if (!is_conv(c->op.kind)) return;
+    if (!is_conv(c->op.kind) || ls__wants_emulation(&c->op)) return;
     ls_context *ctx = open_any_kernel(3);
     ls__candidate found[LS__MAX_CANDIDATES];
     const int n = list_kernels(ctx, c, false, found);

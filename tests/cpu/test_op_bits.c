@@ -51,10 +51,13 @@ START_TEST(threads)
 }
 END_TEST
 
-/* Convolution and linear layers are left to oneDNN; all else is our own. */
+/* Convolution and linear layers are left to oneDNN, fused norms to devices that gain by them; all
+ * else is our own. */
 static bool wants_native(const op_case *c)
 {
-    return c->op.kind < LS__OP_CONV2D || c->op.kind > LS__OP_LINEAR_BACKWARD_WEIGHTS;
+    const ls__op_kind kind = c->op.kind;
+    return (kind < LS__OP_CONV2D || kind > LS__OP_LINEAR_BACKWARD_WEIGHTS) &&
+           (kind < LS__OP_CONV2D_STATISTICS || kind > LS__OP_NORM_BACKWARD_APPLY);
 }
 
 enum { N_ISAS = LS__ISA_AVX512 + 1 };
