@@ -120,9 +120,9 @@ typedef struct history {
 
 static ls_net *build(const source *s, ls_optimizer **opt)
 {
-    ls_net *net = ls_net_build(
-        s->ctx, model, NULL,
-        &(ls_net_config){ .input = ls_loader_spec(s->loader), .loss = { LS_CROSS_ENTROPY } });
+    ls_net *net = ls_net_build(s->ctx, model, NULL,
+                               &(ls_net_config){ .input = ls_loader_spec(s->loader),
+                                                 .loss = { .kind = LS_CROSS_ENTROPY } });
     *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 0.5f });
     return net;
 }
