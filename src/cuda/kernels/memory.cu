@@ -204,7 +204,7 @@ typedef struct scalar_list {
     const float *scalars[GATHERED];
 } scalar_list;
 
-static __global__ void gather_kernel(float *out, scalar_list list, int n)
+static __global__ void gather_kernel(float *out, const __grid_constant__ scalar_list list, int n)
 {
     if ((int)threadIdx.x < n) out[threadIdx.x] = *list.scalars[threadIdx.x];
 }

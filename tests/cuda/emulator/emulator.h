@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define __grid_constant__
 #define __global__ __attribute__((unused))
 #define __device__ __attribute__((unused))
 #define __shared__ static /* one block runs at a time */
