@@ -10,8 +10,13 @@ const ls__cuda_driver *ls__cuda_enter(ls__device *device)
 
 void *ls__cuda_allocate(ls__device *device, size_t bytes)
 {
+    ls__cuda *cuda = (ls__cuda *)device;
     void *memory = NULL;
-    return ls__cuda_enter(device)->allocate(&memory, bytes) == 0 ? memory : NULL;
+    const int status = ls__cuda_enter(device)->allocate(&memory, bytes);
+    if (status == 0) return memory;
+    /* A lost device is not one that is full. */
+    if (cuda->driver->is_sticky(status)) (void)ls__cuda_check(cuda, status, "device memory");
+    return NULL;
 }
 
 void ls__cuda_release(ls__device *device, void *memory, size_t bytes)

@@ -92,7 +92,7 @@ static size_t used_bytes(void)
 
 static int allocate(void **memory, size_t bytes)
 {
-    if (emulated_failure()) return OUT_OF_MEMORY;
+    if (emulated_failure()) return fails_for_ever ? LAUNCH_FAILURE : OUT_OF_MEMORY;
     if (emulated_forbids() != 0) return emulated_forbids();
     if (!heap) {
         heap =
@@ -143,7 +143,7 @@ static pinned *all_pinned;
 
 static int host_allocate(void **memory, size_t bytes)
 {
-    if (emulated_failure()) return OUT_OF_MEMORY;
+    if (emulated_failure()) return fails_for_ever ? LAUNCH_FAILURE : OUT_OF_MEMORY;
     if (emulated_forbids() != 0) return emulated_forbids();
     const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
     pinned *block = rounded >= bytes ? aligned_alloc(PAGE, PAGE + rounded) : NULL;

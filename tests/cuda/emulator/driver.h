@@ -38,6 +38,8 @@ typedef int64_t emulate_held_fn(void);
 typedef int64_t emulate_waits_fn(void);
 /* Graphs that are open, and recordings made of them. */
 typedef int64_t emulate_graphs_fn(void);
+/* Work that waits in the streams. */
+typedef int64_t emulate_queued_fn(void);
 /* The first ranges that were pushed and popped, as "name{" and "}". */
 enum { EMULATED_RANGES_SIZE = 1 << 14 };
 typedef const char *emulate_ranges_fn(void);

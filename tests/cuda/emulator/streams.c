@@ -120,6 +120,16 @@ int64_t emulated_streams_held(void)
     return n_held;
 }
 
+__attribute__((visibility("default"))) emulate_queued_fn emulate_queued;
+
+int64_t emulate_queued(void)
+{
+    int64_t n = 0;
+    for (const emulated_stream *s = streams; s; s = s->next)
+        for (const item *i = s->first; i; i = i->next) n++;
+    return n;
+}
+
 static item *append(emulated_stream *stream, size_t arg_bytes)
 {
     item *i = calloc(1, sizeof(*i) + arg_bytes);
