@@ -47,7 +47,7 @@ typedef struct recipe {
     const char *device, *out, *resume;
     int precision;     /* ls_precision */
     int deterministic; /* ls_deterministic */
-    bool benchmark;
+    bool benchmark, nvtx;
     const char *plan;
     const char *fault; /* STEP:OP:ELEMENT, or NULL */
 } recipe;

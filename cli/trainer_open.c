@@ -144,6 +144,7 @@ int trainer_open(trainer *t, bool resumed)
                               .threads = (int)r->threads,
                               .deterministic = (ls_deterministic)r->deterministic,
                               .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
+                              .nvtx = r->nvtx,
                               .log = print_log });
     int answer =
         ls_context_status(t->ctx) == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);

@@ -152,6 +152,8 @@ START_TEST(sixteen_bits)
     expect_out("precision: bf16, emulated");
     expect(1, TRAIN "--precision tf32 --out refused");
     expect_err("tf32, which device cpu does not have");
+    expect(1, TRAIN "--nvtx --out refused");
+    expect_err("nvtx: device cpu has no ranges");
     end_folder();
 }
 END_TEST

@@ -232,7 +232,7 @@ END_TEST
 
 /* Calls of the driver: the wait for the step before the last one, two copies, the step's numbers,
  * the graph, the event; an evaluation has no use for numbers. */
-enum { STEP_CALLS = 6, EVALUATION_CALLS = 5 };
+enum { LAUNCH_CALL = 5, STEP_CALLS = 9, EVALUATION_CALLS = 8 };
 
 START_TEST(calls_of_a_replayed_step)
 {
@@ -414,7 +414,7 @@ START_TEST(errors_say_where)
 {
     run r = open_plain();
     for (int i = 0; i < 3; i++) ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
-    fail_at(STEP_CALLS - 1, false); /* the launch */
+    fail_at(LAUNCH_CALL, false);
     ck_assert_int_eq(step(&r, MOST, 0.1), LS_ERR_DEVICE);
     ck_assert_str_eq(ls_context_message(r.ctx), "step 3 of epoch 0: a recorded step: CUDA: too "
                                                 "many resources requested for launch");
