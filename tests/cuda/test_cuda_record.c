@@ -231,7 +231,8 @@ END_TEST
 /* ---- What a replayed step costs ---- */
 
 /* Calls of the driver: the wait for the step before the last one, two copies, the step's numbers,
- * the graph, the event; an evaluation has no use for numbers. */
+ * the graph, the event; then the results: gathered, copied, an event. An evaluation has no use for
+ * numbers. */
 enum { LAUNCH_CALL = 5, STEP_CALLS = 9, EVALUATION_CALLS = 8 };
 
 START_TEST(calls_of_a_replayed_step)
