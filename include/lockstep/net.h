@@ -42,9 +42,10 @@ typedef enum ls_precision {
 
 /* Loss scaling, of F16 only: gradients are computed of the loss times a scale, so that small ones
  * do not vanish, and divided by it in the optimizer's update. When one of them overflows, the
- * update is skipped (parameters and the optimizer's state stay as they are) and the scale halved;
- * after growth_interval updates in a row without it is doubled, to at most 2^24. The scale is the
- * net's: where several optimizers take turns, updates skipped under one count for all. */
+ * update is skipped (parameters and the optimizer's state stay as they are) and the scale halved,
+ * to at least 2^-24; after growth_interval updates in a row without it is doubled, to at most 2^24.
+ * The scale is the net's: where several optimizers take turns, updates skipped under one count for
+ * all. */
 typedef struct ls_loss_scale_config {
     float initial;           /* a power of two from 1 to 2^24; 0 = 65536 */
     int64_t growth_interval; /* updates, 1 to 2^24; 0 = 2000 */

@@ -33,12 +33,15 @@ LS__SHARED bool ls__overflowed(float norm)
 }
 
 /* Micikevicius et al. 2018, "Mixed precision training", section 3.2, with the numbers of PyTorch's
- * GradScaler: half the scale after an overflow, twice after growth_interval updates without. */
+ * GradScaler: half the scale after an overflow, twice after growth_interval updates without. It
+ * ends at 2^-24, since 1 / scale must stay finite and a scale of 0 would never grow again. */
 LS__SHARED void ls__scaler_update(float *scaler, float norm, int64_t growth_interval)
 {
     const float largest = 16777216.0f; /* 2^24, up to which the counts are exact, too */
+    const float smallest = 1 / largest;
     if (ls__overflowed(norm)) {
-        scaler[LS__SCALER_SCALE] = scaler[LS__SCALER_SCALE] * 0.5f;
+        if (scaler[LS__SCALER_SCALE] > smallest)
+            scaler[LS__SCALER_SCALE] = scaler[LS__SCALER_SCALE] * 0.5f;
         scaler[LS__SCALER_GOOD] = 0;
         scaler[LS__SCALER_SKIPPED] = scaler[LS__SCALER_SKIPPED] + 1;
         return;

@@ -220,6 +220,29 @@ START_TEST(the_scale_grows)
 }
 END_TEST
 
+/* However many batches in a row are useless, the scale stays one that a good batch can be trained
+ * with. */
+START_TEST(the_scale_has_a_floor)
+{
+    setting s = open_setting(SGD, LS_PRECISION_F16, (ls_loss_scale_config){ 1 });
+    float *pixel = ls_tensor_data((ls_tensor *)s.batch.images);
+    const float value = *pixel;
+    *pixel = NAN;
+    for (int i = 0; i < 160; i++) take_step(&s, false);
+    expect_scale(&s, 0x1p-24, 160);
+    *pixel = value;
+    take_step(&s, false);
+    expect_scale(&s, 0x1p-24, 160);
+    for (int64_t i = 0; i < ls_net_entries(s.net); i++) {
+        const ls_entry entry = ls_net_entry(s.net, i);
+        const float *x = ls_tensor_data(entry.value);
+        for (int64_t j = 0; entry.kind != LS_ENTRY_BUFFER && j < ls_tensor_count(entry.value); j++)
+            ck_assert_msg(isfinite(x[j]), "%s[%lld] is %g", entry.name, (long long)j, (double)x[j]);
+    }
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
 /* The norm is that of the gradients without the scale, which those of entries carry. */
 START_TEST(norms_are_unscaled)
 {
@@ -307,6 +330,7 @@ int main(void)
 {
     const int skips = run_loop("skipped updates", skipped_updates_leave_no_trace, 2 * N_KINDS);
     return RUN_SUITE("loss scale", later_optimizers_begin_anew, optimizers_that_take_turns,
-                     the_scale_grows, norms_are_unscaled, misuse, nets_without_a_scale) ||
+                     the_scale_grows, the_scale_has_a_floor, norms_are_unscaled, misuse,
+                     nets_without_a_scale) ||
            skips;
 }
