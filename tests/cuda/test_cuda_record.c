@@ -83,6 +83,8 @@ typedef struct run {
     ls_precision precision;
 } run;
 
+static ls_precision precision;
+
 static run open_run(const ls_context_config *with, const shape *s, int max_plans)
 {
     ls_context_config config = *with;
@@ -97,6 +99,7 @@ static run open_run(const ls_context_config *with, const shape *s, int max_plans
                                      .deviation = { 0.2f, 0.3f, 0.25f },
                                      .n_classes = CLASSES },
                           .loss = { LS_CROSS_ENTROPY },
+                          .precision = precision,
                           .max_plans = max_plans });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 0.5f });
     static uint8_t pixels[MOST * SIDE * SIDE * 3];
@@ -225,6 +228,15 @@ START_TEST(bits_with_timed_kernels)
     setenv("LOCKSTEP_EMULATED_LIBRARY", "1", 1);
     compare(LS_BENCHMARK_ON, 0);
     unsetenv("LOCKSTEP_EMULATED_LIBRARY");
+}
+END_TEST
+
+/* With loss scaling, whose numbers live on the device. */
+START_TEST(bits_in_f16)
+{
+    precision = LS_PRECISION_F16;
+    compare(LS_BENCHMARK_OFF, 0);
+    precision = LS_PRECISION_F32;
 }
 END_TEST
 
@@ -433,6 +445,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("cuda record", bits_of_plain_steps, bits_with_few_plans,
-                     bits_with_timed_kernels, calls_of_a_replayed_step, own_ops, broken_promise,
-                     ranges, every_call_fails_in_turn, errors_say_where);
+                     bits_with_timed_kernels, bits_in_f16, calls_of_a_replayed_step, own_ops,
+                     broken_promise, ranges, every_call_fails_in_turn, errors_say_where);
 }
