@@ -36,6 +36,7 @@ static ls_status open_digest(ls__step_digest *digest, ls_net *net)
     digest->n_losses = n;
     digest->weights = ls__alloc(ctx, (size_t)n * sizeof(double));
     if (digest->weights) return LS_OK;
+    ls__step_digest_close(digest); /* the next step must not take it for open */
     return ls__fail_memory(ctx, "ls_net_digest", (size_t)n * sizeof(double));
 }
 

@@ -304,10 +304,43 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* A step whose line got no memory leaves no trace: the next one is written in its place. */
+START_TEST(allocations_of_a_step_may_fail)
+{
+    static const uint8_t images[N * SIDE * SIDE * 3] = { 0 };
+    begin();
+    ls_context *const outer = ctx;
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, 0);
+        ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator, .threads = 1 });
+        const training t = open_training(images);
+        ls_record *record = ls_record_open(ctx, path("a"), 0);
+        ls_batch batch;
+        ck_assert_int_eq(ls_loader_start(t.loader, 0), LS_OK);
+        ck_assert(ls_loader_next(t.loader, &batch));
+        ck_assert_int_eq(ls_net_step(t.net, t.optimizer, &batch, 0.1), LS_OK);
+        a.fail_at = a.n_requests + n;
+        const ls_status status = ls_record_step(record, t.net, &batch);
+        const bool failed = failing_allocator_failed(&a);
+        a.fail_at = 0;
+        ck_assert(status == LS_OK || (failed && status == LS_ERR_MEMORY));
+        ck_assert_int_eq(ls_context_status(ctx), status);
+        ck_assert_int_eq(ls_record_step(record, t.net, &batch), LS_OK);
+        ls_context_close(&ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        ck_assert_int_eq(size_of("a"), LINE * (status == LS_OK ? 2 : 1));
+        if (!failed) break;
+    }
+    ctx = outer;
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("record", lines_come_back, going_on_cuts_what_came_after,
                      the_first_difference_is_found, wrong_records_are_refused,
                      digests_see_each_part, digests_refuse_what_they_cannot_see,
-                     every_allocation_may_fail);
+                     every_allocation_may_fail, allocations_of_a_step_may_fail);
 }
