@@ -151,20 +151,22 @@ static bool is_better(const ls__program *p, const proposal *f)
     return better;
 }
 
-/* What was decided before stays: for an equal op of this program, by the net's past, by a plan. */
+/* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
+ * Where that says no, nobody is asked for kernels, which may take long. */
 static bool decide(ls__program *p, proposal *f)
 {
     for (int i = 0; i < f->n_fused; i++) ls__instruction_fill(p, &f->fused[i]);
     for (int i = 0; i < f->n_apart; i++) ls__instruction_fill(p, &f->apart[i]);
-    for (int i = 0; i < f->n_fused; i++)
-        if (!is_offered(p, &f->fused[i])) return false;
     const ls__op *op = &f->fused[0].op;
     const ls__fusion *known = find_fusion(p, op);
+    const ls__choice *settled = known ? NULL : ls__net_settled_fusion(p->net, op);
+    const bool refused = known ? !known->taken : settled && strcmp(settled->kernel, LS__FUSED) != 0;
+    for (int i = 0; i < f->n_fused && !refused; i++)
+        if (!is_offered(p, &f->fused[i])) return false;
     if (known) return known->taken;
-    const ls__choice *settled = ls__net_settled_fusion(p->net, op);
     ls__fusion *fusion = &p->fusions[p->n_fusions++];
     memcpy(&fusion->op, op, sizeof *op);
-    fusion->taken = settled ? strcmp(settled->kernel, LS__FUSED) == 0 : is_better(p, f);
+    fusion->taken = settled ? !refused : is_better(p, f);
     return fusion->taken;
 }
 
@@ -309,6 +311,7 @@ static bool fuse_application(ls__builder *b, int i)
         p->n_values = n_values;
         return false;
     }
+    p->values[z].bytes = 0; /* nobody writes it any more */
     int next = 0;
     p->instructions[at.conv] = f.fused[next++];
     if (at.weights >= 0) p->instructions[at.weights] = f.fused[next++];

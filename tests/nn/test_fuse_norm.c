@@ -142,6 +142,23 @@ static void check_counts(const ls_net *net, counts wanted)
                   got.backward_apply, got.whole);
 }
 
+/* Memory is planned for nothing that no instruction touches. */
+static void check_memory(const ls_net *net)
+{
+    for (int i = 0; i < net->n_programs; i++) {
+        const ls__program *p = net->programs[i];
+        for (int v = 0; v < p->n_values; v++) {
+            bool touched = p->values[v].place != LS__PLACE_ARENA;
+            for (int j = 0; j < p->n_instructions; j++) {
+                touched |= p->instructions[j].workspace == v;
+                for (int k = 0; k < p->instructions[j].op.n_operands; k++)
+                    touched |= p->instructions[j].operands[k] == v;
+            }
+            ck_assert_msg(touched || p->values[v].bytes == 0, "value %d of program %d", v, i);
+        }
+    }
+}
+
 /* ---- A run ---- */
 
 typedef struct run {
@@ -209,6 +226,7 @@ static void check_model(ls_model_fn model, ls_precision precision, const toleran
 {
     run fused = open_run(model, precision, true);
     check_counts(fused.net, wanted);
+    check_memory(fused.net);
     run apart = open_run(model, precision, false);
     ck_assert_int_eq(count_all(apart.net).finalize, 0);
     for (int i = 0; i < STEPS; i++) {
@@ -374,6 +392,7 @@ START_TEST(plans_decide)
         ck_assert_int_eq(got.whole, taken ? 0 : 8);
         ck_assert_int_eq(got.application, taken ? 4 : 0);
         check_choices(net, taken);
+        if (!taken) ck_assert_int_eq(offer.n_listed, 0); /* nobody asks for what is not taken */
         close_context(&ctx);
     }
     /* The last plan says fused. Where an op of it has no kernel any more, the net is unfused. */
