@@ -75,6 +75,23 @@ ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what);
  * missing when the recording is launched. */
 ls_status ls__cuda_refuse_recording(ls__cuda *cuda, const char *what);
 
+/* work.c: slots of the backend as well. */
+ls_status ls__cuda_event_open(ls__device *device, ls__event **out);
+ls_status ls__cuda_event_record(ls__device *device, ls__event *event);
+ls_status ls__cuda_event_wait(ls__device *device, ls__event *event);
+void ls__cuda_event_close(ls__device *device, ls__event *event);
+ls_status ls__cuda_read(ls__device *device, void *host, const void *memory, size_t bytes);
+ls_status ls__cuda_write(ls__device *device, void *memory, const void *host, size_t bytes);
+ls_status ls__cuda_queue_download(ls__device *device, void *host, const void *memory, size_t bytes);
+ls_status ls__cuda_queue_upload(ls__device *device, void *memory, const void *host, size_t bytes,
+                                ls__event *after, ls__event *done);
+ls_status ls__cuda_queue_copy(ls__device *device, void *dst, const void *src, size_t bytes);
+ls_status ls__cuda_queue_clear(ls__device *device, void *memory, size_t bytes);
+ls_status ls__cuda_queue_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype from,
+                              const void *src, int64_t count);
+ls_status ls__cuda_queue_digest(ls__device *device, const void *memory, size_t bytes,
+                                uint64_t offset, ls__digest_sum *sum);
+ls_status ls__cuda_queue_gather(ls__device *device, float *out, const float *const *scalars, int n);
 /* Brings the step's numbers to the device, unless they are there; queued. */
 ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step);
 

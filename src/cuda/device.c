@@ -1,4 +1,4 @@
-/* device.c: a CUDA device: opening, memory, copies, events; and the providers of its kernels. */
+/* device.c: a CUDA device: opening it, and the providers of its kernels. */
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -146,94 +146,6 @@ static int cuda_threads(const ls__device *device)
     return 1;
 }
 
-/* ---- Memory ---- */
-
-static ls_status queue_copy(ls__device *device, void *to, const void *from, size_t bytes,
-                            const char *what)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    if (bytes == 0) return LS_OK;
-    return ls__cuda_check(cuda, ls__cuda_enter(device)->copy(to, from, bytes, cuda->stream), what);
-}
-
-static ls_status wait_for(ls__cuda *cuda, const char *what)
-{
-    return ls__cuda_check(cuda, cuda->driver->stream_wait(cuda->stream), what);
-}
-
-static ls_status cuda_read(ls__device *device, void *host, const void *memory, size_t bytes)
-{
-    LS_TRY(queue_copy(device, host, memory, bytes, "copy from the device"));
-    return wait_for((ls__cuda *)device, "copy from the device");
-}
-
-static ls_status cuda_write(ls__device *device, void *memory, const void *host, size_t bytes)
-{
-    LS_TRY(queue_copy(device, memory, host, bytes, "copy to the device"));
-    return wait_for((ls__cuda *)device, "copy to the device");
-}
-
-static ls_status cuda_download(ls__device *device, void *host, const void *memory, size_t bytes)
-{
-    return queue_copy(device, host, memory, bytes, "copy from the device");
-}
-
-static ls_status cuda_copy(ls__device *device, void *dst, const void *src, size_t bytes)
-{
-    return queue_copy(device, dst, src, bytes, "copy on the device");
-}
-
-static ls_status cuda_clear(ls__device *device, void *memory, size_t bytes)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    if (bytes == 0) return LS_OK;
-    return ls__cuda_check(cuda, ls__cuda_enter(device)->fill(memory, 0, bytes, cuda->stream),
-                          "clearing memory");
-}
-
-static ls_status cuda_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype from,
-                           const void *src, int64_t count)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    (void)ls__cuda_enter(device);
-    return ls__cuda_check(cuda, ls__cuda_cast(to, dst, from, src, count, cuda->stream), "cast");
-}
-
-static ls_status cuda_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
-                             ls__digest_sum *sum)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    if (bytes == 0) return LS_OK;
-    (void)ls__cuda_enter(device);
-    return ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, sum, cuda->stream),
-                          "digest");
-}
-
-static ls_status cuda_gather(ls__device *device, float *out, const float *const *scalars, int n)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    (void)ls__cuda_enter(device);
-    return ls__cuda_check(cuda, ls__cuda_gather(out, scalars, n, cuda->stream), "results");
-}
-
-ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step)
-{
-    const ls__cuda_numbers numbers = { .seed = step->seed,
-                                       .epoch = step->epoch,
-                                       .step = step->step,
-                                       .optimizer_step = step->optimizer_step,
-                                       .rate = step->rate };
-    cuda->numbers_used = true;
-    if (cuda->numbers_known && memcmp(&numbers, &cuda->known, sizeof(numbers)) == 0) return LS_OK;
-    LS_TRY(ls__cuda_refuse_recording(cuda, "numbers of the step"));
-    cuda->known = numbers;
-    cuda->numbers_known = false;
-    LS_TRY(ls__cuda_check(cuda, ls__cuda_store_numbers(cuda->numbers, &numbers, cuda->stream),
-                          "numbers of the step"));
-    cuda->numbers_known = true;
-    return LS_OK;
-}
-
 /* ---- Kernels ---- */
 
 /* N,H,W,C is the layout of all kernels. */
@@ -290,67 +202,6 @@ static void cuda_end(ls__device *device)
     (void)device;
 }
 
-/* ---- Events ---- */
-
-struct ls__event {
-    ls__cuda_event event;
-};
-
-static ls_status cuda_event_open(ls__device *device, ls__event **out)
-{
-    *out = ls__zalloc(device->ctx, sizeof(**out));
-    if (!*out) return ls__fail_memory(device->ctx, "event", sizeof(**out));
-    const ls_status status = ls__cuda_check(
-        (ls__cuda *)device, ls__cuda_enter(device)->event_open(&(*out)->event), "event");
-    if (status == LS_OK) return LS_OK;
-    ls__free(device->ctx, *out);
-    *out = NULL;
-    return status;
-}
-
-static ls_status cuda_event_record(ls__device *device, ls__event *event)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    return ls__cuda_check(cuda, ls__cuda_enter(device)->event_record(event->event, cuda->stream),
-                          "event");
-}
-
-static ls_status cuda_event_wait(ls__device *device, ls__event *event)
-{
-    return ls__cuda_check((ls__cuda *)device, ls__cuda_enter(device)->event_wait(event->event),
-                          "event");
-}
-
-static ls_status queue_upload(ls__cuda *cuda, void *memory, const void *host, size_t bytes,
-                              const ls__event *after, const ls__event *done)
-{
-    const ls__cuda_driver *driver = cuda->driver;
-    const ls__cuda_stream stream = cuda->copy_stream;
-    static const char what[] = "upload to the device";
-    if (after) LS_TRY(ls__cuda_check(cuda, driver->stream_wait_event(stream, after->event), what));
-    LS_TRY(ls__cuda_check(cuda, driver->copy(memory, host, bytes, stream), what));
-    LS_TRY(ls__cuda_check(cuda, driver->event_record(done->event, stream), what));
-    return ls__cuda_check(cuda, driver->stream_wait_event(cuda->stream, done->event), what);
-}
-
-static ls_status cuda_upload(ls__device *device, void *memory, const void *host, size_t bytes,
-                             ls__event *after, ls__event *done)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    const ls__cuda_driver *driver = ls__cuda_enter(device);
-    const ls_status status = queue_upload(cuda, memory, host, bytes, after, done);
-    /* Of a copy that nobody knows of neither memory could be used again. */
-    if (status != LS_OK) (void)driver->stream_wait(cuda->copy_stream);
-    return status;
-}
-
-static void cuda_event_close(ls__device *device, ls__event *event)
-{
-    if (!event) return;
-    (void)ls__cuda_enter(device)->event_close(event->event);
-    ls__free(device->ctx, event);
-}
-
 static void *cuda_stream(ls__device *device)
 {
     return ((ls__cuda *)device)->stream;
@@ -383,15 +234,15 @@ const ls__backend ls__cuda_backend = {
     .free_bytes = ls__cuda_free_bytes,
     .host_memory = false,
     .precisions = LS__HAS_TF32 | LS__HAS_BF16 | LS__HAS_F16,
-    .read = cuda_read,
-    .write = cuda_write,
-    .download = cuda_download,
-    .upload = cuda_upload,
-    .copy = cuda_copy,
-    .clear = cuda_clear,
-    .cast = cuda_cast,
-    .digest = cuda_digest,
-    .gather = cuda_gather,
+    .read = ls__cuda_read,
+    .write = ls__cuda_write,
+    .download = ls__cuda_queue_download,
+    .upload = ls__cuda_queue_upload,
+    .copy = ls__cuda_queue_copy,
+    .clear = ls__cuda_queue_clear,
+    .cast = ls__cuda_queue_cast,
+    .digest = ls__cuda_queue_digest,
+    .gather = ls__cuda_queue_gather,
     .blocks = cuda_blocks,
     .candidates = cuda_candidates,
     .lists_slowly = true,
@@ -399,10 +250,10 @@ const ls__backend ls__cuda_backend = {
     .scratch_bytes = cuda_scratch_bytes,
     .begin = cuda_begin,
     .end = cuda_end,
-    .event_open = cuda_event_open,
-    .event_record = cuda_event_record,
-    .event_wait = cuda_event_wait,
-    .event_close = cuda_event_close,
+    .event_open = ls__cuda_event_open,
+    .event_record = ls__cuda_event_record,
+    .event_wait = ls__cuda_event_wait,
+    .event_close = ls__cuda_event_close,
     .stream_wait = ls__cuda_stream_wait,
     .wait = ls__cuda_wait,
     .recording_begin = ls__cuda_recording_begin,
