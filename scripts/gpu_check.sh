@@ -23,7 +23,7 @@ if [ ! -x "$build/lockstep" ]; then
   echo "building in $build"
   here=$(architecture || true)
   cmake -S . -B "$build" -DLOCKSTEP_CUDA=ON ${here:+"-DLOCKSTEP_CUDA_ARCHITECTURES=$here"} >/dev/null
-  cmake --build "$build" --parallel >"$build/gpu_check_build.log" 2>&1 || {
+  timeout "$budget" cmake --build "$build" --parallel >"$build/gpu_check_build.log" 2>&1 || {
     tail -n 40 "$build/gpu_check_build.log" >&2
     exit 1
   }

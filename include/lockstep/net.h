@@ -102,7 +102,7 @@ typedef struct ls_results {
     int64_t epoch, step, n; /* the batch's; n images */
     double loss;            /* the sum of losses, as ls_net_loss gives it */
     double top1, top5;      /* fractions; 0 where the net has no such metric */
-    double gradient_norm;   /* before clipping; 0 unless the step's optimizer clips */
+    double gradient_norm; /* as ls_optimizer_gradient_norm gives it; 0 where nothing measures it */
 } ls_results;
 
 /* The same without waiting for the device, for loops that look at them each step: gives the results

@@ -32,6 +32,12 @@ LS__SHARED bool ls__overflowed(float norm)
     return !(norm <= 3.40282347e+38f);
 }
 
+/* Whether an update is left out, by the norm of its gradients. scaler NULL: none is. */
+LS__SHARED bool ls__skips_update(const float *norm, const float *scaler)
+{
+    return scaler && ls__overflowed(*norm);
+}
+
 /* Micikevicius et al. 2018, "Mixed precision training", section 3.2, with the numbers of PyTorch's
  * GradScaler: half the scale after an overflow, twice after growth_interval updates without. It
  * ends at 2^-24, since 1 / scale must stay finite and a scale of 0 would never grow again. */

@@ -35,8 +35,6 @@ int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, 
     return best;
 }
 
-/* What was settled for the op, by this net's past or by the context's table as the net knows it;
- * NULL when nothing was. */
 static const ls__choice *settled_choice(const ls_net *net, const char *text)
 {
     const ls__choice *found = ls__choices_find(net->choices, text);

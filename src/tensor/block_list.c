@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-/* The first that is not below: where a block of `bytes` at `memory` stands or belongs. */
 int64_t ls__block_list_find(const ls__block_list *list, size_t bytes, const char *memory)
 {
     int64_t low = 0, high = list->n;

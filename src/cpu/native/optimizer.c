@@ -38,12 +38,6 @@ static void plan_block(ls__native *k, int passes)
     k->bytes = (double)count * sizeof(float) * passes;
 }
 
-/* Whether loss scaling forbids this update. */
-static bool skips(const float *norm, const float *scaler)
-{
-    return scaler && ls__overflowed(*norm);
-}
-
 /* ---- L2 norm: x scaler? -> norm ---- */
 
 static void add_squares(const ls__native *k, const ls__segment *segment, ls__range part,
@@ -141,7 +135,7 @@ static void sgd(const ls__native *k, int64_t task)
                                                  { sgd_momentum_first, sgd_nesterov_first }
     };
     const float *norm = k->buffers[3], *scaler = k->buffers[4];
-    if (skips(norm, scaler)) return;
+    if (ls__skips_update(norm, scaler)) return;
     const bool nesterov = k->op.u.sgd.nesterov;
     const bool first = ls__updates_done(k->step->optimizer_step, scaler) == 0;
     ls__sgd_numbers settings = { .factor = ls__gradient_factor(norm, k->op.u.sgd.clip_norm, scaler),
@@ -188,7 +182,7 @@ static void adam_part(const ls__native *k, const ls__segment *segment, ls__range
 static void adam(const ls__native *k, int64_t task)
 {
     const float *norm = k->buffers[4], *scaler = k->buffers[5];
-    if (skips(norm, scaler)) return;
+    if (ls__skips_update(norm, scaler)) return;
     ls__adam_numbers settings =
         ls__adam_numbers_of(k->op.u.adam.beta1, k->op.u.adam.beta2, k->op.u.adam.epsilon,
                             k->step->rate, ls__updates_done(k->step->optimizer_step, scaler) + 1,

@@ -73,12 +73,6 @@ int ls__cuda_l2_norm(const ls__cuda_call *call)
                       (const float *)call->buffers[1], (float *)call->buffers[2]);
 }
 
-/* Whether loss scaling forbids this update. */
-static __device__ bool skips(const float *norm, const float *scaler)
-{
-    return scaler && ls__overflowed(*norm);
-}
-
 /* ---- SGD ---- */
 
 static __global__ void sgd_kernel(float *parameter, const float *gradient, float *momentum,
@@ -86,7 +80,7 @@ static __global__ void sgd_kernel(float *parameter, const float *gradient, float
                                   ls__sgd_numbers s, int64_t count, const ls__segment *segments,
                                   int64_t n_segments, const ls__cuda_numbers *numbers)
 {
-    if (skips(norm, scaler)) return;
+    if (ls__skips_update(norm, scaler)) return;
     s.factor = ls__gradient_factor(norm, clip, scaler);
     s.rate = (float)numbers->rate;
     s.first = ls__updates_done(numbers->optimizer_step, scaler) == 0;
@@ -128,7 +122,7 @@ static __global__ void adam_kernel(float *parameter, const float *gradient, floa
                                    const ls__cuda_numbers *numbers)
 {
     __shared__ ls__adam_numbers shared;
-    if (skips(norm, scaler)) return; /* all threads alike */
+    if (ls__skips_update(norm, scaler)) return; /* all threads alike */
     if (threadIdx.x == 0)
         shared =
             ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, numbers->rate,
