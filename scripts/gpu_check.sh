@@ -188,6 +188,7 @@ full() {
   CK_FORK=no LOCKSTEP_TEST_KERNELS=4 check ops 150 "$build/tests/cuda/test_cuda_ops"
   check net 60 "$build/tests/cuda/test_cuda_net"
   check fuse 60 "$build/tests/cuda/test_cuda_fuse"
+  CK_RUN_CASE=tensors check tensors 30 "$build/tests/cuda/test_cuda_device"
   check philox 30 "$build/tests/cuda/philox_curand" --device
   "$build/lockstep" demo-data --train 40 --val 1 "$out/pictures" >/dev/null
   check repro_resnet50 60 "${repro[@]}" --model resnet50 --batch-size 32 --steps 200 --workers 0,4 --restart 1 \
@@ -264,6 +265,7 @@ full() {
 small() {
   local tiny=(--model resnet20 --image-size 8 --batch 2 --steps 1 --warmup 1 --precision tf32 --plan "$out/plan.json") random folder
   CK_RUN_CASE=same_bits_again check net 60 "$build/tests/cuda/test_cuda_net"
+  CK_RUN_CASE=tensors check tensors 30 "$build/tests/cuda/test_cuda_device"
   "$build/lockstep" demo-data --train 2 --val 1 "$out/pictures" >/dev/null
   check repro 60 "${repro[@]}" --model resnet20 --image-size 8 --batch-size 2 --steps 2 --workers 0,1 --out "$out/repro"
   step resnet20_f64 30 "${tiny[@]}" --precision f64

@@ -78,6 +78,7 @@ START_TEST(all_is_well)
     ck_assert_int_eq(json_integer_value(json_object_get(json, "failed")), 0);
     ck_assert_uint_eq(json_array_size(json_object_get(json, "cut")), 0);
     ck_assert(is_text(find(json, "checks", "check", "net"), "result", "passed"));
+    ck_assert(is_text(find(json, "checks", "check", "tensors"), "result", "passed"));
     ck_assert(is_text(find(json, "checks", "check", "repro"), "result", "passed"));
     /* Speeds, and why there is none. */
     const json_t *tf32 = find(json, "measurements", "name", "resnet20_tf32");
