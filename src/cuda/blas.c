@@ -124,9 +124,14 @@ static cublasStatus_t describe(const ls__op *op, product *p)
         status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof(turned));
     if (status == 0 && op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS)
         status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSB, &turned, sizeof(turned));
-    if (status == 0 && op->kind == LS__OP_LINEAR && is_there(&o[2])) {
-        const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-        status = set_operation(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+    if (status == 0 && op->kind == LS__OP_LINEAR) {
+        static const cublasLtEpilogue_t epilogues[2][2] = {
+            /* [bias][relu] */
+            { CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU },
+            { CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS }
+        };
+        const cublasLtEpilogue_t *epilogue = &epilogues[is_there(&o[2])][op->u.linear.relu];
+        status = set_operation(p, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue, sizeof(*epilogue));
     }
     if (status != 0) close_product(p);
     return status;

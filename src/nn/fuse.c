@@ -1,6 +1,6 @@
 /* fuse.c: which nodes run as one op. What holds on every backend: batch norm + ReLU, batch norm +
- * add, batch norm + add + ReLU, add + ReLU. A node is absorbed only when the next one is all that
- * needs it. */
+ * add, batch norm + add + ReLU, add + ReLU, linear + ReLU. A node is absorbed only when the next
+ * one is all that needs it. */
 #include "nn/program.h"
 
 /* Marks what the named nodes need; counts the consumers of each node, names included. */
@@ -40,6 +40,7 @@ static ls__stage *absorb(ls__stage *stages, const int *stage_of, const int *cons
         const ls_node *x = node->inputs[0];
         ls__stage *stage = absorbable(stages, stage_of, consumers, x, LS__NODE_BATCH_NORM);
         if (!stage) stage = absorbable(stages, stage_of, consumers, x, LS__NODE_ADD);
+        if (!stage) stage = absorbable(stages, stage_of, consumers, x, LS__NODE_LINEAR);
         if (stage) stage->relu = true;
         return stage;
     }

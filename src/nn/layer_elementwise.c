@@ -27,16 +27,21 @@ static void relu_forward(ls__builder *b, const ls__stage *stage)
     unary_forward(b, stage, &(ls__op){ .kind = LS__OP_RELU });
 }
 
+int ls__relu_gradient(ls__builder *b, const ls__stage *stage, int dy)
+{
+    const int dx = ls__activation_new(b, ls__spec_of(b, stage->tail)->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
+             (const int[]){ ls__forward_value(b, stage->tail), dy }, 1, &dx);
+    return dx;
+}
+
 static void relu_backward(ls__builder *b, const ls__stage *stage)
 {
     const ls_node *node = stage->head;
     if (!ls__wants_gradient(b, node->inputs[0])) return;
     const int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
-    const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
-             (const int[]){ ls__forward_value(b, stage->tail), dy }, 1, &dx);
-    ls__contribute(b, node->inputs[0], dx);
+    ls__contribute(b, node->inputs[0], ls__relu_gradient(b, stage, dy));
 }
 
 const ls__node_rules ls__relu_rules = { infer_f32, relu_forward, relu_backward, NULL };
@@ -81,12 +86,7 @@ static void add_backward(ls__builder *b, const ls__stage *stage)
     if (!ls__wants_gradient(b, node->inputs[0]) && !ls__wants_gradient(b, node->inputs[1])) return;
     int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
-    if (stage->relu) {
-        const int masked = ls__activation_new(b, ls__spec_of(b, node)->shape);
-        ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
-                 (const int[]){ ls__forward_value(b, stage->tail), dy }, 1, &masked);
-        dy = masked;
-    }
+    if (stage->relu) dy = ls__relu_gradient(b, stage, dy);
     for (int i = 0; i < 2; i++)
         if (ls__wants_gradient(b, node->inputs[i])) ls__contribute(b, node->inputs[i], dy);
 }

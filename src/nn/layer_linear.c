@@ -1,4 +1,4 @@
-/* layer_linear.c: y = x W^T + b. */
+/* layer_linear.c: y = x W^T + b, with the ReLU that fusion hangs on it. */
 #include "base/error.h"
 #include "nn/lower.h"
 
@@ -33,15 +33,18 @@ static void forward(ls__builder *b, const ls__stage *stage)
     const int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
     const int bias = ls__value_factor(b, node->entries[LS__BIAS]);
     const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_LINEAR }, 3, (const int[]){ x, w, bias }, 1, &y);
+    ls__op op = { .kind = LS__OP_LINEAR };
+    op.u.linear.relu = stage->relu;
+    ls__emit(b, &op, 3, (const int[]){ x, w, bias }, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }
 
 static void backward(ls__builder *b, const ls__stage *stage)
 {
     const ls_node *node = stage->head;
-    const int dy = ls__gradient_of(b, stage->tail);
+    int dy = ls__gradient_of(b, stage->tail);
     if (dy < 0) return;
+    if (stage->relu) dy = ls__relu_gradient(b, stage, dy);
     if (ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
         ls__wants_entry(b, node->entries[LS__BIAS])) {
         const int x = ls__activation_of(b, node->inputs[0]);

@@ -64,6 +64,8 @@ int ls__gradient_of(ls__builder *b, const ls_node *node);
 /* The same in up to two parts that still have to be added: *second is -1 when one is enough. */
 int ls__gradient_parts(ls__builder *b, const ls_node *node, int *second);
 void ls__contribute(ls__builder *b, const ls_node *node, int value);
+/* The gradient before the ReLU that ends a stage, from that after it. */
+int ls__relu_gradient(ls__builder *b, const ls__stage *stage, int dy);
 
 /* Appends an instruction. `kind_and_config` has the kind and `u`; operands as in the op list. */
 void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,

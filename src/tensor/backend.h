@@ -42,7 +42,7 @@ typedef struct ls__operand {
     X(CONV2D, "conv2d", "x w b? -> y")                                                             \
     X(CONV2D_BACKWARD_DATA, "conv2d_backward_data", "dy w -> dx")                                  \
     X(CONV2D_BACKWARD_WEIGHTS, "conv2d_backward_weights", "x dy -> dw db?")                        \
-    /* x [N,I], w [O,I], b [O] */                                                                  \
+    /* x [N,I], w [O,I], b [O]; y = relu?(x w^T + b) */                                            \
     X(LINEAR, "linear", "x w b? -> y")                                                             \
     X(LINEAR_BACKWARD_DATA, "linear_backward_data", "dy w -> dx")                                  \
     X(LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights", "x dy -> dw db?")                        \
@@ -158,6 +158,9 @@ typedef struct ls__op {
         struct {
             bool relu;
         } add; /* ADD */
+        struct {
+            bool relu;
+        } linear; /* LINEAR */
         struct {
             float mean[4], deviation[4];
         } normalize;

@@ -80,6 +80,9 @@ static void put_config(ls__text *text, const ls__op *op)
     case LS__OP_ADD:
         if (op->u.add.relu) ls__text_put(text, " relu");
         break;
+    case LS__OP_LINEAR:
+        if (op->u.linear.relu) ls__text_put(text, " relu");
+        break;
     case LS__OP_TOP_K: ls__text_put(text, " k=%" PRId64, op->u.top_k.k); break;
     default: break; /* numbers of no consequence for a choice */
     }

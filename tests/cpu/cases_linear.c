@@ -35,5 +35,9 @@ void add_linear_cases(case_list *list)
                 c->gradient_tolerance = 1e-5;
             }
         }
+        op_case *with_relu = add_case(list, LS__OP_LINEAR, 4, ops[0].operands, "%d to %d%s relu",
+                                      (int)in, (int)out, linears[i].bias ? " bias" : "");
+        with_relu->op.u.linear.relu = true;
+        with_relu->tolerance = TOLERANCE;
     }
 }

@@ -21,6 +21,14 @@ static ls_node *plain(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc", ls_flatten(g, x), CLASSES, NULL);
 }
 
+static ls_node *perceptron(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_relu(g, ls_linear(g, "fc1", ls_flatten(g, x), 12, NULL));
+    x = ls_relu(g, ls_linear(g, "fc2", x, 9, &(ls_linear_config){ .no_bias = true }));
+    return ls_linear(g, "fc3", x, CLASSES, NULL);
+}
+
 static ls_node *residual(ls_graph *g, ls_node *x, const void *options)
 {
     (void)options;
@@ -186,6 +194,11 @@ START_TEST(plain_net)
     check_net(plain, 0);
 }
 END_TEST
+START_TEST(perceptron_net)
+{
+    check_net(perceptron, 0);
+}
+END_TEST
 START_TEST(residual_net)
 {
     check_net(residual, 0.1f);
@@ -208,6 +221,7 @@ int main(void)
     TCase *c = tcase_create("finite differences");
     tcase_set_timeout(c, 120);
     tcase_add_test(c, plain_net);
+    tcase_add_test(c, perceptron_net);
     tcase_add_test(c, residual_net);
     tcase_add_test(c, odd_net);
     tcase_add_test(c, padded_net);

@@ -1,10 +1,11 @@
 /* linear.c: linear layers: matrix products by oneDNN's single-threaded sgemm, one per task.
  *
- *   forward   y [N,O]  = x [N,I] w^T + b    tasks: rows of y times columns of y
+ *   forward   y [N,O]  = relu?(x [N,I] w^T + b)   tasks: rows of y times columns of y
  *   data      dx [N,I] = dy [N,O] w         the same of dx
  *   weights   dw [O,I] = dy^T x             the same of dw; db with its first columns
  */
 #include "base/alloc.h"
+#include "base/element.h"
 #include "base/error.h"
 #include "cpu/onednn/onednn.h"
 #include <stdatomic.h>
@@ -23,6 +24,7 @@ typedef struct linear_kernel {
     ls__kernel kernel;
     ls__cpu *cpu;
     ls__op_kind kind;
+    bool relu;                     /* of the forward op */
     int64_t n, in, out;            /* x [n,in], y [n,out] */
     int64_t rows, columns;         /* of the product */
     int64_t row_part, column_part; /* of a task */
@@ -46,8 +48,12 @@ static bool forward(const linear_kernel *k, int64_t row, int64_t rows, int64_t c
     if (b)
         for (int64_t r = 0; r < rows; r++)
             memcpy(y + r * k->out, b + column, (size_t)columns * sizeof(float));
-    return ls__dnn_sgemm(false, true, rows, columns, k->in, x + row * k->in, k->in,
-                         w + column * k->in, k->in, b ? 1.0f : 0.0f, y, k->out);
+    if (!ls__dnn_sgemm(false, true, rows, columns, k->in, x + row * k->in, k->in,
+                       w + column * k->in, k->in, b ? 1.0f : 0.0f, y, k->out))
+        return false;
+    for (int64_t r = 0; k->relu && r < rows; r++)
+        for (int64_t o = 0; o < columns; o++) y[r * k->out + o] = ls__relu(y[r * k->out + o]);
+    return true;
 }
 
 static bool backward_data(const linear_kernel *k, int64_t row, int64_t rows, int64_t column,
@@ -161,6 +167,7 @@ ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *nam
     k->kernel.close = linear_close;
     k->cpu = cpu;
     k->kind = op->kind;
+    k->relu = op->kind == LS__OP_LINEAR && op->u.linear.relu;
     k->n = op->operands[0].shape.dims[0];
     k->out = w[0];
     k->in = w[1];

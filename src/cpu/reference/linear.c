@@ -1,4 +1,4 @@
-/* linear.c: reference linear layer, y[n,o] = b[o] + sum over i of x[n,i] w[o,i]. */
+/* linear.c: reference linear layer, y[n,o] = relu?(b[o] + sum over i of x[n,i] w[o,i]). */
 #include "cpu/reference/reference.h"
 
 static int64_t rows(const ls__op *op)
@@ -19,7 +19,7 @@ static void linear(const ls__reference_call *call, int64_t n)
     for (int64_t o = 0; o < y.c; o++) {
         double sum = b ? b[o] : 0.0;
         for (int64_t i = 0; i < x.c; i++) sum += (double)x.data[n * x.c + i] * w[o * x.c + i];
-        y.data[n * y.c + o] = (float)sum;
+        y.data[n * y.c + o] = call->op->u.linear.relu && sum < 0 ? 0 : (float)sum;
     }
 }
 

@@ -1,5 +1,6 @@
-/* linear.cu: y[n,o] = b[o] + sum over i of x[n,i] w[o,i], one thread for each result, sums in
- * double in a fixed order. */
+/* linear.cu: y[n,o] = relu?(b[o] + sum over i of x[n,i] w[o,i]), one thread for each result, sums
+ * in double in a fixed order. */
+#include "base/element.h"
 #include "cuda/kernels/columns.h"
 
 typedef struct linear_shape {
@@ -14,7 +15,8 @@ static linear_shape shape_of(const ls__cuda_call *call, int x, int y)
 }
 
 template <typename T>
-static __global__ void forward_kernel(linear_shape s, const T *x, const T *w, const T *b, T *y)
+static __global__ void forward_kernel(linear_shape s, const T *x, const T *w, const T *b, bool relu,
+                                      T *y)
 {
     LS__FOR_EACH(i, s.rows * s.out)
     {
@@ -22,7 +24,7 @@ static __global__ void forward_kernel(linear_shape s, const T *x, const T *w, co
         double sum = b ? (double)ls__widen(b[o]) : 0;
         for (int64_t j = 0; j < s.in; j++)
             sum += (double)ls__widen(x[n * s.in + j]) * (double)ls__widen(w[o * s.in + j]);
-        ls__put(&y[i], (float)sum);
+        ls__put(&y[i], relu ? ls__relu((float)sum) : (float)sum);
     }
 }
 
@@ -30,10 +32,11 @@ int ls__cuda_linear(const ls__cuda_call *call)
 {
     const linear_shape s = shape_of(call, 0, 3);
     void *const *b = call->buffers;
+    const bool relu = call->op->u.linear.relu;
     return ls__with_type(&call->op->operands[0], [=](auto type) {
         typedef decltype(type) T;
         return LS__LAUNCH(forward_kernel<T>, ls__blocks_for(s.rows * s.out), LS__BLOCK,
-                          call->stream, s, (const T *)b[0], (const T *)b[1], (const T *)b[2],
+                          call->stream, s, (const T *)b[0], (const T *)b[1], (const T *)b[2], relu,
                           (T *)b[3]);
     });
 }

@@ -1,0 +1,72 @@
+/* test_fuse.c: a linear layer and its ReLU run as one op, with the bits that they have as two. */
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <string.h>
+
+enum { BATCH = 6, FEATURES = 20, CLASSES = 5, STEPS = 4, N_PARAMETERS = 5 };
+
+/* A named output is needed by itself, so nothing may absorb it. */
+static ls_node *perceptron(ls_graph *g, ls_node *x, const void *options)
+{
+    const bool *apart = options;
+    for (int i = 1; i <= 2; i++) {
+        ls_scope(g, "hidden%d", i);
+        x = ls_linear(g, "fc", x, 17, &(ls_linear_config){ .no_bias = i == 2 });
+        if (*apart) x = ls_output(g, i == 1 ? "first" : "second", x);
+        x = ls_relu(g, x);
+        ls_scope_end(g);
+    }
+    return ls_linear(g, "fc", x, CLASSES, NULL);
+}
+
+typedef struct outcome {
+    ls_digest values[N_PARAMETERS]; /* one for each parameter */
+    double loss;
+    bool fused; /* as describe tells */
+} outcome;
+
+static outcome train(ls_precision precision, bool apart)
+{
+    outcome out = { .loss = 0 };
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = 5, .threads = 2 });
+    const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(BATCH, FEATURES) },
+                                              .n_classes = CLASSES },
+                                   .loss = { LS_CROSS_ENTROPY },
+                                   .precision = precision };
+    ls_net *net = ls_net_build(ctx, perceptron, &apart, &config);
+    ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
+    ls_tensor *images = ls_tensor_open(ctx, LS_F32, LS_SHAPE(BATCH, FEATURES));
+    ls_tensor *labels =
+        ls_tensor_from(ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 1, 2, 3, 4, 0 });
+    ck_assert_int_eq(ls_tensor_random_normal(images, 1, 0, 1), LS_OK);
+    const ls_batch batch = { .images = images, .labels = labels, .n = BATCH };
+    for (int i = 0; i < STEPS; i++) ck_assert_int_eq(ls_net_step(net, opt, &batch, 0.1), LS_OK);
+    ck_assert_int_eq(ls_net_loss(net, &out.loss), LS_OK);
+    ck_assert_int_eq(ls_net_entries(net), N_PARAMETERS);
+    for (int i = 0; i < N_PARAMETERS; i++)
+        ck_assert_int_eq(ls_tensor_digest(ls_net_entry(net, i).value, &out.values[i]), LS_OK);
+    char text[8192];
+    ck_assert_int_gt(ls_net_describe(net, text, sizeof(text)), 0);
+    out.fused = strstr(text, "hidden1.fc + relu") && strstr(text, "hidden2.fc + relu");
+    ls_context_close(&ctx);
+    return out;
+}
+
+START_TEST(relu_joins_its_linear_layer)
+{
+    static const ls_precision precisions[] = { LS_PRECISION_F32, LS_PRECISION_BF16,
+                                               LS_PRECISION_F16 };
+    for (size_t p = 0; p < sizeof(precisions) / sizeof(*precisions); p++) {
+        const outcome one = train(precisions[p], false), two = train(precisions[p], true);
+        ck_assert(one.fused && !two.fused);
+        ck_assert_double_eq(one.loss, two.loss);
+        for (int i = 0; i < N_PARAMETERS; i++)
+            ck_assert(ls_digest_equal(one.values[i], two.values[i]));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("fuse", relu_joins_its_linear_layer);
+}
