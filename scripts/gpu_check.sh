@@ -193,6 +193,8 @@ full() {
   "$build/lockstep" demo-data --train 40 --val 1 "$out/pictures" >/dev/null
   check repro_resnet50 60 "${repro[@]}" --model resnet50 --batch-size 32 --steps 200 --workers 0,4 --restart 1 \
     --out "$out/repro_resnet50"
+  check repro_resnet50_f16 60 "${repro[@]}" --model resnet50 --precision f16 --batch-size 32 --steps 200 --workers 0,4 \
+    --restart 1 --out "$out/repro_resnet50_f16"
 
   # The goals.
   for precision in f16 bf16 tf32; do
