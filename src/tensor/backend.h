@@ -117,8 +117,9 @@ typedef struct ls__operand {
      * updates do not count; and where norm is not finite nothing is changed */                    \
     X(SGD, "sgd", "parameter gradient momentum? norm? scaler? -> ")                                \
     X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? scaler? -> ")                     \
-    /* after an update: halves the loss scale where norm is not finite, and counts the update as   \
-     * skipped; otherwise doubles it, to 2^24 at most, every so many updates */                    \
+    /* after an update: halves the loss scale where norm is not finite, to 2^-24 at least, and     \
+     * counts the update as skipped; otherwise doubles it, to 2^24 at most, every so many updates  \
+     */                                                                                            \
     X(LOSS_SCALE_UPDATE, "loss_scale_update", "norm scaler -> ")
 
 typedef enum ls__op_kind {
