@@ -20,15 +20,10 @@ typedef struct emulated {
     size_t offsets[LS__MAX_OPERANDS], inner_offset;
 } emulated;
 
-static bool is_half(const ls__operand *operand)
-{
-    return operand->shape.n_dims >= 0 && (operand->dtype == LS_BF16 || operand->dtype == LS_F16);
-}
-
 bool ls__wants_emulation(const ls__op *op)
 {
     for (int i = 0; i < op->n_operands; i++)
-        if (is_half(&op->operands[i])) return op->kind != LS__OP_CAST;
+        if (ls__is_half(&op->operands[i])) return op->kind != LS__OP_CAST;
     return false;
 }
 
@@ -36,19 +31,8 @@ static ls__op in_f32(const ls__op *op)
 {
     ls__op inner = *op;
     for (int i = 0; i < op->n_operands; i++)
-        if (is_half(&op->operands[i])) inner.operands[i].dtype = LS_F32;
+        if (ls__is_half(&op->operands[i])) inner.operands[i].dtype = LS_F32;
     return inner;
-}
-
-/* How many operands stand before "->" in the op's list. */
-static int count_inputs(ls__op_kind kind)
-{
-    int n = 0;
-    for (const char *p = ls__op_operands(kind); *p && *p != '-'; p += strspn(p, " ")) {
-        n++;
-        p += strcspn(p, " ");
-    }
-    return n;
 }
 
 /* The estimate of the casts' time. */
@@ -58,7 +42,7 @@ static double cast_ms(const ls__op *op)
 {
     double bytes = 0;
     for (int i = 0; i < op->n_operands; i++)
-        if (is_half(&op->operands[i]))
+        if (ls__is_half(&op->operands[i]))
             bytes +=
                 (double)ls_shape_count(&op->operands[i].shape) * (sizeof(float) + sizeof(uint16_t));
     return bytes / BYTES_PER_MS;
@@ -89,15 +73,15 @@ static ls_status emulated_run(ls__kernel *kernel, void *const *buffers, void *wo
     void *inner[LS__MAX_OPERANDS];
     for (int i = 0; i < k->op.n_operands; i++) {
         const ls__operand *o = &k->op.operands[i];
-        inner[i] = is_half(o) ? memory + k->offsets[i] : buffers[i];
-        if (i < k->n_inputs && is_half(o))
+        inner[i] = ls__is_half(o) ? memory + k->offsets[i] : buffers[i];
+        if (i < k->n_inputs && ls__is_half(o))
             LS_TRY(ls__cpu_cast(device, LS_F32, inner[i], o->dtype, buffers[i],
                                 ls_shape_count(&o->shape)));
     }
     LS_TRY(k->inner->run(k->inner, inner, memory + k->inner_offset, step));
     for (int i = k->n_inputs; i < k->op.n_operands; i++) {
         const ls__operand *o = &k->op.operands[i];
-        if (is_half(o))
+        if (ls__is_half(o))
             LS_TRY(ls__cpu_cast(device, o->dtype, buffers[i], LS_F32, inner[i],
                                 ls_shape_count(&o->shape)));
     }
@@ -129,7 +113,7 @@ static bool plan_workspace(emulated *k)
     for (int i = 0; i < k->op.n_operands; i++) {
         const ls__operand *o = &k->op.operands[i];
         size_t bytes;
-        if (is_half(o) &&
+        if (ls__is_half(o) &&
             (!ls__mul_size((size_t)ls_shape_count(&o->shape), sizeof(float), &bytes) ||
              !take(&end, bytes, &k->offsets[i])))
             return false;
@@ -149,7 +133,7 @@ static ls_status emulated_open(ls__cpu *cpu, const ls__op *op, const char *name,
     if (!k) return ls__fail_memory(ctx, ls__op_name(op->kind), sizeof *k);
     k->cpu = cpu;
     k->op = *op;
-    k->n_inputs = count_inputs(op->kind);
+    k->n_inputs = ls__op_inputs(op->kind);
     const ls__op inner = in_f32(op);
     ls_status status =
         cpu->device.backend->kernel_open(&cpu->device, &inner, name + PREFIX_LENGTH, &k->inner);

@@ -78,11 +78,6 @@ static bool find_type(ls_dtype dtype, cudaDataType_t *out)
     }
 }
 
-static bool is_there(const ls__operand *operand)
-{
-    return operand->shape.n_dims >= 0;
-}
-
 /* A row-major operand, as the column-major matrix that it is to cuBLASLt. */
 static cublasStatus_t open_layout(cublasLtMatrixLayout_t *out, cudaDataType_t type,
                                   const ls__operand *operand)
@@ -130,7 +125,7 @@ static cublasStatus_t describe(const ls__op *op, product *p)
             { CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU },
             { CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS }
         };
-        const cublasLtEpilogue_t *epilogue = &epilogues[is_there(&o[2])][op->u.linear.relu];
+        const cublasLtEpilogue_t *epilogue = &epilogues[!ls__is_absent(&o[2])][op->u.linear.relu];
         status = set_operation(p, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue, sizeof(*epilogue));
     }
     if (status != 0) close_product(p);
@@ -149,7 +144,7 @@ static bool fits(const ls__op *op)
     for (int i = 0; i < op->n_operands; i++) {
         const bool gradient = op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && i >= 2;
         const ls_dtype wanted = gradient ? LS_F32 : op->operands[0].dtype;
-        if (is_there(&op->operands[i]) && op->operands[i].dtype != wanted) return false;
+        if (!ls__is_absent(&op->operands[i]) && op->operands[i].dtype != wanted) return false;
     }
     return find_type(op->operands[0].dtype, &type);
 }
@@ -344,7 +339,7 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
         return status;
     }
     k->product_bytes = k->kernel.workspace_bytes = result.workspaceSize;
-    if (op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && is_there(&op->operands[3])) {
+    if (op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && !ls__is_absent(&op->operands[3])) {
         /* The bias's gradient comes after the product, in the same working memory. */
         const ls__operand *dy = &op->operands[1];
         const size_t bytes =

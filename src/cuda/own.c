@@ -164,40 +164,23 @@ static const char *name_of(const own_entry *entry)
     return entry->direct ? "own direct" : "own";
 }
 
-static bool is_half(ls_dtype dtype)
-{
-    return dtype == LS_BF16 || dtype == LS_F16;
-}
-
-/* Whether an operand may be bf16 or f16, as the op list says. */
-static bool may_be_half(const char *name, size_t length)
-{
-    static const char *const names[] = { "x",  "y",   "w",   "b",  "a",    "add",    "dx",
-                                         "dy", "dy1", "dy2", "dz", "dadd", "logits", "dlogits" };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
-    return false;
-}
-
 /* 16-bit operands are those that may be, and all alike. A cast's are not. */
 static bool types_fit(const ls__op *op)
 {
-    const char *name = ls__op_operands(op->kind);
+    ls__operand_role role;
     ls_dtype half = LS_F32;
     bool has_full = false;
-    if (op->kind == LS__OP_CAST)
-        return (op->operands[0].dtype == LS_F32 && is_half(op->operands[1].dtype)) ||
-               (op->operands[1].dtype == LS_F32 && is_half(op->operands[0].dtype));
-    for (int i = 0; i < op->n_operands; i++, name += strspn(name, " ->?")) {
-        const size_t length = strcspn(name, " ?");
-        const ls_dtype dtype = op->operands[i].dtype;
-        const bool may_be = op->kind <= LS__OP_TOP_K && may_be_half(name, length) &&
-                            !(op->kind == LS__OP_NORMALIZE && i == 0); /* bytes */
-        name += length;
-        if (op->operands[i].shape.n_dims < 0) continue;
-        if (is_half(dtype) && (!may_be || (half != LS_F32 && half != dtype))) return false;
-        if (is_half(dtype)) half = dtype;
-        has_full |= may_be && dtype == LS_F32;
+    if (op->kind == LS__OP_CAST) {
+        const ls__operand *x = &op->operands[0], *y = &op->operands[1];
+        return (x->dtype == LS_F32 && ls__is_half(y)) || (y->dtype == LS_F32 && ls__is_half(x));
+    }
+    for (int i = 0; i < op->n_operands && ls__op_operand(op->kind, i, &role); i++) {
+        const ls__operand *o = &op->operands[i];
+        if (ls__is_absent(o)) continue;
+        if (ls__is_half(o) && (!role.may_be_half || (half != LS_F32 && half != o->dtype)))
+            return false;
+        if (ls__is_half(o)) half = o->dtype;
+        has_full |= role.may_be_half && o->dtype == LS_F32;
     }
     return half == LS_F32 || !has_full;
 }
@@ -205,19 +188,13 @@ static bool types_fit(const ls__op *op)
 static double cost_ms(const own_entry *entry, const ls__op *op)
 {
     if (entry->direct) return DIRECT_COST_MS;
+    const int n_inputs = ls__op_inputs(op->kind);
     double bytes = 0;
-    const char *name = ls__op_operands(op->kind);
-    bool input = true;
     for (int i = 0; i < op->n_operands; i++) {
-        name += strspn(name, " ?");
-        if (*name == '-') {
-            input = false;
-            name += strspn(name, "-> ");
-        }
-        name += strcspn(name, " ");
-        if (op->operands[i].shape.n_dims < 0) continue;
-        bytes += (double)ls_shape_count(&op->operands[i].shape) *
-                 (double)ls_dtype_bytes(op->operands[i].dtype) * (input && entry->twice ? 2 : 1);
+        const ls__operand *o = &op->operands[i];
+        if (ls__is_absent(o)) continue;
+        bytes += (double)ls_shape_count(&o->shape) * (double)ls_dtype_bytes(o->dtype) *
+                 (i < n_inputs && entry->twice ? 2 : 1);
     }
     return LAUNCH_MS * (entry->twice ? 3 : 1) + bytes / BYTES_PER_MS;
 }

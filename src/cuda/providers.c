@@ -44,7 +44,7 @@ static bool makes_weights(const ls__op *op, weights_roles *out)
 
 static bool is_wanted(const ls__op *op, int operand)
 {
-    return operand >= 0 && op->operands[operand].shape.n_dims >= 0;
+    return operand >= 0 && !ls__is_absent(&op->operands[operand]);
 }
 
 /* Gradients are f32. */

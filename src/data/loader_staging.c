@@ -14,36 +14,36 @@
 #include "base/error.h"
 #include "tensor/pool.h"
 
-static ls_status fail_memory(const ls_loader *loader, size_t bytes)
+static ls_status allocate(const ls_loader *loader, ls__pool *pool, ls__stream stream, size_t bytes,
+                          void **out)
 {
-    ls_context *ctx = loader->owned.ctx;
-    return ls__fail(ctx, LS_ERR_MEMORY,
-                    "ls_loader_open: out of memory: %d batches take %zu bytes each, %zu are free",
-                    loader->n_slots, bytes, ls__pool_free_bytes(ctx->pool));
+    *out = ls__pool_allocate_for(pool, stream, bytes);
+    if (*out) return LS_OK;
+    return ls__pool_fail(pool, bytes, "ls_loader_open: %d batches take %zu bytes each",
+                         loader->n_slots, bytes);
 }
 
 static ls_status open_slot(const ls_loader *loader, ls__slot *slot, size_t bytes)
 {
     ls_context *ctx = loader->owned.ctx;
     const size_t n = (size_t)loader->config.batch;
-    slot->block = ls__pool_allocate(loader->host_memory ? ctx->pool : ctx->host_pool, bytes);
+    LS_TRY(allocate(loader, loader->host_memory ? ctx->pool : ctx->host_pool, LS__STREAM_COMPUTE,
+                    bytes, &slot->block));
     slot->samples = ls__alloc(ctx, n * sizeof(int64_t));
     slot->places = ls__zalloc(ctx, n * sizeof(ls__place));
-    if (!slot->block || !slot->samples || !slot->places) return fail_memory(loader, bytes);
+    if (!slot->samples || !slot->places)
+        return ls__fail_memory(ctx, "ls_loader_open", n * sizeof(ls__place));
     slot->label_values = slot->block;
     slot->pixels = (uint8_t *)slot->block + loader->label_bytes;
     if (loader->host_memory) return LS_OK;
     return ctx->device->backend->event_open(ctx->device, &slot->uploaded);
 }
 
-/* The memory may have been another's, who left work with it in the queue. */
 static ls_status open_stage(const ls_loader *loader, ls__stage *stage, size_t bytes)
 {
     ls__device *device = loader->owned.ctx->device;
-    stage->memory = ls__pool_allocate(loader->owned.ctx->pool, bytes);
-    if (!stage->memory) return fail_memory(loader, bytes);
-    LS_TRY(device->backend->event_open(device, &stage->read));
-    return device->backend->event_record(device, stage->read);
+    LS_TRY(allocate(loader, loader->owned.ctx->pool, LS__STREAM_COPY, bytes, &stage->memory));
+    return device->backend->event_open(device, &stage->read);
 }
 
 ls_status ls__staging_open(ls_loader *loader)

@@ -21,22 +21,15 @@ static const unsigned changed_in_place[LS__N_OPS] = {
     [LS__OP_LOSS_SCALE_UPDATE] = 1u << 1, /* scaler */
 };
 
-/* Name and direction of operand j, out of the op list's "x w b? -> y". */
+/* Name and direction of operand j. */
 static void describe_operand(ls__op_kind kind, int j, ls__trace_value *out)
 {
-    const char *text = ls__op_operands(kind);
-    bool is_output = false;
-    for (int i = 0;; text += strcspn(text, " ")) {
-        text += strspn(text, " ");
-        if (strncmp(text, "->", 2) == 0)
-            is_output = true;
-        else if (i++ == j)
-            break;
-    }
+    ls__operand_role role = { .name = "" };
+    (void)ls__op_operand(kind, j, &role);
     const bool in_place = changed_in_place[kind] & 1u << j;
-    snprintf(out->role, sizeof(out->role), "%.*s", (int)strcspn(text, " ?"), text);
-    out->input = !is_output;
-    out->output = is_output || in_place;
+    snprintf(out->role, sizeof(out->role), "%.*s", role.length, role.name);
+    out->input = !role.output;
+    out->output = role.output || in_place;
 }
 
 static void set_contents(ls__trace_value *out, const ls__operand *operand, void *memory)

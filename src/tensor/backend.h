@@ -365,6 +365,28 @@ struct ls__device {
  * "conv2d_backward_data". */
 const char *ls__op_operands(ls__op_kind kind);
 const char *ls__op_name(ls__op_kind kind);
+
+/* What that string says of operand i; false past the last one. */
+typedef struct ls__operand_role {
+    const char *name; /* not terminated */
+    int length;
+    bool output;
+    bool may_be_half; /* bf16 or f16 instead of f32; a cast's are a matter of their own */
+} ls__operand_role;
+bool ls__op_operand(ls__op_kind kind, int i, ls__operand_role *out);
+/* How many operands stand before "->". */
+int ls__op_inputs(ls__op_kind kind);
+
+static inline bool ls__is_absent(const ls__operand *operand)
+{
+    return operand->shape.n_dims < 0;
+}
+
+static inline bool ls__is_half(const ls__operand *operand)
+{
+    return !ls__is_absent(operand) && (operand->dtype == LS_BF16 || operand->dtype == LS_F16);
+}
+
 /* May a backend have no kernel for it? */
 static inline bool ls__op_is_optional(ls__op_kind kind)
 {

@@ -26,11 +26,49 @@ const char *ls__op_operands(ls__op_kind kind)
     return (unsigned)kind < LS__N_OPS ? operand_names[kind] : "";
 }
 
-/* "x=128x32x32x64/8"; "-" when it is absent. */
-static void put_operand(ls__text *text, const char *name, int name_length, const ls__operand *o)
+static bool may_be_half(ls__op_kind kind, const ls__operand_role *role)
 {
-    ls__text_put(text, " %.*s=", name_length, name);
-    if (o->shape.n_dims < 0) {
+    static const char *const names[] = { "x",  "y",   "w",   "b",  "a",    "add",    "dx",
+                                         "dy", "dy1", "dy2", "dz", "dadd", "logits", "dlogits" };
+    if (kind > LS__OP_TOP_K || kind == LS__OP_CAST) return false;
+    if (kind == LS__OP_NORMALIZE && !role->output) return false; /* bytes */
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == (size_t)role->length &&
+            memcmp(names[i], role->name, strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+bool ls__op_operand(ls__op_kind kind, int i, ls__operand_role *out)
+{
+    bool output = false;
+    for (const char *p = ls__op_operands(kind); *p; p += strspn(p, " ?")) {
+        const int length = (int)strcspn(p, " ?");
+        if (*p == '-') {
+            output = true;
+        } else if (i-- == 0) {
+            *out = (ls__operand_role){ .name = p, .length = length, .output = output };
+            out->may_be_half = may_be_half(kind, out);
+            return true;
+        }
+        p += length;
+    }
+    return false;
+}
+
+int ls__op_inputs(ls__op_kind kind)
+{
+    ls__operand_role role;
+    int n = 0;
+    while (ls__op_operand(kind, n, &role) && !role.output) n++;
+    return n;
+}
+
+/* "x=128x32x32x64/8"; "-" when it is absent. */
+static void put_operand(ls__text *text, const ls__operand_role *role, const ls__operand *o)
+{
+    ls__text_put(text, " %.*s=", role->length, role->name);
+    if (ls__is_absent(o)) {
         ls__text_put(text, "-");
         return;
     }
@@ -92,13 +130,9 @@ size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
 {
     ls__text text = { buffer, size, 0 };
     ls__text_put(&text, "%s", ls__op_name(op->kind));
-    const char *name = ls__op_operands(op->kind);
-    for (int i = 0; i < op->n_operands; i++) {
-        name += strspn(name, "?-> ");
-        const int length = (int)strcspn(name, "? ");
-        put_operand(&text, name, length, &op->operands[i]);
-        name += length;
-    }
+    ls__operand_role role;
+    for (int i = 0; i < op->n_operands && ls__op_operand(op->kind, i, &role); i++)
+        put_operand(&text, &role, &op->operands[i]);
     put_config(&text, op);
     if (op->tf32) ls__text_put(&text, " tf32");
     return text.length;

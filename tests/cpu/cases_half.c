@@ -7,29 +7,23 @@ enum { MOST_ELEMENTS = 3000 }; /* of all operands: larger cases show nothing els
 
 static bool may_be_half(const op_case *c, int operand)
 {
-    static const char *const names[] = { "x",  "y",   "w",   "b",  "a",    "add",    "dx",
-                                         "dy", "dy1", "dy2", "dz", "dadd", "logits", "dlogits" };
-    size_t length;
-    const char *name = operand_name(c->op.kind, operand, &length);
-    if (c->op.kind > LS__OP_TOP_K || c->op.operands[operand].dtype != LS_F32) return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
-    return false;
+    ls__operand_role role;
+    return ls__op_operand(c->op.kind, operand, &role) && role.may_be_half;
 }
 
 static int64_t count_elements(const op_case *c)
 {
     int64_t n = 0;
     for (int i = 0; i < c->op.n_operands; i++)
-        if (!is_absent(&c->op.operands[i])) n += ls_shape_count(&c->op.operands[i].shape);
+        if (!ls__is_absent(&c->op.operands[i])) n += ls_shape_count(&c->op.operands[i].shape);
     return n;
 }
 
 /* dx may be made from the dadd that is stored, so from a dy1 + dy2 that is rounded once more. */
 static bool keeps_gradient(const op_case *c)
 {
-    return c->op.kind == LS__OP_BATCH_NORM_BACKWARD && !is_absent(&c->op.operands[3]) &&
-           !is_absent(&c->op.operands[10]);
+    return c->op.kind == LS__OP_BATCH_NORM_BACKWARD && !ls__is_absent(&c->op.operands[3]) &&
+           !ls__is_absent(&c->op.operands[10]);
 }
 
 /* Libraries round relu(x a + b) to the type before they multiply, up to three times. */

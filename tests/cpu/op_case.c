@@ -77,23 +77,14 @@ ls_context *open_cpu(int threads, int isa)
     return ctx;
 }
 
-bool is_absent(const ls__operand *operand)
-{
-    return operand->shape.n_dims < 0;
-}
-
 /* ---- Operand names, from the strings of LS__OP_LIST: "x w b? -> y". ---- */
 
 const char *operand_name(ls__op_kind kind, int i, size_t *length)
 {
-    const char *p = ls__op_operands(kind);
-    for (;;) {
-        p += strspn(p, " ->");
-        if (!*p) return NULL;
-        *length = strcspn(p, " ?");
-        if (i-- == 0) return p;
-        p += *length + (p[*length] == '?');
-    }
+    ls__operand_role role;
+    if (!ls__op_operand(kind, i, &role)) return NULL;
+    *length = (size_t)role.length;
+    return role.name;
 }
 
 int find_operand(ls__op_kind kind, const char *name, size_t length)
@@ -103,15 +94,6 @@ int find_operand(ls__op_kind kind, const char *name, size_t length)
     for (int i = 0; (p = operand_name(kind, i, &l)); i++)
         if (l == length && memcmp(p, name, l) == 0) return i;
     return -1;
-}
-
-int count_inputs(ls__op_kind kind)
-{
-    const char *arrow = strstr(ls__op_operands(kind), "->"), *p;
-    size_t length;
-    int n = 0;
-    while ((p = operand_name(kind, n, &length)) && p < arrow) n++;
-    return n;
 }
 
 /* ---- Contents. ---- */
@@ -210,7 +192,7 @@ void fill_buffers(const op_case *c, op_buffers *b, bool share)
     *b = (op_buffers){ .n = c->op.n_operands };
     for (int i = 0; i < b->n; i++) {
         const ls__operand *operand = &c->op.operands[i];
-        if (is_absent(operand)) continue;
+        if (ls__is_absent(operand)) continue;
         const int64_t count = ls_shape_count(&operand->shape);
         b->bytes[i] = (size_t)count * ls_dtype_bytes(operand->dtype);
         if (share && c->shares[i]) {
@@ -222,7 +204,7 @@ void fill_buffers(const op_case *c, op_buffers *b, bool share)
         ck_assert_ptr_nonnull(b->blocks[i]);
         memset(b->blocks[i], GUARD, total);
         b->memory[i] = b->blocks[i] + GUARD_BYTES;
-        if (i < count_inputs(c->op.kind))
+        if (i < ls__op_inputs(c->op.kind))
             fill_input(c, i, b->memory[i], count);
         else
             memset(b->memory[i], 0xff, b->bytes[i]);

@@ -76,12 +76,10 @@ void free_buffers(op_buffers *b);
 /* Fails the running test when a byte beside an operand was written. */
 void check_guards(const op_case *c, const op_buffers *b);
 
-bool is_absent(const ls__operand *operand);
 /* Name of operand i (not terminated, "?" left out), NULL past the last; the operand of a name, or
- * -1; how many stand before "->". */
+ * -1. */
 const char *operand_name(ls__op_kind kind, int i, size_t *length);
 int find_operand(ls__op_kind kind, const char *name, size_t length);
-int count_inputs(ls__op_kind kind);
 
 /* The kernels for a case, the reference left out or alone. Returns how many. */
 int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out);

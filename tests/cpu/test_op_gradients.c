@@ -24,7 +24,7 @@ static double loss(ls_context *ctx, const op_case *forward, const op_buffers *in
 {
     op_buffers b;
     fill_buffers(forward, &b, false);
-    const int n_inputs = count_inputs(forward->op.kind);
+    const int n_inputs = ls__op_inputs(forward->op.kind);
     for (int i = 0; i < n_inputs; i++)
         if (b.memory[i]) memcpy(b.memory[i], inputs->memory[i], b.bytes[i]);
     run_kernel(ctx, forward, "reference", &b);
@@ -84,7 +84,7 @@ static op_case make_backward(const op_case *forward, ls__op_kind kind, op_buffer
     c.op.n_operands = 0;
     size_t length;
     const char *name;
-    const int output = count_inputs(forward->op.kind), n_inputs = count_inputs(kind);
+    const int output = ls__op_inputs(forward->op.kind), n_inputs = ls__op_inputs(kind);
     size_t output_length;
     const char *output_name = operand_name(forward->op.kind, output, &output_length);
     int source[LS__MAX_OPERANDS];
@@ -115,7 +115,7 @@ START_TEST(gradients)
     fill_buffers(forward, &inputs, false);
     fill_buffers(forward, &values, false);
     run_kernel(ctx, forward, "reference", &values);
-    const int n_inputs = count_inputs(forward->op.kind);
+    const int n_inputs = ls__op_inputs(forward->op.kind);
     for (int kind = 0; kind < LS__N_OPS; kind++) {
         if (!is_backward_of((ls__op_kind)kind, forward->op.kind)) continue;
         op_buffers b;
@@ -123,7 +123,7 @@ START_TEST(gradients)
         const float *g = NULL;
         size_t length;
         const char *name;
-        const int first_output = count_inputs((ls__op_kind)kind);
+        const int first_output = ls__op_inputs((ls__op_kind)kind);
         for (int i = 0; i < first_output; i++) {
             name = operand_name((ls__op_kind)kind, i, &length);
             if (name[0] == 'd' && b.memory[i]) g = b.memory[i];

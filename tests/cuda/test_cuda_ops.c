@@ -116,11 +116,6 @@ START_TEST(values)
 }
 END_TEST
 
-static bool is_half(const ls__operand *operand)
-{
-    return !is_absent(operand) && (operand->dtype == LS_BF16 || operand->dtype == LS_F16);
-}
-
 static void check_mixture(ls_context *cuda, const op_case *c, int operand, ls_dtype dtype)
 {
     const ls__backend *backend = cuda->device->backend;
@@ -145,15 +140,15 @@ START_TEST(mixed_types_have_no_kernel)
     for (int i = 0; i < all_cases()->n; i++) {
         const op_case *c = &all_cases()->cases[i];
         int n_half = 0;
-        for (int o = 0; o < c->op.n_operands; o++) n_half += is_half(&c->op.operands[o]);
+        for (int o = 0; o < c->op.n_operands; o++) n_half += ls__is_half(&c->op.operands[o]);
         if (n_half == 0 || seen[c->op.kind] || c->op.kind == LS__OP_CAST || !is_dense(c) ||
             ls__op_is_optional(c->op.kind))
             continue;
         seen[c->op.kind] = true;
         for (int o = 0; o < c->op.n_operands; o++) {
             const ls__operand *operand = &c->op.operands[o];
-            if (is_absent(operand)) continue;
-            if (!is_half(operand)) {
+            if (ls__is_absent(operand)) continue;
+            if (!ls__is_half(operand)) {
                 check_mixture(cuda, c, o, LS_BF16);
             } else if (n_half > 1) {
                 check_mixture(cuda, c, o, LS_F32);

@@ -109,11 +109,6 @@ static inline ls__range ls__piece(int64_t count, int64_t n, int64_t i, int64_t m
     return (ls__range){ units * i / n * multiple, ls__min(units * (i + 1) / n * multiple, count) };
 }
 
-static inline bool ls__is_absent(const ls__operand *operand)
-{
-    return operand->shape.n_dims < 0;
-}
-
 static inline int64_t ls__count(const ls__operand *operand)
 {
     return ls__is_absent(operand) ? 0 : ls_shape_count(&operand->shape);
