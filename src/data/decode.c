@@ -44,7 +44,7 @@ void ls__picture_free(const ls_context *ctx, ls__picture *picture)
 
 void ls__decoder_free(ls__decoder *decoder)
 {
-    ls__free(decoder->ctx, decoder->file);
+    ls__free(decoder->ctx, decoder->buffer);
     ls__picture_free(decoder->ctx, &decoder->picture);
     ls__picture_free(decoder->ctx, &decoder->spare);
     *decoder = (ls__decoder){ .ctx = decoder->ctx };
@@ -114,7 +114,7 @@ static const struct {
     { "<", 0, 1, "HTML, XML or SVG", NULL },
 };
 
-ls_status ls__decode_bytes(ls__decoder *decoder, bool honour_exif)
+static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
 {
     const size_t bytes = decoder->file_bytes;
     if (bytes == 0) return ls__undecodable(decoder, LS_ERR_DATA, "empty file");
@@ -128,7 +128,6 @@ ls_status ls__decode_bytes(ls__decoder *decoder, bool honour_exif)
     if (!formats[i].decode)
         return ls__undecodable(decoder, LS_ERR_DATA,
                                "a file of type %s, wanted JPEG, PNG, BMP or PNM", formats[i].name);
-    /* Before decoding, which may change the bytes. */
     const int orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].decode(decoder));
     return ls__exif_turn(decoder, orientation);
@@ -166,45 +165,67 @@ static ls_status read_open_file(ls__decoder *decoder, int fd)
         return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
                                (long long)info.st_size, LS__MAX_FILE_BYTES);
     const size_t size = (size_t)info.st_size;
-    void *memory = decoder->file;
-    const bool fits = ls__buffer_reserve(decoder->ctx, &memory, &decoder->file_capacity, size);
-    decoder->file = memory;
-    if (!fits) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
+    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, size))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
 
     size_t n = 0;
     while (n < size) {
-        const ssize_t got = read(fd, decoder->file + n, size - n);
+        const ssize_t got = read(fd, (uint8_t *)decoder->buffer + n, size - n);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return undecodable_errno(decoder, errno);
         if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
         n += (size_t)got;
     }
+    decoder->file = decoder->buffer;
     decoder->file_bytes = size;
     return LS_OK;
+}
+
+ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
+{
+    /* Without O_NONBLOCK a pipe with an image's name would be waited on for ever. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return undecodable_errno(decoder, errno);
+    const ls_status status = read_open_file(decoder, fd);
+    close(fd);
+    return status;
 }
 
 /* One huge picture should not hold its memory for the rest of the run. */
 static void give_back(ls__decoder *decoder)
 {
-    if (decoder->file_capacity > LS__KEEP_BYTES) {
-        ls__free(decoder->ctx, decoder->file);
-        decoder->file = NULL;
-        decoder->file_capacity = 0;
+    if (decoder->buffer_capacity > LS__KEEP_BYTES) {
+        ls__free(decoder->ctx, decoder->buffer);
+        decoder->buffer = NULL;
+        decoder->buffer_capacity = 0;
     }
     if (decoder->spare.capacity > LS__KEEP_BYTES) ls__picture_free(decoder->ctx, &decoder->spare);
+    decoder->file = NULL;
     decoder->file_bytes = 0;
+}
+
+/* decoder->picture outlives its decoding, so the last one's memory is given back here. */
+static void begin(ls__decoder *decoder)
+{
+    if (decoder->picture.capacity > LS__KEEP_BYTES)
+        ls__picture_free(decoder->ctx, &decoder->picture);
 }
 
 ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif)
 {
-    if (decoder->picture.capacity > LS__KEEP_BYTES)
-        ls__picture_free(decoder->ctx, &decoder->picture);
-    /* Without O_NONBLOCK a pipe with an image's name would be waited on for ever. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return undecodable_errno(decoder, errno);
-    ls_status status = read_open_file(decoder, fd);
-    close(fd);
-    if (status == LS_OK) status = ls__decode_bytes(decoder, honour_exif);
+    begin(decoder);
+    ls_status status = ls__decoder_read(decoder, path);
+    if (status == LS_OK) status = decode_bytes(decoder, honour_exif);
+    give_back(decoder);
+    return status;
+}
+
+ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes, bool honour_exif)
+{
+    begin(decoder);
+    decoder->file = file;
+    decoder->file_bytes = bytes;
+    const ls_status status = decode_bytes(decoder, honour_exif);
     give_back(decoder);
     return status;
 }

@@ -33,8 +33,10 @@ bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, 
 /* What one thread needs to decode pictures. Start with all zero but ctx. */
 typedef struct ls__decoder {
     const ls_context *ctx;
-    uint8_t *file; /* the file's bytes */
-    size_t file_bytes, file_capacity;
+    const uint8_t *file; /* the file's bytes: in the buffer, or somebody else's */
+    size_t file_bytes;
+    void *buffer;
+    size_t buffer_capacity;
     ls__picture picture; /* the result */
     ls__picture spare;   /* a turned copy on its way, a row of CMYK */
     char reason[LS__REASON_SIZE];
@@ -51,8 +53,10 @@ bool ls__is_bad_image(ls_status status);
  * file handle to be had. The reason is a phrase without the file's name: "truncated PNG file". */
 ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif);
 
-/* The same for decoder->file, whose bytes may be changed. */
-ls_status ls__decode_bytes(ls__decoder *decoder, bool honour_exif);
+/* The same for the bytes of a file that lie in memory; they stay as they are. */
+ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes, bool honour_exif);
+/* The first half of ls__decode_file: the file's bytes into decoder->file. */
+ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 
 /* "libjpeg-turbo 2.1.5": the decoders on which pixels may depend. */
 const char *ls__decoders(void);

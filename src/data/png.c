@@ -148,7 +148,8 @@ static ls_status walk_chunks(ls__decoder *decoder, walk *self)
     return LS_OK;
 }
 
-/* Entries up to 256 are added in place, black. The chunk's sum, now wrong, is not looked at again.
+/* Entries up to 256 are added, black, in a copy. The chunk's sum, now wrong, is not looked at
+ * again.
  */
 static ls_status fill_palette(ls__decoder *decoder, const walk *self)
 {
@@ -159,18 +160,19 @@ static ls_status fill_palette(ls__decoder *decoder, const walk *self)
                                self->palette_bytes);
     const size_t added = FULL_BYTES - self->palette_bytes;
     const size_t bytes = decoder->file_bytes + added;
-    if (decoder->file_capacity < bytes) {
-        void *memory = ls__realloc(decoder->ctx, decoder->file, decoder->file_bytes, bytes);
-        if (!memory) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a palette");
-        decoder->file = memory;
-        decoder->file_capacity = bytes;
-    }
-    uint8_t *end = decoder->file + self->palette_at + self->palette_bytes;
-    memmove(end + added, end, (size_t)(decoder->file + decoder->file_bytes - end));
-    memset(end, 0, added);
-    uint8_t *length = decoder->file + self->palette_at - 8;
+    uint8_t *filled = ls__alloc(decoder->ctx, bytes);
+    if (!filled) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a palette");
+    const size_t end = self->palette_at + self->palette_bytes;
+    memcpy(filled, decoder->file, end);
+    memset(filled + end, 0, added);
+    memcpy(filled + end + added, decoder->file + end, decoder->file_bytes - end);
+    uint8_t *length = filled + self->palette_at - 8;
     length[2] = FULL_BYTES >> 8;
     length[3] = FULL_BYTES & 255;
+    ls__free(decoder->ctx, decoder->buffer); /* where the file may have been */
+    decoder->buffer = filled;
+    decoder->buffer_capacity = bytes;
+    decoder->file = filled;
     decoder->file_bytes = bytes;
     return LS_OK;
 }

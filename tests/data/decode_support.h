@@ -7,7 +7,7 @@
 
 ls_context *open_context(void);
 
-/* Decodes bytes; the result is decoder->picture. A fresh copy, for PNG changes them. */
+/* Decodes bytes; the result is decoder->picture. Fails the test when they are changed. */
 ls_status decode(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif);
 /* Fails the test unless the bytes are refused as unusable data for a reason that contains `word`.
  */
