@@ -78,10 +78,9 @@ double bench_quantile(const double *sorted, int64_t n, double share)
 
 /* ---- Work ---- */
 
-ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
-                           ls_batch *out)
+static ls_status open_pictures(ls_context *ctx, ls_shape shape, int64_t classes, ls_batch *out)
 {
-    const int64_t n_pixels = batch * image_size * image_size * 3;
+    const int64_t batch = shape.dims[0], n_pixels = ls_shape_count(&shape);
     uint8_t *pixels = malloc((size_t)n_pixels);
     int32_t *label = malloc((size_t)batch * sizeof(*label));
     uint32_t words[4];
@@ -91,7 +90,6 @@ ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, i
         pixels[i] = (uint8_t)(words[i % 16 / 4] >> (i % 4 * 8));
     }
     for (int64_t i = 0; label && i < batch; i++) label[i] = (int32_t)(i % classes);
-    const ls_shape shape = LS_SHAPE(batch, image_size, image_size, 3);
     if (pixels && label)
         *out = (ls_batch){ .images = ls_tensor_from(ctx, LS_U8, shape, pixels),
                            .labels = ls_tensor_from(ctx, LS_I32, LS_SHAPE(batch), label),
@@ -102,24 +100,34 @@ ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, i
     return made ? ls_context_status(ctx) : LS_ERR_MEMORY;
 }
 
+ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
+                           ls_batch *out)
+{
+    return open_pictures(ctx, LS_SHAPE(batch, image_size, image_size, 3), classes, out);
+}
+
+ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images, int64_t classes)
+{
+    LS_TRY(ls_context_status(work->ctx));
+    work->net = ls_net_build(work->ctx, function, &(ls_resnet_options){ .n_classes = classes },
+                             &(ls_net_config){ .input = { .image = { LS_U8, images },
+                                                          .mean = { 0.485f, 0.456f, 0.406f },
+                                                          .deviation = { 0.229f, 0.224f, 0.225f },
+                                                          .n_classes = (int)classes },
+                                               .loss = { LS_CROSS_ENTROPY },
+                                               .precision = work->precision,
+                                               .steps = work->steps,
+                                               .inference = work->inference });
+    if (!work->inference)
+        work->opt = ls_sgd(work->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
+    return open_pictures(work->ctx, images, classes, &work->batch);
+}
+
 ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch,
                           int64_t image_size, int64_t classes)
 {
-    LS_TRY(ls_context_status(work->ctx));
-    const ls_shape shape = LS_SHAPE(batch, image_size, image_size, 3);
-    work->net =
-        ls_net_build(work->ctx, model->function, &(ls_resnet_options){ .n_classes = classes },
-                     &(ls_net_config){ .input = { .image = { LS_U8, shape },
-                                                  .mean = { 0.485f, 0.456f, 0.406f },
-                                                  .deviation = { 0.229f, 0.224f, 0.225f },
-                                                  .n_classes = (int)classes },
-                                       .loss = { LS_CROSS_ENTROPY },
-                                       .precision = work->precision,
-                                       .steps = work->steps,
-                                       .inference = work->inference });
-    if (!work->inference)
-        work->opt = ls_sgd(work->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
-    return bench_open_batch(work->ctx, batch, image_size, classes, &work->batch);
+    return bench_open_net(work, model->function, LS_SHAPE(batch, image_size, image_size, 3),
+                          classes);
 }
 
 void bench_report(const char *program, ls_context *ctx)
