@@ -37,8 +37,9 @@ LS__SHARED float ls__f16_to_f32(uint16_t bits)
 {
     const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
     const uint32_t magnitude = bits & 0x7fffu;
-    if (magnitude >= 0x7c00u)
-        return ls__bits_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    if (magnitude > 0x7c00u) /* quiet NaN, as instructions make it */
+        return ls__bits_float(sign | 0x7fc00000u | (magnitude & 0x3ffu) << 13);
+    if (magnitude == 0x7c00u) return ls__bits_float(sign | 0x7f800000u);
     if (magnitude >= 0x400u)
         return ls__bits_float(sign | ((magnitude << 13) + ((127u - 15u) << 23)));
     const float subnormal = (float)magnitude * 0x1p-24f; /* exact */

@@ -2,7 +2,6 @@
 #include "cpu/emulated.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cpu/memory.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +12,8 @@ typedef struct emulated {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op op;
-    ls__kernel *inner; /* of the same op in f32 */
+    ls__kernel *inner;                   /* of the same op in f32 */
+    ls__kernel *casts[LS__MAX_OPERANDS]; /* of the 16-bit operands, else NULL */
     int n_inputs;
     /* Where each 16-bit operand stands as f32 in the workspace, and where the inner kernel's own
      * workspace begins. */
@@ -68,22 +68,18 @@ static ls_status emulated_run(ls__kernel *kernel, void *const *buffers, void *wo
                               const ls__step *step)
 {
     const emulated *k = (const emulated *)kernel;
-    ls__device *device = &k->cpu->device;
     unsigned char *memory = workspace;
     void *inner[LS__MAX_OPERANDS];
     for (int i = 0; i < k->op.n_operands; i++) {
-        const ls__operand *o = &k->op.operands[i];
-        inner[i] = ls__is_half(o) ? memory + k->offsets[i] : buffers[i];
-        if (i < k->n_inputs && ls__is_half(o))
-            LS_TRY(ls__cpu_cast(device, LS_F32, inner[i], o->dtype, buffers[i],
-                                ls_shape_count(&o->shape)));
+        ls__kernel *cast = k->casts[i];
+        inner[i] = cast ? memory + k->offsets[i] : buffers[i];
+        if (cast && i < k->n_inputs)
+            LS_TRY(cast->run(cast, (void *[]){ buffers[i], inner[i] }, NULL, step));
     }
     LS_TRY(k->inner->run(k->inner, inner, memory + k->inner_offset, step));
     for (int i = k->n_inputs; i < k->op.n_operands; i++) {
-        const ls__operand *o = &k->op.operands[i];
-        if (ls__is_half(o))
-            LS_TRY(ls__cpu_cast(device, o->dtype, buffers[i], LS_F32, inner[i],
-                                ls_shape_count(&o->shape)));
+        ls__kernel *cast = k->casts[i];
+        if (cast) LS_TRY(cast->run(cast, (void *[]){ inner[i], buffers[i] }, NULL, step));
     }
     return LS_OK;
 }
@@ -91,8 +87,26 @@ static ls_status emulated_run(ls__kernel *kernel, void *const *buffers, void *wo
 static void emulated_close(ls__kernel *kernel)
 {
     emulated *k = (emulated *)kernel;
-    k->inner->close(k->inner);
+    for (int i = 0; i < k->op.n_operands; i++)
+        if (k->casts[i]) k->casts[i]->close(k->casts[i]);
+    if (k->inner) k->inner->close(k->inner);
     ls__free(k->cpu->device.ctx, k);
+}
+
+/* A 16-bit operand's way to f32, or the way back of one that is written. */
+static ls_status open_cast(emulated *k, int operand)
+{
+    const ls__backend *backend = k->cpu->device.backend;
+    ls__operand half = k->op.operands[operand], full = half;
+    full.dtype = LS_F32;
+    ls__op cast = { .kind = LS__OP_CAST, .n_operands = 2 };
+    cast.operands[operand >= k->n_inputs] = half;
+    cast.operands[operand < k->n_inputs] = full;
+    ls__candidate found[LS__MAX_CANDIDATES];
+    if (backend->candidates(&k->cpu->device, &cast, found, LS__MAX_CANDIDATES) < 1)
+        return ls__fail(k->cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: no cast of operand %d",
+                        ls__op_name(k->op.kind), operand);
+    return backend->kernel_open(&k->cpu->device, &cast, found[0].name, &k->casts[operand]);
 }
 
 /* Takes `bytes` of the workspace; false when no memory is that large. */
@@ -137,6 +151,8 @@ static ls_status emulated_open(ls__cpu *cpu, const ls__op *op, const char *name,
     const ls__op inner = in_f32(op);
     ls_status status =
         cpu->device.backend->kernel_open(&cpu->device, &inner, name + PREFIX_LENGTH, &k->inner);
+    for (int i = 0; i < k->op.n_operands && status == LS_OK; i++)
+        if (ls__is_half(&op->operands[i])) status = open_cast(k, i);
     if (status != LS_OK) goto fail;
     if (!plan_workspace(k)) {
         status = ls__fail_memory(ctx, ls__op_name(op->kind), SIZE_MAX);
@@ -148,8 +164,7 @@ static ls_status emulated_open(ls__cpu *cpu, const ls__op *op, const char *name,
     *out = &k->kernel;
     return LS_OK;
 fail:
-    if (k->inner) k->inner->close(k->inner);
-    ls__free(ctx, k);
+    emulated_close(&k->kernel);
     return status;
 }
 

@@ -2,6 +2,7 @@
  * allocation failing in turn. */
 #include "../failing_allocator.h"
 #include "base/context.h"
+#include "base/half.h"
 #include "cpu/cpu.h"
 #include "cpu/native/digest.h"
 #include <check.h>
@@ -125,6 +126,47 @@ START_TEST(digest_is_the_same_on_every_instruction_set)
 }
 END_TEST
 
+enum { N_HALVES = 1 << 16 };
+
+static void run_cast(ls_context *ctx, ls_dtype to, void *dst, ls_dtype from, void *src)
+{
+    const ls__operand x = { from, LS_SHAPE(N_HALVES), 0 }, y = { to, LS_SHAPE(N_HALVES), 0 };
+    const ls__op op = { .kind = LS__OP_CAST, .n_operands = 2, .operands = { x, y } };
+    ls__kernel *kernel;
+    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "native", &kernel), LS_OK);
+    ck_assert_int_eq(kernel->run(kernel, (void *[]){ src, dst }, NULL, NULL), LS_OK);
+    kernel->close(kernel);
+}
+
+/* All 16-bit numbers, and of what rounds to them that which lies between two, and NaNs. */
+START_TEST(casts_have_the_bits_of_half_h)
+{
+    static const uint32_t beside[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0x1000, 0x0fff, 0x1001 };
+    static uint16_t halves[N_HALVES], narrow[N_HALVES], want_narrow[N_HALVES];
+    static float wide[N_HALVES], want_wide[N_HALVES];
+    for (int i = 0; i < N_HALVES; i++) halves[i] = (uint16_t)i;
+    for (ls__isa isa = LS__ISA_BASE; isa <= ls__isa_detect(); isa++)
+        for (int t = 0; t < 2; t++) {
+            const ls_dtype type = t ? LS_F16 : LS_BF16;
+            ls_context *ctx = open_device(2, NULL);
+            ((ls__cpu *)ctx->device)->isa = isa;
+            run_cast(ctx, LS_F32, wide, type, halves);
+            for (int i = 0; i < N_HALVES; i++)
+                want_wide[i] = t ? ls__f16_to_f32(halves[i]) : ls__bf16_to_f32(halves[i]);
+            ck_assert(memcmp(wide, want_wide, sizeof wide) == 0);
+            for (size_t b = 0; b < sizeof beside / sizeof beside[0]; b++) {
+                for (int i = 0; i < N_HALVES; i++) {
+                    wide[i] = ls__bits_float(ls__float_bits(want_wide[i]) ^ beside[b]);
+                    want_narrow[i] = t ? ls__f32_to_f16(wide[i]) : ls__f32_to_bf16(wide[i]);
+                }
+                run_cast(ctx, type, narrow, LS_F32, wide);
+                ck_assert(memcmp(narrow, want_narrow, sizeof narrow) == 0);
+            }
+            ls_context_close(&ctx);
+        }
+}
+END_TEST
+
 /* Opens a device, a kernel, scratch and an event; each step that fails must say so. */
 static void use_device(ls_context *ctx)
 {
@@ -172,6 +214,7 @@ int main(void)
     tcase_add_test(tcase, scratch_grows_for_every_thread);
     tcase_add_test(tcase, digest_is_the_same_for_any_threads);
     tcase_add_test(tcase, digest_is_the_same_on_every_instruction_set);
+    tcase_add_test(tcase, casts_have_the_bits_of_half_h);
     tcase_add_test(tcase, allocation_failures);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

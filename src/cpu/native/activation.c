@@ -1,7 +1,10 @@
 /* activation.c: ReLU, addition, dropout and casts: element-wise, over memory in its own order. */
 #include "base/half.h"
-#include "cpu/native/native.h"
 #include "base/random.h"
+#include "cpu/native/native.h"
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
 
 /* Tasks begin at cache lines. */
 enum { LINE = 16 };
@@ -201,9 +204,34 @@ static bool plan_dropout(ls__native *k)
         for (int64_t i = r.begin; i < r.end; i++) y[i] = convert(x[i]);                            \
     }
 CAST_TASK(f32_to_bf16, float, uint16_t, ls__f32_to_bf16)
-CAST_TASK(f32_to_f16, float, uint16_t, ls__f32_to_f16)
 CAST_TASK(bf16_to_f32, uint16_t, float, ls__bf16_to_f32)
-CAST_TASK(f16_to_f32, uint16_t, float, ls__f16_to_f32)
+
+/* As base/half.h, bit by bit, where the processor has no instruction for it. */
+static void f32_to_f16(const ls__native *k, int64_t task)
+{
+    const float *x = k->buffers[0];
+    uint16_t *y = k->buffers[1];
+    const ls__range r = elements(k, task);
+    int64_t i = r.begin;
+#if defined(__F16C__)
+    for (; i + 8 <= r.end; i += 8)
+        _mm_storeu_si128((__m128i *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
+#endif
+    for (; i < r.end; i++) y[i] = ls__f32_to_f16(x[i]);
+}
+
+static void f16_to_f32(const ls__native *k, int64_t task)
+{
+    const uint16_t *x = k->buffers[0];
+    float *y = k->buffers[1];
+    const ls__range r = elements(k, task);
+    int64_t i = r.begin;
+#if defined(__F16C__)
+    for (; i + 8 <= r.end; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+#endif
+    for (; i < r.end; i++) y[i] = ls__f16_to_f32(x[i]);
+}
 
 static bool plan_cast(ls__native *k)
 {
