@@ -1,8 +1,9 @@
 # What the library links. Debian's dnnl package has a CMake config that fails without OpenCL headers, so the header and
-# the library are looked for themselves. Installed beside the package config, which uses it as well.
+# the library are looked for themselves, first where -Ddnnl_ROOT points to. Installed beside the package config, which
+# uses it as well.
 find_package(Threads REQUIRED)
 find_package(JPEG REQUIRED)
-find_library(LOCKSTEP_DNNL_LIBRARY dnnl REQUIRED)
+find_library(LOCKSTEP_DNNL_LIBRARY dnnl HINTS ${dnnl_ROOT} PATH_SUFFIXES lib REQUIRED)
 find_library(LOCKSTEP_JANSSON_LIBRARY jansson REQUIRED)
 
 # oneDNN runs one-threaded inside our tasks; only libgomp's own functions are called to tell it so. It must be the very

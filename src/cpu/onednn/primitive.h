@@ -1,5 +1,4 @@
-/* primitive.h: the only door to oneDNN. primitive.c behind it is written for oneDNN 2.x; a newer
- * major version needs another file in its place and nothing else.
+/* primitive.h: the only door to oneDNN, 2.x or 3.x.
  *
  * Primitives are created and run by one thread (ls__dnn_one_thread), with an explicit algorithm
  * and scratch memory from us, so their bits are a function of their shapes alone. The exception is
@@ -17,6 +16,8 @@ typedef struct dnnl_memory ls__dnn_memory;          /* a pointer with a format *
 /* One stream for each of n_threads. */
 ls_status ls__dnn_open(ls_context *ctx, int n_threads, ls__dnn **out);
 void ls__dnn_close(ls__dnn **dnn);
+/* Refuses a library that is not the header's version, or whose threads are not OpenMP's. */
+ls_status ls__dnn_check(ls_context *ctx);
 void ls__dnn_version(char *text, size_t size); /* "2.6.3" */
 /* The instruction set that it makes kernels for, which ONEDNN_MAX_CPU_ISA may hold down: "AVX2", or
  * a number where it has no name here. */

@@ -1,0 +1,74 @@
+/* library.c: oneDNN as a whole: its version, its threads, its matrix product. */
+#include "base/error.h"
+#include "cpu/onednn/api.h"
+#include "cpu/onednn/primitive.h"
+#include <omp.h>
+#include <stdio.h>
+
+int ls__dnn_one_thread(void)
+{
+    const int before = omp_get_max_threads();
+    if (before != 1) omp_set_num_threads(1);
+    return before;
+}
+
+void ls__dnn_restore_threads(int n_threads)
+{
+    if (n_threads != 1) omp_set_num_threads(n_threads);
+}
+
+bool ls__dnn_use_threads(int n_threads)
+{
+    if (omp_in_parallel() || omp_get_dynamic() || omp_get_thread_limit() < n_threads) return false;
+    omp_set_num_threads(n_threads);
+    return true;
+}
+
+void ls__dnn_version(char *text, size_t size)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
+}
+
+void ls__dnn_isa(char *text, size_t size)
+{
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = { { dnnl_cpu_isa_sse41, "SSE4.1" },
+                  { dnnl_cpu_isa_avx, "AVX" },
+                  { dnnl_cpu_isa_avx2, "AVX2" },
+                  { dnnl_cpu_isa_avx2_vnni, "AVX2 VNNI" },
+                  { dnnl_cpu_isa_avx512_core, "AVX-512" },
+                  { dnnl_cpu_isa_avx512_core_vnni, "AVX-512 VNNI" },
+                  { dnnl_cpu_isa_avx512_core_bf16, "AVX-512 BF16" },
+                  { dnnl_cpu_isa_avx512_core_amx, "AVX-512 AMX" } };
+    const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    snprintf(text, size, "ISA 0x%x", (unsigned)isa);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].isa == isa) snprintf(text, size, "%s", names[i].name);
+}
+
+/* A build of oneDNN over another pool of threads heeds none of the calls above: it would cut the
+ * work by its own number. */
+ls_status ls__dnn_check(ls_context *ctx)
+{
+    const dnnl_version_t *v = dnnl_version();
+    if (v->major != DNNL_VERSION_MAJOR)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "oneDNN: got version %d.%d.%d, wanted %d.x",
+                        v->major, v->minor, v->patch, DNNL_VERSION_MAJOR);
+    if (v->cpu_runtime != DNNL_RUNTIME_OMP && v->cpu_runtime != DNNL_RUNTIME_SEQ)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "oneDNN %d.%d.%d: got one whose threads are of kind %u, wanted OpenMP or "
+                        "none",
+                        v->major, v->minor, v->patch, v->cpu_runtime);
+    return LS_OK;
+}
+
+bool ls__dnn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                   int64_t ldc)
+{
+    return dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
+                      ldb, beta, c, ldc) == dnnl_success;
+}
