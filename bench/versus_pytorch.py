@@ -4,17 +4,18 @@
     /usr/bin/python3 bench/versus_pytorch.py --model resnet18 --image-size 32 --batch 128 --threads 2 --rounds 5
     /usr/bin/python3 bench/versus_pytorch.py --device cuda --precision f16 --model resnet50 --image-size 224 --batch 256 \
         --sides eager,compile
+    /usr/bin/python3 bench/versus_pytorch.py --table [--rows resnet18_32_f32,resnet20_32_f32] [--out FILE]
 
 Prints JSON lines, of which the last one counts: images per second of each side (median of all rounds), and how many times
-faster Lockstep is, with the least and largest ratio of any round. Sides of PyTorch:
-
-    contiguous, channels_last    that memory layout, as PyTorch comes
-    eager                        channels_last, cudnn.benchmark
-    compile                      the same through torch.compile; where PyTorch has none it is left out
+faster Lockstep is, with the least and largest ratio of any round. Sides of PyTorch are settings to try, named as
+bench/torch_side.py says; the best is the fastest of those that compute in the run's precision.
 
 SGD with momentum and weight decay; labels and u8 pictures stay where they are and are normalised inside of the step, as
 ours. f16 and bf16: autocast, f16 with a GradScaler. tf32: torch's two switches. On a GPU, a round's steps are not waited
 for one by one. A side whose first step takes longer than what --seconds leaves is told in "left_out".
+
+--table runs every row that the project has a goal for on CPUs, prints it as Markdown, and puts its line into the file (in the
+place of the same row's with the same PyTorch). A row has a time limit; what it does not reach is left out.
 """
 import argparse
 import json
@@ -22,123 +23,239 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "bench", "bench_step")
+HERE = os.path.dirname(os.path.abspath(__file__))
+BENCH = os.path.join(HERE, "..", "build", "bench", "bench_step")
+RESULTS = os.path.join(HERE, "results", "versus_pytorch_cpu.json")
 
-
-class Torch:
-    """A net with its optimizer and a batch; step() trains once."""
-
-    def __init__(self, torch, options, side):
-        import torchvision
-
-        self.torch = torch
-        self.on_gpu = options.torch_device.startswith("cuda")
-        self.format = torch.contiguous_format if side == "contiguous" else torch.channels_last
-        self.dtype = {"f16": torch.float16, "bf16": torch.bfloat16}.get(options.precision)
-        classes = 10 if options.image_size < 64 else 1000
-        net = getattr(torchvision.models, options.model)(num_classes=classes)
-        if options.image_size < 64:
-            net.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
-            net.maxpool = torch.nn.Identity()
-        device = torch.device(options.torch_device)
-        self.net = net.to(device).train().to(memory_format=self.format)
-        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
-        self.scaler = torch.cuda.amp.GradScaler(enabled=self.on_gpu and options.precision == "f16")
-        size = (options.batch, 3, options.image_size, options.image_size)
-        self.images = torch.randint(0, 256, size, dtype=torch.uint8).to(device).to(memory_format=self.format)
-        self.labels = (torch.arange(options.batch) % classes).to(device)
-        self.mean = torch.tensor((0.485, 0.456, 0.406), device=device).reshape(1, 3, 1, 1)
-        self.deviation = torch.tensor((0.229, 0.224, 0.225), device=device).reshape(1, 3, 1, 1)
-        self.loss = torch.compile(self.find_loss) if side == "compile" else self.find_loss
-        for _ in range(3 if self.on_gpu else 1):
-            self.step()
-        self.wait()
-
-    def find_loss(self, images, labels):
-        x = ((images.float() / 255 - self.mean) / self.deviation).to(memory_format=self.format)
-        return self.torch.nn.functional.cross_entropy(self.net(x), labels)
-
-    def step(self):
-        self.optimizer.zero_grad(set_to_none=True)
-        with self.torch.autocast("cuda" if self.on_gpu else "cpu", dtype=self.dtype or self.torch.bfloat16,
-                                 enabled=self.dtype is not None):
-            loss = self.loss(self.images, self.labels)
-        self.scaler.scale(loss).backward()
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-
-    def wait(self):
-        if self.on_gpu:
-            self.torch.cuda.synchronize()
-
-    def seconds(self, steps):
-        """Of a step: on a GPU of steps in a row, else the median of steps."""
-        if self.on_gpu:
-            start = time.perf_counter()
-            for _ in range(steps):
-                self.step()
-            self.wait()
-            return (time.perf_counter() - start) / steps
-        times = []
-        for _ in range(steps):
-            start = time.perf_counter()
-            self.step()
-            times.append(time.perf_counter() - start)
-        return statistics.median(times)
-
-
-def ours(options):
-    command = [options.bench, "--model", options.model, "--image-size", options.image_size, "--batch", options.batch,
-               "--device", options.device, "--precision", options.precision, "--threads", options.threads,
-               "--steps", options.steps]
-    command += ["--plan", options.plan] if options.plan else []
-    command += ["--benchmark"] if options.benchmark else []
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr.strip() or "bench_step failed")
-    result = json.loads(done.stdout)
-    if options.device == "cpu":
-        return result["step_ms_median"] / 1000, result
-    return options.batch / result["throughput"], result
+LAYOUTS = "channels_last,contiguous"
+COMPILED = "compile,contiguous+compile"
+SMALL_SIDES = LAYOUTS + ",contiguous+fused,contiguous+foreach,contiguous+compile,contiguous+compile_step"
+SMALL = ("lenet", "mlp")  # bench_small's nets
+# A row's options; "goals": of what precision of PyTorch's, and how many times as fast we want to be.
+ROWS = {
+    "resnet18_32_f32": {"model": "resnet18", "image_size": 32, "batch": 128, "goals": {"f32": 2.2, "bf16": 1.1},
+                        "sides": LAYOUTS + ",channels_last+bf16+batch4," + COMPILED},
+    "resnet18_32_bf16": {"model": "resnet18", "image_size": 32, "batch": 128, "precision": "bf16", "goals": {"bf16": 1.15},
+                         "sides": "channels_last+batch4,contiguous+batch4,channels_last+compile+batch4"},
+    "resnet18_224_f32": {"model": "resnet18", "image_size": 224, "batch": 32, "goals": {"f32": 1.7},
+                         "sides": LAYOUTS + "," + COMPILED, "steps": 2},
+    "resnet50_224_f32": {"model": "resnet50", "image_size": 224, "batch": 16, "goals": {"f32": 1.3},
+                         "sides": LAYOUTS + "," + COMPILED, "steps": 2},
+    "resnet20_32_f32": {"model": "resnet20", "image_size": 32, "batch": 128, "goals": {"f32": 1.8},
+                        "sides": LAYOUTS + "," + COMPILED},
+    "lenet": {"model": "lenet", "image_size": 28, "batch": 64, "threads": 1, "goals": {"f32": 2.0}, "steps": 100,
+              "sides": SMALL_SIDES},
+    "mlp": {"model": "mlp", "image_size": 28, "batch": 32, "threads": 1, "goals": {"f32": 2.3}, "steps": 500,
+            "sides": SMALL_SIDES},
+    "first_step": {"model": "resnet18", "image_size": 32, "batch": 128, "goals": {}, "first_step": True,
+                   "sides": "channels_last"},
+}
+FIRST_STEP_GOAL = 0.3  # seconds beside a step
 
 
 def first_line(error):
     return (str(error).strip() or type(error).__name__).splitlines()[0][:160]
 
 
-def report(options, torch, times, last, memory, left_out):
-    line = {"bench": "versus_pytorch", "pytorch": torch.__version__, "model": options.model,
-            "image_size": options.image_size, "batch": options.batch, "precision": options.precision,
-            "threads": options.threads, "rounds": len(times["lockstep"]), "steps": options.steps,
-            "device": last["device"], "peak_bytes": last["peak_bytes"], "left_out": left_out}
-    own = statistics.median(times["lockstep"])
+def run_json(command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr.strip() or "%s failed" % command[0])
+    return json.loads(done.stdout)
+
+
+def ours(options):
+    """Seconds of an image, and bench_step's line, or bench_small's."""
+    if options.model in SMALL:
+        result = run_json([os.path.join(os.path.dirname(options.bench), "bench_small"), "--model", options.model, "--batch",
+                           options.batch, "--threads", options.threads, "--steps", options.steps])
+        return result["step_ms_median"] / 1000 / options.batch, result
+    command = [options.bench, "--model", options.model, "--image-size", options.image_size, "--batch", options.batch,
+               "--device", options.device, "--precision", options.precision, "--threads", options.threads,
+               "--steps", options.steps]
+    command += ["--plan", options.plan] if options.plan else []
+    command += ["--benchmark"] if options.benchmark else []
+    result = run_json(command)
+    if options.device == "cpu":
+        return result["step_ms_median"] / 1000 / options.batch, result
+    return 1 / result["throughput"], result
+
+
+def spread(theirs, ours_):
+    ratios = [a / b for a, b in zip(theirs, ours_[-len(theirs):])]
+    return {"median": round(statistics.median(theirs) / statistics.median(ours_), 3),
+            "least": round(min(ratios), 3), "largest": round(max(ratios), 3)}
+
+
+def report(options, version, times, precisions, extra):
+    line = {"bench": "versus_pytorch", "pytorch": version, "model": options.model, "image_size": options.image_size,
+            "batch": options.batch, "precision": options.precision, "threads": options.threads,
+            "rounds": len(times["lockstep"]), "steps": options.steps, **extra}
+    best = {}
     for name, values in times.items():
-        line[name + "_images_per_second"] = round(options.batch / statistics.median(values), 2)
-    best = None
-    for name in times:
+        line[name + "_images_per_second"] = round(1 / statistics.median(values), 2)
         if name == "lockstep":
             continue
-        ratios = [theirs / here for theirs, here in zip(times[name], times["lockstep"][-len(times[name]):])]
-        line["times_" + name] = {"median": round(statistics.median(times[name]) / own, 3),
-                                 "least": round(min(ratios), 3), "largest": round(max(ratios), 3)}
-        if best is None or statistics.median(times[name]) < statistics.median(times[best]):
-            best = name
-        if name in memory:
-            line[name + "_peak_bytes"] = memory[name]
-    if best is not None:
-        line["best"] = best
-        line["best_images_per_second"] = line[best + "_images_per_second"]
-        line["times_best"] = line["times_" + best]["median"]
-        line["best_peak_bytes"] = memory.get(best)
+        line["times_" + name] = spread(values, times["lockstep"])
+        precision = precisions[name]
+        if precision not in best or statistics.median(values) < statistics.median(times[best[precision]]):
+            best[precision] = name
+    for precision, name in best.items():
+        suffix = "" if precision == options.precision else "_" + precision
+        line["best" + suffix] = name
+        line["best%s_images_per_second" % suffix] = line[name + "_images_per_second"]
+        line["times_best" + suffix] = line["times_" + name]["median"]
+        line["best%s_peak_bytes" % suffix] = line.get(name + "_peak_bytes")
     print(json.dumps(line), flush=True)
 
 
-def switch_precision(torch, options):
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
-    torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
+def compare(options):
+    end = time.monotonic() + options.seconds
+    try:
+        import torch
+        import torch_side
+    except ImportError as error:
+        sys.exit("no PyTorch: " + first_line(error))
+    on_gpu = options.torch_device.startswith("cuda")
+    if on_gpu and not torch.cuda.is_available():
+        sys.exit("no PyTorch that reaches the GPU: " + torch.__version__)
+    torch_side.switch_precision(options.precision)
+
+    times, left_out, memory, sides, precisions = {"lockstep": []}, {}, {}, {}, {}
+    _, last = ours(options)  # also: its plan file is there from now on
+    names = options.sides.split(",")
+    # What starts fast is measured first, so that there is a line when time runs out.
+    stages = [n for n in names if "compile" not in n], [n for n in names if "compile" in n]
+    for stage in stages:
+        for name in stage:
+            if time.monotonic() > end:
+                left_out[name] = "no time"
+                continue
+            try:
+                precisions[name] = torch_side.parse_side(name, options)["precision"]
+                if on_gpu:
+                    torch.cuda.reset_peak_memory_stats()
+                    before = torch.cuda.memory_allocated()
+                sides[name] = torch_side.Side(options, name)
+                if on_gpu:
+                    memory[name + "_peak_bytes"] = torch.cuda.max_memory_allocated() - before
+            except Exception as error:  # a side that can't be had must not hide the others
+                left_out[name] = first_line(error)
+        measured = [name for name in stage if name in sides]
+        for i in range(options.rounds if measured else 0):
+            if i > 0 and time.monotonic() > end:
+                break
+            own, last = ours(options)
+            times["lockstep"].append(own)
+            for name, side in sides.items():
+                times.setdefault(name, []).append(side.seconds(options.steps))
+        if measured:
+            report(options, torch.__version__, times, precisions,
+                   {"device": last["device"], "peak_bytes": last.get("peak_bytes"), **memory, "left_out": left_out})
+    if not sides:
+        sys.exit("no side of PyTorch: " + json.dumps(left_out))
+
+
+# ---- From a process's start to its first step's end. ----
+
+def torch_first_step(options):
+    """The child: a line when the step is done."""
+    import torch
+    import torch_side
+
+    side = torch_side.Side(options, options.sides)
+    print(json.dumps({"pytorch": torch.__version__, "parameters": side.parameters}), flush=True)
+
+
+def compare_first_steps(options):
+    with tempfile.TemporaryDirectory() as folder:
+        options.plan = options.plan or os.path.join(folder, "plan.json")
+        ours(options)  # writes the plan
+        firsts, steps, theirs = [], [], []
+        for _ in range(options.rounds):
+            per_image, result = ours(options)
+            steps.append(per_image * options.batch)
+            firsts.append(result["first_step_seconds"])
+            command = [sys.executable, os.path.abspath(__file__), "--torch-first-step", "--model", options.model,
+                       "--image-size", options.image_size, "--batch", options.batch, "--threads", options.threads,
+                       "--precision", options.precision, "--sides", options.sides]
+            start = time.monotonic()
+            child = run_json(command)
+            theirs.append(time.monotonic() - start)
+    line = {"bench": "versus_pytorch_first_step", "pytorch": child["pytorch"], "model": options.model,
+            "image_size": options.image_size, "batch": options.batch, "precision": options.precision,
+            "threads": options.threads, "rounds": options.rounds, "parameters": child["parameters"],
+            "step_seconds": statistics.median(steps), "first_step_seconds": statistics.median(firsts),
+            "beside_a_step_seconds": statistics.median(f - s for f, s in zip(firsts, steps)),
+            "pytorch_first_step_seconds": statistics.median(theirs), "times": spread(theirs, firsts)}
+    print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in line.items()}), flush=True)
+
+
+# ---- All rows. ----
+
+def goal_of(name, line):
+    """Markdown's cells: what is compared, the goal, what came out."""
+    if line.get("bench") == "versus_pytorch_first_step":
+        return [(name, "<= %.1f s beside a step" % FIRST_STEP_GOAL,
+                 "%.2f s of which %.2f s beside a step" % (line["first_step_seconds"], line["beside_a_step_seconds"]),
+                 "%.2f s" % line["pytorch_first_step_seconds"], line["beside_a_step_seconds"] <= FIRST_STEP_GOAL)]
+    cells = []
+    for precision, factor in ROWS[name]["goals"].items():
+        suffix = "" if precision == line["precision"] else "_" + precision
+        best = line.get("best" + suffix)
+        if best is None:
+            cells.append((name, ">= %.2f x its %s" % (factor, precision), "not measured", "", None))
+            continue
+        ratio = line["times_" + best]
+        cells.append((name, ">= %.2f x its %s" % (factor, precision),
+                      "%.2f (%.2f to %.2f)" % (ratio["median"], ratio["least"], ratio["largest"]),
+                      "%s, %.2f images/s beside %.2f" % (best, line[best + "_images_per_second"],
+                                                         line["lockstep_images_per_second"]),
+                      ratio["median"] >= factor))
+    return cells
+
+
+def keep(path, name, line):
+    lines = []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(text) for text in file if text.strip()]
+    lines = [old for old in lines if (old["row"], old["pytorch"]) != (name, line["pytorch"])]
+    lines.append({"row": name, **line})
+    order = list(ROWS)
+    lines.sort(key=lambda l: (order.index(l["row"]) if l["row"] in ROWS else len(order), l["pytorch"]))
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(l) + "\n" for l in lines)
+
+
+def table(options):
+    print("| work | goal | Lockstep by PyTorch | PyTorch | |\n|---|---|---|---|---|", flush=True)
+    for name in options.rows.split(",") if options.rows else ROWS:
+        row = ROWS[name]
+        seconds = min(options.seconds, 120)
+        command = [sys.executable, os.path.abspath(__file__), "--bench", options.bench, "--threads",
+                   row.get("threads", options.threads), "--rounds", options.rounds, "--seconds", seconds / 2, "--steps", row.get("steps", options.steps),
+                   "--sides", row["sides"], "--model", row["model"], "--image-size", row["image_size"],
+                   "--batch", row["batch"], "--precision", row.get("precision", "f32")]
+        command += ["--first-step"] if row.get("first_step") else []
+        with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as child:
+            try:
+                text = child.communicate(timeout=seconds)[0]
+            except subprocess.TimeoutExpired:
+                child.kill()
+                text = child.communicate()[0]
+        found = [line for line in text.splitlines() if line.startswith("{")]
+        if not found:
+            print("| %s | | nothing in %d s | | |" % (name, seconds), flush=True)
+            continue
+        line = json.loads(found[-1])
+        keep(options.out, name, line)
+        for cells in goal_of(name, line):
+            met = {True: "met", False: "missed", None: ""}[cells[-1]]
+            print("| " + " | ".join(cells[:-1]) + " | %s |" % met, flush=True)
 
 
 def main():
@@ -149,55 +266,29 @@ def main():
     parser.add_argument("--device", default="cpu", help="of Lockstep")
     parser.add_argument("--torch-device", help="of PyTorch, when it is another")
     parser.add_argument("--precision", choices=("f32", "tf32", "f16", "bf16"), default="f32")
-    parser.add_argument("--sides", default="channels_last,contiguous")
+    parser.add_argument("--sides", default=LAYOUTS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
-    parser.add_argument("--seconds", type=float, default=1e9, help="no side is begun later")
+    parser.add_argument("--seconds", type=float, default=1e9, help="no side and no round is begun later")
     parser.add_argument("--plan", help="of Lockstep: its file of kernel choices")
     parser.add_argument("--benchmark", action="store_true", help="Lockstep measures its kernels first")
     parser.add_argument("--bench", default=BENCH)
+    parser.add_argument("--first-step", action="store_true", help="from a process's start to its first step's end")
+    parser.add_argument("--torch-first-step", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--table", action="store_true", help="every row that has a goal")
+    parser.add_argument("--rows", help="of the table: these")
+    parser.add_argument("--out", default=RESULTS)
     options = parser.parse_args()
     options.torch_device = options.torch_device or options.device
-    end = time.monotonic() + options.seconds
-    try:
-        import torch
-    except ImportError as error:
-        sys.exit("no PyTorch: " + first_line(error))
-    if options.torch_device.startswith("cuda") and not torch.cuda.is_available():
-        sys.exit("no PyTorch that reaches the GPU: " + torch.__version__)
-    torch.set_num_threads(options.threads)
-    switch_precision(torch, options)
-
-    times, memory, left_out = {"lockstep": []}, {}, {}
-    _, last = ours(options)  # also: its plan file is there from now on
-    sides = {}
-    names = options.sides.split(",")
-    # What starts fast is measured first, so that there is a line when time runs out.
-    for stage in ([n for n in names if n != "compile"], [n for n in names if n == "compile"]):
-        for name in stage:
-            if time.monotonic() > end:
-                left_out[name] = "no time"
-                continue
-            try:
-                if options.torch_device.startswith("cuda"):
-                    torch.cuda.reset_peak_memory_stats()
-                    before = torch.cuda.memory_allocated()
-                sides[name] = Torch(torch, options, name)
-                if options.torch_device.startswith("cuda"):
-                    memory[name] = torch.cuda.max_memory_allocated() - before
-            except Exception as error:  # a side that can't be had must not hide the others
-                left_out[name] = first_line(error)
-        measured = any(name in sides for name in stage)
-        for _ in range(options.rounds if measured else 0):
-            own, last = ours(options)
-            times["lockstep"].append(own)
-            for name, side in sides.items():
-                times.setdefault(name, []).append(side.seconds(options.steps))
-        if stage and sides:
-            report(options, torch, times, last, memory, left_out)
-    if not sides:
-        sys.exit("no side of PyTorch: " + json.dumps(left_out))
+    if options.table:
+        table(options)
+    elif options.torch_first_step:
+        torch_first_step(options)
+    elif options.first_step:
+        compare_first_steps(options)
+    else:
+        compare(options)
 
 
 if __name__ == "__main__":
