@@ -93,6 +93,12 @@ typedef enum ls_seeding {
     LS_SEED_BY_WORKER
 } ls_seeding;
 
+/* Of a JPEG file only what the crop needs is decoded, with the pixels of the whole picture. FAST
+ * does so in a smaller version where one will do: JPEG files can be decoded at 1/2, 1/4 or 1/8 of
+ * their size, and the smallest is taken that is no smaller than what it will be resized to. Other
+ * pixels, a bit less sharp; a part of a run's identity. */
+typedef enum ls_decode { LS_DECODE_EXACT, LS_DECODE_FAST } ls_decode;
+
 typedef struct ls_loader_config {
     int64_t batch;  /* images per batch; required */
     int workers;    /* threads that load; 0 = the calling thread loads */
@@ -102,6 +108,7 @@ typedef struct ls_loader_config {
     bool drop_last; /* leave out the last batch when it would be smaller; an error when none is left
                      */
     bool honour_exif;
+    ls_decode decode;
     ls_bad_image on_bad_image;
     ls_seeding seeding;
 

@@ -60,18 +60,17 @@ void ls__dataset_release(ls_dataset *dataset)
 }
 
 ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
-                           ls__decoder *decoder, ls__view *out)
+                           ls__decoder *decoder, ls__part *out)
 {
     if (dataset->images) {
         const int64_t row_bytes = dataset->width * dataset->channels;
-        *out = (ls__view){ dataset->images + sample * dataset->height * row_bytes, row_bytes,
-                           dataset->height, dataset->width, dataset->channels };
+        const ls__view view = { dataset->images + sample * dataset->height * row_bytes, row_bytes,
+                                dataset->height, dataset->width, dataset->channels };
+        *out = ls__part_of_all(&view);
         return LS_OK;
     }
     LS_TRY(ls__decode_file(decoder, dataset->paths[sample], honour_exif));
-    const ls__picture *picture = &decoder->picture;
-    *out = (ls__view){ picture->pixels, picture->width * picture->channels, picture->height,
-                       picture->width, picture->channels };
+    *out = decoder->part;
     return LS_OK;
 }
 

@@ -79,9 +79,39 @@ ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
 ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
 {
     LS_TRY(ls__decoder_check(decoder, height, width));
-    if (!ls__picture_reserve(decoder->ctx, &decoder->picture, height, width, 3))
+    decoder->part = (ls__part){ .height = height, .width = width };
+    return ls__decoder_begin_part(decoder, &(ls__window){ 0, 0, height, width }, 1);
+}
+
+ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, int reduction)
+{
+    decoder->part.top = part->top;
+    decoder->part.left = part->left;
+    decoder->part.reduction = reduction;
+    if (!ls__picture_reserve(decoder->ctx, &decoder->picture, part->height, part->width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
-                               (long long)width, (long long)height);
+                               (long long)part->width, (long long)part->height);
+    return LS_OK;
+}
+
+ls_status ls__decoder_ask(ls__decoder *decoder, int64_t height, int64_t width, ls__window *part,
+                          int *reduction)
+{
+    LS_TRY(ls__decoder_check(decoder, height, width));
+    decoder->part = (ls__part){ .height = height, .width = width };
+    *part = (ls__window){ 0, 0, height, width };
+    *reduction = 1;
+    const ls__want *want = decoder->want;
+    if (!want) return LS_OK;
+    const int orientation = decoder->orientation;
+    const bool swap = ls__exif_swaps_sides(orientation);
+    ls__window upright;
+    LS_TRY(want->ask(want->arg, swap ? width : height, swap ? height : width, &upright, reduction,
+                     decoder->reason));
+    *part = ls__exif_stored(orientation, height, width, &upright);
+    /* From the far side, reduced pixels lie elsewhere unless they fit in. */
+    while (orientation > 1 && (height % *reduction != 0 || width % *reduction != 0))
+        *reduction /= 2;
     return LS_OK;
 }
 
@@ -128,9 +158,13 @@ static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
     if (!formats[i].decode)
         return ls__undecodable(decoder, LS_ERR_DATA,
                                "a file of type %s, wanted JPEG, PNG, BMP or PNM", formats[i].name);
-    const int orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
+    decoder->orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].decode(decoder));
-    return ls__exif_turn(decoder, orientation);
+    LS_TRY(ls__exif_turn(decoder));
+    const ls__picture *picture = &decoder->picture;
+    decoder->part.view = (ls__view){ picture->pixels, picture->width * picture->channels,
+                                     picture->height, picture->width, picture->channels };
+    return LS_OK;
 }
 
 /* Is it the file that is at fault, or have we run out of something? */

@@ -80,8 +80,51 @@ static const struct {
     [8] = { true, true, false },
 };
 
-ls_status ls__exif_turn(ls__decoder *decoder, int orientation)
+bool ls__exif_swaps_sides(int orientation)
 {
+    return turns[orientation].transpose;
+}
+
+static ls__window mirrored(int orientation, int64_t height, int64_t width, ls__window window)
+{
+    if (turns[orientation].mirror_rows) window.top = height - window.top - window.height;
+    if (turns[orientation].mirror_columns) window.left = width - window.left - window.width;
+    return window;
+}
+
+static ls__window transposed(int orientation, const ls__window *window)
+{
+    if (!turns[orientation].transpose) return *window;
+    return (ls__window){ window->left, window->top, window->width, window->height };
+}
+
+ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
+                           const ls__window *upright)
+{
+    const bool transpose = turns[orientation].transpose;
+    const ls__window window =
+        mirrored(orientation, transpose ? width : height, transpose ? height : width, *upright);
+    return transposed(orientation, &window);
+}
+
+/* The sizes of a turned picture that was reduced must be multiples of its reduction. */
+static void turn_place(ls__part *part, int orientation, int64_t height, int64_t width)
+{
+    const ls__window stored = { part->top, part->left, height, width };
+    const ls__window whole = { 0, 0, part->height, part->width };
+    const ls__window upright = transposed(orientation, &whole);
+    part->height = upright.height;
+    part->width = upright.width;
+    const ls__window place =
+        mirrored(orientation, part->height / part->reduction, part->width / part->reduction,
+                 transposed(orientation, &stored));
+    part->top = place.top;
+    part->left = place.left;
+}
+
+ls_status ls__exif_turn(ls__decoder *decoder)
+{
+    const int orientation = decoder->orientation;
     if (orientation <= 1) return LS_OK;
     const ls__picture *from = &decoder->picture;
     const bool transpose = turns[orientation].transpose;
@@ -89,6 +132,7 @@ ls_status ls__exif_turn(ls__decoder *decoder, int orientation)
     const int64_t width = transpose ? from->height : from->width;
     if (!ls__picture_reserve(decoder->ctx, &decoder->spare, height, width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to turn the picture");
+    turn_place(&decoder->part, orientation, from->height, from->width);
 
     /* Steps in bytes through the stored picture as the upright one is walked along. */
     const int64_t row_bytes = 3 * from->width;

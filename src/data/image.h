@@ -6,6 +6,7 @@
 #define LS_DATA_IMAGE_H
 
 #include "base/alloc.h"
+#include "data/resize.h"
 
 enum {
     LS__REASON_SIZE = 256,
@@ -30,14 +31,29 @@ void ls__picture_free(const ls_context *ctx, ls__picture *picture);
 /* Grows *memory to at least `bytes`; the contents are lost. */
 bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes);
 
+/* What of a picture is wanted, asked for when its size is known and its pixels are not. */
+typedef struct ls__want {
+    /* Of an upright picture of that size: the part that will be looked at, which lies inside of it,
+     * and how far it may be reduced: 1, 2, 4 or 8. LS_ERR_DATA, with a reason: it is of no use. */
+    ls_status (*ask)(const void *arg, int64_t height, int64_t width, ls__window *part,
+                     int *reduction, char reason[LS__REASON_SIZE]);
+    const void *arg;
+    /* The same file was decoded before without a complaint: what lies below the part need not be
+     * checked for damage again. */
+    bool known_whole;
+} ls__want;
+
 /* What one thread needs to decode pictures. Start with all zero but ctx. */
 typedef struct ls__decoder {
     const ls_context *ctx;
-    const uint8_t *file; /* the file's bytes: in the buffer, or somebody else's */
+    const ls__want *want; /* NULL: all of it */
+    const uint8_t *file;  /* the file's bytes: in the buffer, or somebody else's */
     size_t file_bytes;
     void *buffer;
     size_t buffer_capacity;
     ls__picture picture; /* the result */
+    ls__part part;       /* its pixels and their place in the whole picture */
+    int orientation;     /* EXIF's, or 1 */
     ls__picture spare;   /* a turned copy on its way, a row of CMYK */
     char reason[LS__REASON_SIZE];
 } ls__decoder;
@@ -48,9 +64,10 @@ void ls__decoder_free(ls__decoder *decoder);
  * handles) speak of the machine. */
 bool ls__is_bad_image(ls_status status);
 
-/* Reads and decodes a file into decoder->picture, RGB. LS_ERR_NOT_FOUND and LS_ERR_IO: could not be
- * read; LS_ERR_DATA: empty, damaged or not a picture that we know; LS_ERR_MEMORY; LS_ERR_DEVICE: no
- * file handle to be had. The reason is a phrase without the file's name: "truncated PNG file". */
+/* Reads and decodes a file into decoder->part, RGB, at least what is wanted of it. LS_ERR_NOT_FOUND
+ * and LS_ERR_IO: could not be read; LS_ERR_DATA: empty, damaged or not a picture that we know;
+ * LS_ERR_MEMORY; LS_ERR_DEVICE: no file handle to be had. The reason is a phrase without the file's
+ * name: "truncated PNG file". */
 ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif);
 
 /* The same for the bytes of a file that lie in memory; they stay as they are. */
@@ -61,7 +78,7 @@ ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 /* "libjpeg-turbo 2.1.5": the decoders on which pixels may depend. */
 const char *ls__decoders(void);
 
-/* ---- For the decoders, one per format: from decoder->file to decoder->picture. ---- */
+/* ---- For the decoders, one per format: from decoder->file to decoder->picture, as stored. ---- */
 
 ls_status ls__decode_jpeg(ls__decoder *decoder);
 ls_status ls__decode_png(ls__decoder *decoder);
@@ -74,12 +91,22 @@ ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *fo
 /* Checks a size that a header claims; _begin then makes room for it in decoder->picture, RGB. */
 ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width);
 ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width);
+/* For those that can decode a part: what is wanted of a picture that is stored with that size. All
+ * in pixels as stored and not reduced. */
+ls_status ls__decoder_ask(ls__decoder *decoder, int64_t height, int64_t width, ls__window *part,
+                          int *reduction);
+/* Instead of _begin: room for a part, which lies at (top, left) of the reduced picture. */
+ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, int reduction);
 
 /* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or it makes no sense.
  */
 int ls__exif_orientation(const uint8_t *file, size_t bytes);
-/* Turns decoder->picture upright. */
-ls_status ls__exif_turn(ls__decoder *decoder, int orientation);
+/* Turns decoder->picture upright, and decoder->part's place with it. */
+ls_status ls__exif_turn(ls__decoder *decoder);
+/* Where a window of the upright picture lies in the stored one, whose size is given. */
+ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
+                           const ls__window *upright);
+bool ls__exif_swaps_sides(int orientation);
 
 static inline uint32_t ls__be16(const uint8_t *p)
 {

@@ -1,5 +1,11 @@
-/* jpeg.c: JPEG through libjpeg-turbo, always the whole picture at full size with the accurate
- * integer transform and smooth chroma, as Pillow decodes it.
+/* jpeg.c: JPEG through libjpeg-turbo, with the accurate integer transform and smooth chroma, as
+ * Pillow decodes it.
+ *
+ * Of a picture of which only a part is wanted, the other blocks' bits are read but not transformed;
+ * the pixels are those of the whole picture. What lies below the part is read as well, unless the
+ * file is known to be whole: a damaged file is refused whichever part is asked for. A reduction by
+ * 2, 4 or 8 is made of the lower frequencies alone: fewer bits' worth of detail, not the same
+ * pixels.
  *
  * libjpeg goes on after most damage and fills up with grey; here the first complaint about the
  * picture's data ends the decoding, so that no half picture is ever trained on. A new decompressor
@@ -68,11 +74,11 @@ static void rgb_from_cmyk(const uint8_t *cmyk, int64_t width, bool inverted, uin
 static void read_rows(j_decompress_ptr info, ls__picture *picture)
 {
     JSAMPROW rows[ROWS];
-    while (info->output_scanline < info->output_height) {
-        const int64_t first = info->output_scanline, left = picture->height - first;
+    for (int64_t y = 0; y < picture->height;) {
+        const int64_t left = picture->height - y;
         const int n = left < ROWS ? (int)left : ROWS;
-        for (int i = 0; i < n; i++) rows[i] = picture->pixels + (first + i) * picture->width * 3;
-        jpeg_read_scanlines(info, rows, (JDIMENSION)n);
+        for (int i = 0; i < n; i++) rows[i] = picture->pixels + (y + i) * picture->width * 3;
+        y += jpeg_read_scanlines(info, rows, (JDIMENSION)n);
     }
 }
 
@@ -84,6 +90,74 @@ static void read_cmyk_rows(j_decompress_ptr info, ls__picture *picture, ls__pict
         rgb_from_cmyk(row->pixels, picture->width, info->saw_Adobe_marker,
                       picture->pixels + y * picture->width * 3);
     }
+}
+
+/* ---- Parts. ---- */
+
+/* Where an incomplete progressive file leaves blocks without detail, libjpeg smoothes them by their
+ * neighbours, which may lie in what is left out. */
+static bool is_complete(const struct jpeg_decompress_struct *info)
+{
+    for (int c = 0; info->coef_bits && c < info->num_components; c++)
+        for (int k = 0; k < DCTSIZE2; k++)
+            if (info->coef_bits[c][k] != 0) return false;
+    return true;
+}
+
+/* Widens the part, in reduced pixels, to what can be decoded by itself with the same bits, and
+ * tells libjpeg about its columns. Smooth chroma looks at a neighbour on each side, 2 pixels wide,
+ * and is made otherwise where only 1 or 2 samples of it are left: 4 more pixels are enough for
+ * both. */
+static void choose_part(j_decompress_ptr info, ls__window *part)
+{
+    enum { MARGIN = 4 };
+    const int64_t height = info->output_height, width = info->output_width;
+    if (!is_complete(info)) {
+        *part = (ls__window){ 0, 0, height, width };
+        return;
+    }
+    int64_t left = part->left - MARGIN, right = part->left + part->width + MARGIN;
+    if (left < 0) left = 0;
+    if (right > width) right = width;
+    /* Whole groups of rows that share chroma: the rest is skipped from there. */
+    const int64_t group = info->max_v_samp_factor;
+    int64_t bottom = (part->top + part->height + group - 1) / group * group;
+    if (bottom > height) bottom = height;
+
+    JDIMENSION first = (JDIMENSION)left, n = (JDIMENSION)(right - left);
+    jpeg_crop_scanline(info, &first, &n);
+    *part = (ls__window){ part->top, first, bottom - part->top, n };
+}
+
+/* Reads the bits of what is left, for damage. The last row is decoded: skipping to the very end
+ * would not look at it. */
+static void check_rest(j_decompress_ptr info, uint8_t *row)
+{
+    const JDIMENSION left = info->output_height - info->output_scanline;
+    if (left > 1) jpeg_skip_scanlines(info, left - 1);
+    JSAMPROW rows[1] = { row };
+    if (left > 0) jpeg_read_scanlines(info, rows, 1);
+    jpeg_finish_decompress(info);
+}
+
+/* After jpeg_start_decompress. */
+static ls_status read_part(job *self, ls__window part, int reduction)
+{
+    ls__decoder *decoder = self->decoder;
+    j_decompress_ptr info = &self->info;
+    choose_part(info, &part);
+    LS_TRY(ls__decoder_begin_part(decoder, &part, reduction));
+    const bool cmyk = info->out_color_space == JCS_CMYK;
+    if (!ls__picture_reserve(decoder->ctx, &decoder->spare, 1, part.width, cmyk ? 4 : 3))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a row");
+
+    if (part.top > 0) jpeg_skip_scanlines(info, (JDIMENSION)part.top);
+    if (cmyk)
+        read_cmyk_rows(info, &decoder->picture, &decoder->spare);
+    else
+        read_rows(info, &decoder->picture);
+    if (!decoder->want || !decoder->want->known_whole) check_rest(info, decoder->spare.pixels);
+    return LS_OK;
 }
 
 static ls_status decode(job *self)
@@ -99,21 +173,24 @@ static ls_status decode(job *self)
     const bool cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     if (info->jpeg_color_space == JCS_UNKNOWN)
         return ls__undecodable(decoder, LS_ERR_DATA, "JPEG of %d channels", info->num_components);
-    LS_TRY(ls__decoder_begin(decoder, info->image_height, info->image_width));
-    if (cmyk && !ls__picture_reserve(decoder->ctx, &decoder->spare, 1, info->image_width, 4))
-        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a row");
+    ls__window part;
+    int reduction;
+    LS_TRY(ls__decoder_ask(decoder, info->image_height, info->image_width, &part, &reduction));
 
     info->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
     info->dct_method = JDCT_ISLOW;
     info->do_fancy_upsampling = TRUE;
+    info->scale_num = 1;
+    info->scale_denom = (unsigned)reduction;
     info->progress = &self->progress;
     jpeg_start_decompress(info);
-    if (cmyk)
-        read_cmyk_rows(info, &decoder->picture, &decoder->spare);
-    else
-        read_rows(info, &decoder->picture);
-    jpeg_finish_decompress(info);
-    return LS_OK;
+    const int64_t bottom = (part.top + part.height + reduction - 1) / reduction;
+    const int64_t right = (part.left + part.width + reduction - 1) / reduction;
+    part.top /= reduction;
+    part.left /= reduction;
+    part.height = bottom - part.top;
+    part.width = right - part.left;
+    return read_part(self, part, reduction);
 }
 
 ls_status ls__decode_jpeg(ls__decoder *decoder)

@@ -49,6 +49,7 @@ static void close_loader(ls__owned *self)
     ls__free(ctx, loader->bads);
     ls__free(ctx, loader->slots);
     ls__free(ctx, loader->workers);
+    ls__free(ctx, loader->known_whole);
     ls__dataset_release(loader->dataset);
     ls__free(ctx, loader);
 }
@@ -82,6 +83,9 @@ static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
     if (!loader->slots || !loader->workers)
         return ls__fail_memory(ctx, "ls_loader_open",
                                (size_t)loader->n_workers * sizeof(ls__loader_worker));
+    const size_t known_bytes = (size_t)loader->dataset->n_samples * sizeof(*loader->known_whole);
+    loader->known_whole = ls__zalloc(ctx, known_bytes);
+    if (!loader->known_whole) return ls__fail_memory(ctx, "ls_loader_open", known_bytes);
     for (int i = 0; i < loader->n_workers; i++) {
         loader->workers[i].decoder.ctx = ctx;
         loader->workers[i].transformer.resizer.ctx = ctx;

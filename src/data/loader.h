@@ -7,6 +7,7 @@
 #include "data/loader_queue.h"
 #include "data/transform.h"
 #include "tensor/tensor.h"
+#include <stdatomic.h>
 
 /* A sample that could not be used, on its way from a worker to the caller. */
 typedef struct ls__bad {
@@ -70,6 +71,9 @@ struct ls_loader {
     int out; /* the slot in the caller's hands, where it was uploaded; -1 = none */
     ls_tensor image_view, label_view; /* what the caller gets of it */
     ls__loader_worker *workers;
+    /* n_samples: read once without a complaint, so that the next time only the part that is wanted
+     * is looked at. It saves time and changes nothing, as long as the files stay as they are. */
+    atomic_bool *known_whole;
 
     bool started;
     int64_t epoch, step; /* step: the next to be handed out */

@@ -32,6 +32,7 @@ static ls_status check_ranges(ls_context *ctx, const ls_loader_config *c)
         { "workers", c->workers, 0, MAX_WORKERS },
         { "prefetch", c->prefetch, 0, MAX_PREFETCH },
         { "on_bad_image", c->on_bad_image, LS_BAD_IMAGE_FAIL, LS_BAD_IMAGE_SKIP },
+        { "decode", c->decode, LS_DECODE_EXACT, LS_DECODE_FAST },
         { "seeding", c->seeding, LS_SEED_BY_SAMPLE, LS_SEED_BY_WORKER },
         { "resize", c->resize, 0, MAX_SIDE },
         { "crop", c->crop, 0, MAX_SIDE },
@@ -107,7 +108,7 @@ static ls_status find_size(ls_loader *loader)
     }
     ls__decoder decoder = { .ctx = ctx };
     ls_status status = LS_ERR_DATA;
-    ls__view picture;
+    ls__part picture;
     int64_t sample = 0;
     for (; sample < loader->dataset->n_samples; sample++) {
         status = ls__dataset_read(loader->dataset, sample, loader->config.honour_exif, &decoder,
@@ -154,6 +155,7 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
     const bool default_scale = c->scale_max == 0, default_ratio = c->ratio_max == 0;
     loader->transform = (ls__transform){
         .seed = ctx->config.seed,
+        .decode = c->decode,
         .resize = c->resize,
         .crop = c->crop,
         .padding = c->crop_padding,

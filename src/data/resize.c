@@ -23,11 +23,17 @@ typedef struct axis {
     int64_t stride;
 } axis;
 
-/* The most inputs that one output may take in. */
-static int64_t axis_stride(int64_t in, int64_t out)
+/* How many input pixels an output one is wide; half of what it is made of. */
+static double stretch_support(const ls__stretch *stretch)
 {
-    const double scale = (double)in / (double)out;
-    return 2 * (int64_t)ceil(scale < 1 ? 1 : scale) + 1;
+    const double scale = stretch->length / (double)stretch->out;
+    return scale < 1 ? 1 : scale;
+}
+
+/* The most inputs that one output may take in. */
+static int64_t axis_stride(const ls__stretch *stretch)
+{
+    return 2 * (int64_t)ceil(stretch_support(stretch)) + 1;
 }
 
 static double triangle(double x)
@@ -36,18 +42,38 @@ static double triangle(double x)
     return x < 1 ? 1 - x : 0;
 }
 
-/* Weights of outputs from .. from + n - 1 of `out`. Only +, -, *, / of doubles: the same
- * everywhere. raw is room for axis.stride doubles. */
-static void axis_fill(axis *self, int64_t in, int64_t out, int64_t from, int64_t n, double *raw)
+/* Only +, -, *, / of doubles here and below: the same everywhere. */
+static double output_centre(const ls__stretch *stretch, int64_t i)
 {
-    const double scale = (double)in / (double)out, support = scale < 1 ? 1 : scale;
-    const double shrink = 1 / support;
-    for (int64_t i = 0; i < n; i++) {
-        const double centre = ((double)(from + i) + 0.5) * scale;
-        int64_t begin = (int64_t)(centre - support + 0.5);
-        int64_t end = (int64_t)(centre + support + 0.5);
-        if (begin < 0) begin = 0;
-        if (end > in) end = in;
+    const double scale = stretch->length / (double)stretch->out;
+    return stretch->begin + ((double)(stretch->from + i) + 0.5) * scale;
+}
+
+static void output_inputs(const ls__stretch *stretch, int64_t i, int64_t *begin, int64_t *end)
+{
+    const double centre = output_centre(stretch, i), support = stretch_support(stretch);
+    *begin = (int64_t)(centre - support + 0.5);
+    *end = (int64_t)(centre + support + 0.5);
+    if (*begin < 0) *begin = 0;
+    if (*end > stretch->limit) *end = stretch->limit;
+}
+
+void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n)
+{
+    int64_t end, unused;
+    output_inputs(stretch, 0, first, &unused);
+    output_inputs(stretch, stretch->n - 1, &unused, &end);
+    *n = end - *first;
+}
+
+/* raw is room for axis.stride doubles. */
+static void axis_fill(axis *self, const ls__stretch *stretch, double *raw)
+{
+    const double shrink = 1 / stretch_support(stretch);
+    for (int64_t i = 0; i < stretch->n; i++) {
+        const double centre = output_centre(stretch, i);
+        int64_t begin, end;
+        output_inputs(stretch, i, &begin, &end);
         double sum = 0;
         for (int64_t k = 0; k < end - begin; k++) {
             raw[k] = triangle(((double)(begin + k) - centre + 0.5) * shrink);
@@ -56,7 +82,7 @@ static void axis_fill(axis *self, int64_t in, int64_t out, int64_t from, int64_t
         int32_t *weights = self->weights + i * self->stride;
         for (int64_t k = 0; k < end - begin; k++)
             weights[k] = (int32_t)(0.5 + raw[k] / sum * (1 << WEIGHT_BITS));
-        self->first[i] = begin;
+        self->first[i] = begin - stretch->at;
         self->count[i] = end - begin;
     }
 }
@@ -126,44 +152,59 @@ static uint8_t *axis_place(axis *self, int64_t n, int64_t stride, uint8_t *at)
     return at + axis_bytes(n, stride);
 }
 
-static bool plan_open(ls__resizer *resizer, const ls__view *from, int64_t height, int64_t width,
-                      const ls__window *window, plan *out)
+static bool plan_open(ls__resizer *resizer, const ls__view *from, const ls__stretch *rows,
+                      const ls__stretch *columns, plan *out)
 {
-    const int64_t row_stride = axis_stride(from->height, height);
-    const int64_t column_stride = axis_stride(from->width, width);
+    const int64_t row_stride = axis_stride(rows), column_stride = axis_stride(columns);
     const int64_t longest = row_stride > column_stride ? row_stride : column_stride;
     /* No product here comes near 2^63: pictures have at most 2^28 pixels. */
-    const size_t bytes =
-        axis_bytes(window->height, row_stride) + axis_bytes(window->width, column_stride) +
-        (size_t)longest * sizeof(double) + (size_t)(from->height * window->width * from->channels);
+    const size_t bytes = axis_bytes(rows->n, row_stride) + axis_bytes(columns->n, column_stride) +
+                         (size_t)longest * sizeof(double) +
+                         (size_t)(from->height * columns->n * from->channels);
     if (!ls__buffer_reserve(resizer->ctx, &resizer->memory, &resizer->capacity, bytes))
         return false;
     uint8_t *at = resizer->memory;
     out->raw = (double *)at;
-    at = axis_place(&out->rows, window->height, row_stride, at + longest * (int64_t)sizeof(double));
-    out->between = axis_place(&out->columns, window->width, column_stride, at);
-    axis_fill(&out->rows, from->height, height, window->top, window->height, out->raw);
-    axis_fill(&out->columns, from->width, width, window->left, window->width, out->raw);
+    at = axis_place(&out->rows, rows->n, row_stride, at + longest * (int64_t)sizeof(double));
+    out->between = axis_place(&out->columns, columns->n, column_stride, at);
+    axis_fill(&out->rows, rows, out->raw);
+    axis_fill(&out->columns, columns, out->raw);
+    return true;
+}
+
+bool ls__resize_part(ls__resizer *resizer, const ls__view *from, const ls__stretch *rows,
+                     const ls__stretch *columns, uint8_t *dst)
+{
+    plan p;
+    if (!plan_open(resizer, from, rows, columns, &p)) return false;
+    const int64_t row_bytes = columns->n * from->channels, last = rows->n - 1;
+    const int64_t begin = p.rows.first[0], end = p.rows.first[last] + p.rows.count[last];
+    for (int64_t y = begin; y < end; y++) {
+        const uint8_t *in = from->pixels + y * from->row_bytes;
+        uint8_t *out = p.between + (y - begin) * row_bytes;
+        if (from->channels == 3)
+            along_row(&p.columns, columns->n, 3, in, out);
+        else
+            along_row(&p.columns, columns->n, 1, in, out);
+    }
+    for (int64_t y = 0; y < rows->n; y++)
+        along_columns(row_bytes, p.between + (p.rows.first[y] - begin) * row_bytes, p.rows.count[y],
+                      p.rows.weights + y * p.rows.stride, dst + y * row_bytes);
     return true;
 }
 
 bool ls__resize(ls__resizer *resizer, const ls__view *from, int64_t height, int64_t width,
                 const ls__window *window, uint8_t *dst)
 {
-    plan p;
-    if (!plan_open(resizer, from, height, width, window, &p)) return false;
-    const int64_t row_bytes = window->width * from->channels, last = window->height - 1;
-    const int64_t begin = p.rows.first[0], end = p.rows.first[last] + p.rows.count[last];
-    for (int64_t y = begin; y < end; y++) {
-        const uint8_t *in = from->pixels + y * from->row_bytes;
-        uint8_t *out = p.between + (y - begin) * row_bytes;
-        if (from->channels == 3)
-            along_row(&p.columns, window->width, 3, in, out);
-        else
-            along_row(&p.columns, window->width, 1, in, out);
-    }
-    for (int64_t y = 0; y < window->height; y++)
-        along_columns(row_bytes, p.between + (p.rows.first[y] - begin) * row_bytes, p.rows.count[y],
-                      p.rows.weights + y * p.rows.stride, dst + y * row_bytes);
-    return true;
+    const ls__stretch rows = { .length = (double)from->height,
+                               .limit = from->height,
+                               .out = height,
+                               .from = window->top,
+                               .n = window->height };
+    const ls__stretch columns = { .length = (double)from->width,
+                                  .limit = from->width,
+                                  .out = width,
+                                  .from = window->left,
+                                  .n = window->width };
+    return ls__resize_part(resizer, from, &rows, &columns, dst);
 }

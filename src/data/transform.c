@@ -133,10 +133,139 @@ static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t 
     return true;
 }
 
-/* Zeros where the window lies outside. */
-static void copy_window(const ls__view *from, const ls__window *window, uint8_t *dst)
+/* What becomes of a picture of some size. */
+typedef struct plan {
+    int64_t height, width; /* after `resize` */
+    bool whole_first;      /* it is resized as a whole before a box or window is cut */
+    bool resizing;         /* while the window is cut */
+    ls__window cut;        /* random box, or window, of the resized picture */
+} plan;
+
+static ls_status misfit(const ls__transform *self, int64_t height, int64_t width, char *reason)
 {
-    const int64_t row_bytes = window->width * from->channels;
+    if (self->crop == 0) {
+        snprintf(reason, LS__REASON_SIZE,
+                 "%lld x %lld pixels where the first picture has %lld x %lld, and no crop is set",
+                 (long long)width, (long long)height, (long long)self->width,
+                 (long long)self->height);
+    } else {
+        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels with padding %lld, crop wants %lld",
+                 (long long)width, (long long)height, (long long)self->padding,
+                 (long long)self->crop);
+    }
+    return LS_ERR_DATA;
+}
+
+static ls_status make_plan(const ls__transform *self, const ls_draw *draw, int64_t height,
+                           int64_t width, plan *out, char reason[LS__REASON_SIZE])
+{
+    *out = (plan){ .height = height, .width = width };
+    ls__resized_size(self->resize, &out->height, &out->width);
+    if (out->width > LS__MAX_PIXELS / out->height) {
+        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels when resized, the limit is %d in all",
+                 (long long)out->width, (long long)out->height, LS__MAX_PIXELS);
+        return LS_ERR_DATA;
+    }
+    const bool resizing = out->height != height || out->width != width;
+    out->whole_first = resizing && (self->random_resized_crop || self->padding > 0);
+    out->resizing = resizing && !out->whole_first;
+    if (self->random_resized_crop) {
+        out->cut = ls__random_box(self, draw, out->height, out->width);
+    } else if (!crop_window(self, draw, out->height, out->width, &out->cut)) {
+        return misfit(self, out->height, out->width, reason);
+    }
+    return LS_OK;
+}
+
+/* A picture's direction of `size` pixels, resized to `out` of which a window is cut. */
+static ls__stretch resize_stretch(int64_t size, int reduction, int64_t at, int64_t out,
+                                  int64_t from, int64_t n)
+{
+    return (ls__stretch){ .length = (double)size / reduction,
+                          .limit = (size + reduction - 1) / reduction,
+                          .at = at,
+                          .out = out,
+                          .from = from,
+                          .n = n };
+}
+
+/* A direction of a box, which is cut before it is resized: nothing beyond it counts. */
+static ls__stretch box_stretch(int64_t begin, int64_t size, int reduction, int64_t at, int64_t out)
+{
+    const int64_t first = begin / reduction;
+    return (ls__stretch){ .begin = (double)begin / reduction - (double)first,
+                          .length = (double)size / reduction,
+                          .limit = (begin + size + reduction - 1) / reduction - first,
+                          .at = at - first,
+                          .out = out,
+                          .n = out };
+}
+
+/* ---- What is wanted of a picture before it is decoded. ---- */
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The picture's pixels in a window that may reach over its edges; at least one. */
+static ls__window inside(ls__window window, int64_t height, int64_t width)
+{
+    const int64_t top = clamp(window.top, 0, height - 1);
+    const int64_t left = clamp(window.left, 0, width - 1);
+    const int64_t bottom = clamp(window.top + window.height, top + 1, height);
+    const int64_t right = clamp(window.left + window.width, left + 1, width);
+    return (ls__window){ top, left, bottom - top, right - left };
+}
+
+/* The most a picture can be reduced without falling below what it is resized to. */
+static int most_reduction(int64_t height, int64_t width, int64_t to_height, int64_t to_width)
+{
+    int reduction = 8;
+    while (reduction > 1 && (height / reduction < to_height || width / reduction < to_width))
+        reduction /= 2;
+    return reduction;
+}
+
+ls_status ls__transform_ask(const void *arg, int64_t height, int64_t width, ls__window *part,
+                            int *reduction, char reason[LS__REASON_SIZE])
+{
+    const ls__transform_want *self = arg;
+    const ls__transform *transform = self->transform;
+    plan p;
+    LS_TRY(make_plan(transform, &self->draw, height, width, &p, reason));
+    const bool fast = transform->decode == LS_DECODE_FAST;
+    *reduction = 1;
+    if (p.whole_first || p.resizing) {
+        if (fast) *reduction = most_reduction(height, width, p.height, p.width);
+        *part = (ls__window){ 0, 0, height, width };
+        if (p.whole_first) return LS_OK;
+        const ls__stretch rows = resize_stretch(height, 1, 0, p.height, p.cut.top, p.cut.height);
+        const ls__stretch columns = resize_stretch(width, 1, 0, p.width, p.cut.left, p.cut.width);
+        ls__stretch_needs(&rows, &part->top, &part->height);
+        ls__stretch_needs(&columns, &part->left, &part->width);
+        /* Of reduced pixels one more may be needed on each side. */
+        const int64_t more = *reduction > 1 ? *reduction : 0;
+        *part = inside((ls__window){ part->top - more, part->left - more, part->height + 2 * more,
+                                     part->width + 2 * more },
+                       height, width);
+    } else {
+        if (fast && transform->random_resized_crop)
+            *reduction =
+                most_reduction(p.cut.height, p.cut.width, transform->height, transform->width);
+        *part = inside(p.cut, height, width);
+    }
+    return LS_OK;
+}
+
+/* ---- Doing it. ---- */
+
+/* The window's pixels of a picture, of which from->view shows at least those inside; zeros where it
+ * lies outside. */
+static void copy_window(const ls__part *from, const ls__window *window, uint8_t *dst)
+{
+    const int channels = from->view.channels;
+    const int64_t row_bytes = window->width * channels;
     const int64_t begin = window->left < 0 ? -window->left : 0;
     const int64_t right = from->width - window->left;
     const int64_t end = right < window->width ? right : window->width;
@@ -146,11 +275,12 @@ static void copy_window(const ls__view *from, const ls__window *window, uint8_t 
             memset(dst, 0, (size_t)row_bytes);
             continue;
         }
-        memset(dst, 0, (size_t)(begin * from->channels));
-        memcpy(dst + begin * from->channels,
-               from->pixels + row * from->row_bytes + (window->left + begin) * from->channels,
-               (size_t)((end - begin) * from->channels));
-        memset(dst + end * from->channels, 0, (size_t)((window->width - end) * from->channels));
+        memset(dst, 0, (size_t)(begin * channels));
+        memcpy(dst + begin * channels,
+               from->view.pixels + (row - from->top) * from->view.row_bytes +
+                   (window->left + begin - from->left) * channels,
+               (size_t)((end - begin) * channels));
+        memset(dst + end * channels, 0, (size_t)((window->width - end) * channels));
     }
 }
 
@@ -168,45 +298,42 @@ static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixe
     }
 }
 
-static ls_status resize_whole(ls__transformer *self, const ls__view *from, int64_t height,
-                              int64_t width, ls__view *out)
+/* part = the whole picture resized, in memory of self. */
+static ls_status resize_whole(ls__transformer *self, const plan *p, ls__part *part)
 {
-    const ls_context *ctx = self->resizer.ctx;
-    if (!ls__picture_reserve(ctx, &self->resized, height, width, from->channels))
+    const ls__view *from = &part->view;
+    if (!ls__picture_reserve(self->resizer.ctx, &self->resized, p->height, p->width,
+                             from->channels))
         return LS_ERR_MEMORY;
-    *out =
-        (ls__view){ self->resized.pixels, width * from->channels, height, width, from->channels };
-    const ls__window all = { 0, 0, height, width };
-    return ls__resize(&self->resizer, from, height, width, &all, self->resized.pixels)
-               ? LS_OK
-               : LS_ERR_MEMORY;
+    const ls__stretch rows =
+        resize_stretch(part->height, part->reduction, part->top, p->height, 0, p->height);
+    const ls__stretch columns =
+        resize_stretch(part->width, part->reduction, part->left, p->width, 0, p->width);
+    if (!ls__resize_part(&self->resizer, from, &rows, &columns, self->resized.pixels))
+        return LS_ERR_MEMORY;
+    const ls__view resized = { self->resized.pixels, p->width * from->channels, p->height, p->width,
+                               from->channels };
+    *part = ls__part_of_all(&resized);
+    return LS_OK;
 }
 
-static ls_status cut_box(const ls__transform *transform, ls__transformer *self,
-                         const ls__view *from, const ls_draw *draw, uint8_t *dst)
+static bool cut_box(const ls__transform *transform, ls__transformer *self, const ls__part *from,
+                    const ls__window *box, uint8_t *dst)
 {
-    const ls__window box = ls__random_box(transform, draw, from->height, from->width);
-    const ls__view part = { from->pixels + box.top * from->row_bytes + box.left * from->channels,
-                            from->row_bytes, box.height, box.width, from->channels };
-    const ls__window all = { 0, 0, transform->height, transform->width };
-    return ls__resize(&self->resizer, &part, transform->height, transform->width, &all, dst)
-               ? LS_OK
-               : LS_ERR_MEMORY;
+    const ls__stretch rows =
+        box_stretch(box->top, box->height, from->reduction, from->top, transform->height);
+    const ls__stretch columns =
+        box_stretch(box->left, box->width, from->reduction, from->left, transform->width);
+    return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
 }
 
-static ls_status misfit(const ls__transform *self, int64_t height, int64_t width, char *reason)
+static bool cut_resized(ls__transformer *self, const ls__part *from, const plan *p, uint8_t *dst)
 {
-    if (self->crop == 0) {
-        snprintf(reason, LS__REASON_SIZE,
-                 "%lld x %lld pixels where the first picture has %lld x %lld, and no crop is set",
-                 (long long)width, (long long)height, (long long)self->width,
-                 (long long)self->height);
-    } else {
-        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels with padding %lld, crop wants %lld",
-                 (long long)width, (long long)height, (long long)self->padding,
-                 (long long)self->crop);
-    }
-    return LS_ERR_DATA;
+    const ls__stretch rows = resize_stretch(from->height, from->reduction, from->top, p->height,
+                                            p->cut.top, p->cut.height);
+    const ls__stretch columns = resize_stretch(from->width, from->reduction, from->left, p->width,
+                                               p->cut.left, p->cut.width);
+    return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
 }
 
 void ls__transformer_free(ls__transformer *self)
@@ -216,38 +343,23 @@ void ls__transformer_free(ls__transformer *self)
 }
 
 ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__view *picture, const ls_draw *draw, uint8_t *dst,
+                            const ls__part *picture, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE])
 {
-    int64_t height = picture->height, width = picture->width;
-    ls__resized_size(transform->resize, &height, &width);
-    if (width > LS__MAX_PIXELS / height) {
-        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels when resized, the limit is %d in all",
-                 (long long)width, (long long)height, LS__MAX_PIXELS);
-        return LS_ERR_DATA;
-    }
-    ls__view from = *picture;
-    bool resizing = height != from.height || width != from.width;
-    if (resizing && (transform->random_resized_crop || transform->padding > 0)) {
-        LS_TRY(resize_whole(self, picture, height, width, &from));
-        resizing = false;
-    }
-
+    plan p;
+    LS_TRY(make_plan(transform, draw, picture->height, picture->width, &p, reason));
+    ls__part from = *picture;
+    if (p.whole_first) LS_TRY(resize_whole(self, &p, &from));
     if (transform->random_resized_crop) {
-        LS_TRY(cut_box(transform, self, &from, draw, dst));
+        if (!cut_box(transform, self, &from, &p.cut, dst)) return LS_ERR_MEMORY;
+    } else if (p.resizing) {
+        if (!cut_resized(self, &from, &p, dst)) return LS_ERR_MEMORY;
     } else {
-        ls__window window;
-        if (!crop_window(transform, draw, height, width, &window))
-            return misfit(transform, height, width, reason);
-        if (!resizing) {
-            copy_window(&from, &window, dst);
-        } else if (!ls__resize(&self->resizer, &from, height, width, &window, dst)) {
-            return LS_ERR_MEMORY;
-        }
+        copy_window(&from, &p.cut, dst);
     }
     uint32_t words[4];
     draw_block(transform, draw, BLOCK_FLIP, words);
     if (ls_random_uniform(words[0]) < transform->flip)
-        flip_rows(transform->height, transform->width, from.channels, dst);
+        flip_rows(transform->height, transform->width, from.view.channels, dst);
     return LS_OK;
 }

@@ -4,11 +4,13 @@
 
 #include "data/image.h"
 #include "data/resize.h"
+#include <lockstep/data.h>
 #include <lockstep/random.h>
 
 /* As ls_loader_config says, with defaults filled in. */
 typedef struct ls__transform {
     uint64_t seed;
+    ls_decode decode;
     int64_t resize, crop, padding;
     bool random_resized_crop;
     double scale_min, scale_max, ratio_min, ratio_max;
@@ -32,10 +34,20 @@ void ls__resized_size(int64_t resize, int64_t *height, int64_t *width);
 ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, int64_t height,
                           int64_t width);
 
-/* dst [height,width,channels] = the sample; what is random is the words of the draw's blocks.
- * LS_ERR_DATA: the picture does not fit the configuration; LS_ERR_MEMORY. */
+/* What a decoder needs to decode of a picture for the sample: an ls__want's ask, whose arg is an
+ * ls__transform_want. */
+typedef struct ls__transform_want {
+    const ls__transform *transform;
+    ls_draw draw; /* as below */
+} ls__transform_want;
+ls_status ls__transform_ask(const void *want, int64_t height, int64_t width, ls__window *part,
+                            int *reduction, char reason[LS__REASON_SIZE]);
+
+/* dst [height,width,channels] = the sample; picture: at least what was asked for. What is random is
+ * the words of the draw's blocks. LS_ERR_DATA: the picture does not fit the configuration;
+ * LS_ERR_MEMORY. */
 ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__view *picture, const ls_draw *draw, uint8_t *dst,
+                            const ls__part *picture, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE]);
 
 /* log2 and 2^x within 1e-15 relative by arithmetic alone: the C library's differ between machines

@@ -82,6 +82,7 @@ static json_t *loader_json(const ls_loader *loader)
                 { "shuffle", loader->config.shuffle },
                 { "drop_last", loader->config.drop_last },
                 { "honour_exif", loader->config.honour_exif },
+                { "decode_fast", t->decode == LS_DECODE_FAST },
                 { "seeding_by_worker", by_worker },
                 { "workers", by_worker ? loader->config.workers : 0 },
                 { "resize", (double)t->resize },

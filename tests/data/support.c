@@ -140,6 +140,24 @@ static int fill_scans(jpeg_scan_info *scans)
     return n;
 }
 
+static int fill_separate_scans(const struct jpeg_compress_struct *info, jpeg_scan_info *scans)
+{
+    for (int c = 0; c < info->num_components; c++)
+        scans[c] =
+            (jpeg_scan_info){ .comps_in_scan = 1, .component_index = { c }, .Se = DCTSIZE2 - 1 };
+    return info->num_components;
+}
+
+static void choose_scans(struct jpeg_compress_struct *info, const jpeg_options *options,
+                         jpeg_scan_info *scans)
+{
+    if (options->progressive) jpeg_simple_progression(info);
+    if (options->unfinished) info->num_scans -= 4;
+    if (!options->many_scans && !options->separate) return;
+    info->num_scans = options->many_scans ? fill_scans(scans) : fill_separate_scans(info, scans);
+    info->scan_info = scans;
+}
+
 unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options options, size_t *n)
 {
     struct jpeg_compress_struct info;
@@ -157,12 +175,11 @@ unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options optio
     jpeg_set_defaults(&info);
     jpeg_set_quality(&info, options.quality ? options.quality : 90, TRUE);
     if (channels == 4) info.write_Adobe_marker = options.adobe;
-    if (options.progressive) jpeg_simple_progression(&info);
+    if (options.across) info.comp_info[0].h_samp_factor = options.across;
+    if (options.down) info.comp_info[0].v_samp_factor = options.down;
+    info.arith_code = options.arithmetic;
     jpeg_scan_info scans[MAX_SCANS];
-    if (options.many_scans) {
-        info.num_scans = fill_scans(scans);
-        info.scan_info = scans;
-    }
+    choose_scans(&info, &options, scans);
     info.restart_in_rows = options.restart;
     if (options.no_tables) jpeg_suppress_tables(&info, TRUE);
     jpeg_start_compress(&info, !options.no_tables);

@@ -24,11 +24,15 @@ typedef struct jpeg_options {
     int channels; /* of the pixels: 0 = 3; 1 grey, 4 CMYK */
     bool adobe;   /* CMYK stored inverted, with Adobe's marker */
     bool progressive;
-    bool many_scans; /* grey only: every coefficient and bit in a scan of its own, 704 */
-    int restart;     /* MCU rows between restart markers; 0 = none */
-    int orientation; /* EXIF; 0 = none */
-    bool big_endian; /* of the EXIF note */
-    bool no_tables;  /* leaves the quantisation and Huffman tables out */
+    int across, down; /* luma samples for one of chroma: 0 = 2; of colour pictures */
+    bool separate;    /* each channel in a scan of its own */
+    bool unfinished;  /* progressive: the scans with the last bits are missing */
+    bool arithmetic;  /* coding instead of Huffman's */
+    bool many_scans;  /* grey only: every coefficient and bit in a scan of its own, 704 */
+    int restart;      /* MCU rows between restart markers; 0 = none */
+    int orientation;  /* EXIF; 0 = none */
+    bool big_endian;  /* of the EXIF note */
+    bool no_tables;   /* leaves the quantisation and Huffman tables out */
 } jpeg_options;
 /* The file's bytes; free them. */
 unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options options, size_t *n);

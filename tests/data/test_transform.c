@@ -70,8 +70,9 @@ static ls_status run(const ls__transform *transform, ls_context *ctx, int h, int
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_places(h, w);
     const ls__view view = { pixels, w * 3, h, w, 3 };
+    const ls__part part = ls__part_of_all(&view);
     const ls_draw draw = draw_of(epoch, sample);
-    const ls_status status = ls__transform_run(transform, &self, &view, &draw, dst, reason);
+    const ls_status status = ls__transform_run(transform, &self, &part, &draw, dst, reason);
     ls__transformer_free(&self);
     free(pixels);
     return status;
@@ -239,11 +240,12 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_picture)
     uint8_t *pixels = draw_picture(H, W, 3, 8), whole[24 * 36 * 3], dst[C * C * 3];
     char reason[LS__REASON_SIZE];
     const ls__view view = { pixels, W * 3, H, W, 3 };
+    const ls__part part = ls__part_of_all(&view);
     const ls__window all = { 0, 0, 24, 36 };
     const ls_draw first = draw_of(0, 0);
     ck_assert(ls__resize(&self.resizer, &view, 24, 36, &all, whole));
     ls__transform transform = { .resize = 24, .crop = C, .height = C, .width = C };
-    ck_assert_int_eq(ls__transform_run(&transform, &self, &view, &first, dst, reason), LS_OK);
+    ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &first, dst, reason), LS_OK);
     for (int y = 0; y < C; y++)
         ck_assert_mem_eq(dst + y * C * 3, whole + ((2 + y) * 36 + 8) * 3, C * 3);
     /* With padding the crop is at random, and the border of the resized picture is zeros. */
@@ -251,7 +253,7 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_picture)
     bool padded = false;
     for (int sample = 0; sample < 50; sample++) {
         const ls_draw draw = draw_of(0, sample);
-        ck_assert_int_eq(ls__transform_run(&transform, &self, &view, &draw, dst, reason), LS_OK);
+        ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &draw, dst, reason), LS_OK);
         padded = padded || (dst[0] == 0 && dst[1] == 0 && dst[2] == 0);
     }
     ck_assert(padded);
@@ -269,6 +271,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
     uint8_t *pixels = draw_picture(H, W, 3, 8), *cut = malloc(H * W * 3);
     char reason[LS__REASON_SIZE];
     const ls__view view = { pixels, W * 3, H, W, 3 };
+    const ls__part part = ls__part_of_all(&view);
     const ls__transform transform = { .seed = 2,
                                       .crop = C,
                                       .random_resized_crop = true,
@@ -281,7 +284,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
     for (int64_t sample = 0; sample < 20; sample++) {
         uint8_t dst[C * C * 3], expected[C * C * 3];
         const ls_draw draw = draw_of(0, sample);
-        ck_assert_int_eq(ls__transform_run(&transform, &self, &view, &draw, dst, reason), LS_OK);
+        ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &draw, dst, reason), LS_OK);
         const ls__window box = random_box(&transform, 0, sample, H, W);
         for (int64_t y = 0; y < box.height; y++)
             memcpy(cut + y * box.width * 3, pixels + ((box.top + y) * W + box.left) * 3,
@@ -292,6 +295,92 @@ START_TEST(random_resized_crop_is_crop_then_resize)
         ck_assert_mem_eq(dst, expected, sizeof(dst));
     }
     free(pixels), free(cut);
+    ls__transformer_free(&self);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* The view of a part of a picture that shows the window and `more` pixels around it. */
+static ls__part part_around(const ls__view *whole, const ls__window *window, int64_t more)
+{
+    ls__part out = ls__part_of_all(whole);
+    const int64_t bottom = window->top + window->height + more;
+    const int64_t right = window->left + window->width + more;
+    out.top = window->top > more ? window->top - more : 0;
+    out.left = window->left > more ? window->left - more : 0;
+    out.view.pixels += out.top * whole->row_bytes + out.left * whole->channels;
+    out.view.height = (bottom < whole->height ? bottom : whole->height) - out.top;
+    out.view.width = (right < whole->width ? right : whole->width) - out.left;
+    return out;
+}
+
+/* The pixels of a part, alone in memory, so that a look beyond is one outside of it. */
+static uint8_t *alone(ls__part *part)
+{
+    ls__view *view = &part->view;
+    uint8_t *pixels = malloc((size_t)(view->height * view->width * view->channels));
+    for (int64_t y = 0; y < view->height; y++)
+        memcpy(pixels + y * view->width * view->channels, view->pixels + y * view->row_bytes,
+               (size_t)(view->width * view->channels));
+    view->pixels = pixels;
+    view->row_bytes = view->width * view->channels;
+    return pixels;
+}
+
+START_TEST(what_is_asked_for_is_enough)
+{
+    enum { H = 60, W = 83, C = 24 };
+    static const ls__transform transforms[] = {
+        { .random_resized_crop = true,
+          .crop = C,
+          .scale_min = 0.01,
+          .scale_max = 1,
+          .ratio_min = 0.75,
+          .ratio_max = 1.33 },
+        { .random_resized_crop = true,
+          .crop = C,
+          .resize = 30,
+          .scale_min = 0.1,
+          .scale_max = 1,
+          .ratio_min = 0.75,
+          .ratio_max = 1.33 },
+        { .crop = C },
+        { .crop = C, .padding = 4 },
+        { .crop = C, .padding = 100 },
+        { .crop = C, .resize = 30 },
+        { .crop = C, .resize = 100 },
+        { .crop = C, .resize = 30, .padding = 4, .flip = 0.5f },
+    };
+    ls_context *ctx = ls_context_open(NULL);
+    ls__transformer self = { .resizer.ctx = ctx };
+    uint8_t *pixels = draw_picture(H, W, 3, 5);
+    const ls__view view = { pixels, W * 3, H, W, 3 };
+    const ls__part whole = ls__part_of_all(&view);
+    char reason[LS__REASON_SIZE];
+    int n_parts = 0;
+    for (size_t i = 0; i < sizeof(transforms) / sizeof(transforms[0]); i++) {
+        ls__transform transform = transforms[i];
+        transform.height = transform.width = C;
+        for (int64_t sample = 0; sample < 40; sample++) {
+            uint8_t expected[C * C * 3], dst[C * C * 3];
+            const ls__transform_want want = { &transform, draw_of(0, sample) };
+            ck_assert_int_eq(
+                ls__transform_run(&transform, &self, &whole, &want.draw, expected, reason), LS_OK);
+            ls__window window;
+            int reduction;
+            ck_assert_int_eq(ls__transform_ask(&want, H, W, &window, &reduction, reason), LS_OK);
+            ck_assert_int_eq(reduction, 1);
+            n_parts += window.height < H && window.width < W;
+            ls__part part = part_around(&view, &window, sample % 3);
+            uint8_t *copy = alone(&part);
+            ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &want.draw, dst, reason),
+                             LS_OK);
+            ck_assert_mem_eq(dst, expected, sizeof(dst));
+            free(copy);
+        }
+    }
+    ck_assert_int_ge(n_parts, 100);
+    free(pixels);
     ls__transformer_free(&self);
     ls_context_close(&ctx);
 }
@@ -329,5 +418,6 @@ int main(void)
                      random_boxes_have_the_areas_and_ratios_asked_for,
                      boxes_fall_back_to_the_centre, draws_depend_on_seed_epoch_and_sample_alone,
                      resize_and_crop_give_the_window_of_the_resized_picture,
-                     random_resized_crop_is_crop_then_resize, pictures_that_do_not_fit_are_refused);
+                     random_resized_crop_is_crop_then_resize, what_is_asked_for_is_enough,
+                     pictures_that_do_not_fit_are_refused);
 }

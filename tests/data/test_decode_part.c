@@ -1,0 +1,256 @@
+/* Decoding parts of a JPEG file: the same pixels as of the whole picture, the same files refused.
+ */
+#include "decode_support.h"
+#include "../suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct wish {
+    ls__window part;
+    int reduction;
+} wish;
+
+static ls_status ask(const void *arg, int64_t height, int64_t width, ls__window *part,
+                     int *reduction, char reason[LS__REASON_SIZE])
+{
+    const wish *self = arg;
+    (void)height, (void)width, (void)reason;
+    *part = self->part;
+    *reduction = self->reduction;
+    return LS_OK;
+}
+
+static ls_status decode_part(ls__decoder *decoder, const void *bytes, size_t n, const wish *arg,
+                             bool known_whole)
+{
+    const ls__want want = { .ask = ask, .arg = arg, .known_whole = known_whole };
+    decoder->want = &want;
+    const ls_status status = decode(decoder, bytes, n, true);
+    decoder->want = NULL;
+    return status;
+}
+
+/* Fails the test unless the part shows at least the window, as the whole picture does. */
+static void expect_same(const ls__part *part, const ls__part *whole, const ls__window *window,
+                        const char *what)
+{
+    const ls__view *view = &part->view, *all = &whole->view;
+    ck_assert_int_eq(part->height, whole->height);
+    ck_assert_int_eq(part->width, whole->width);
+    ck_assert_int_eq(part->reduction, 1);
+    ck_assert(part->top >= 0 && part->left >= 0);
+    ck_assert(part->top <= window->top && part->left <= window->left);
+    ck_assert(part->top + view->height >= window->top + window->height);
+    ck_assert(part->left + view->width >= window->left + window->width);
+    for (int64_t y = window->top; y < window->top + window->height; y++)
+        ck_assert_msg(memcmp(view->pixels + (y - part->top) * view->row_bytes +
+                                 (window->left - part->left) * 3,
+                             all->pixels + y * all->row_bytes + window->left * 3,
+                             (size_t)window->width * 3) == 0,
+                      "%s: window %lld x %lld at (%lld, %lld), row %lld", what,
+                      (long long)window->width, (long long)window->height, (long long)window->left,
+                      (long long)window->top, (long long)y);
+}
+
+static int64_t below(uint32_t *state, int64_t n)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (int64_t)((uint64_t)(*state >> 4) * (uint64_t)n >> 28);
+}
+
+static ls__window random_window(uint32_t *state, int64_t height, int64_t width)
+{
+    ls__window out;
+    out.height = 1 + below(state, height);
+    out.width = 1 + below(state, below(state, 4) ? width : width < 9 ? width : 9);
+    out.top = below(state, height - out.height + 1);
+    out.left = below(state, width - out.width + 1);
+    return out;
+}
+
+static void expect_parts(ls__decoder *decoder, const uint8_t *bytes, size_t n, int n_windows,
+                         const char *what)
+{
+    ls__decoder full = { .ctx = decoder->ctx };
+    ck_assert_msg(decode(&full, bytes, n, true) == LS_OK, "%s: %s", what, full.reason);
+    uint32_t state = (uint32_t)n;
+    for (int i = 0; i < n_windows; i++) {
+        const wish one = { random_window(&state, full.part.height, full.part.width), 1 };
+        ck_assert_msg(decode_part(decoder, bytes, n, &one, i & 1) == LS_OK, "%s: %s", what,
+                      decoder->reason);
+        expect_same(&decoder->part, &full.part, &one.part, what);
+    }
+    ls__decoder_free(&full);
+}
+
+static const jpeg_options variants[] = {
+    { .across = 2, .down = 2 },
+    { .across = 2, .down = 1 },
+    { .across = 1, .down = 2 },
+    { .across = 1, .down = 1 },
+    { .across = 4, .down = 1 },
+    { .across = 4, .down = 2 },
+    { .across = 1, .down = 4 },
+    { .across = 2, .down = 4 },
+    { .channels = 1 },
+    { .channels = 1, .across = 2, .down = 2 },
+    { .channels = 4 },
+    { .channels = 4, .adobe = true, .across = 2, .down = 2 },
+    { .restart = 1 },
+    { .restart = 2, .across = 1, .down = 1 },
+    { .separate = true },
+    { .separate = true, .across = 2, .down = 1, .restart = 1 },
+    { .progressive = true },
+    { .progressive = true, .across = 2, .down = 1 },
+    { .progressive = true, .across = 1, .down = 1, .restart = 1 },
+    { .progressive = true, .channels = 1 },
+    { .progressive = true, .unfinished = true },
+    { .progressive = true, .unfinished = true, .channels = 1, .quality = 20 },
+    { .arithmetic = true },
+    { .arithmetic = true, .progressive = true },
+};
+enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]) };
+
+START_TEST(parts_have_the_pixels_of_the_whole)
+{
+    static const int sizes[][2] = { { 1, 1 },   { 7, 5 },    { 16, 16 },  { 17, 33 }, { 19, 21 },
+                                    { 33, 37 }, { 48, 130 }, { 130, 48 }, { 97, 201 } };
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    const jpeg_options *variant = &variants[_i];
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        const int h = sizes[s][0], w = sizes[s][1];
+        uint8_t *pixels = draw_picture(h, w, variant->channels ? variant->channels : 3, 3);
+        size_t n;
+        unsigned char *bytes = make_jpeg(h, w, pixels, *variant, &n);
+        char what[64];
+        snprintf(what, sizeof what, "variant %d, %d x %d", _i, w, h);
+        expect_parts(&decoder, bytes, n, 60, what);
+        free(bytes), free(pixels);
+    }
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(parts_of_turned_pictures_are_turned)
+{
+    enum { H = 75, W = 164 };
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    uint8_t *pixels = draw_picture(H, W, 3, 8);
+    for (int orientation = 1; orientation <= 8; orientation++) {
+        size_t n;
+        unsigned char *bytes =
+            make_jpeg(H, W, pixels, (jpeg_options){ .orientation = orientation }, &n);
+        char what[32];
+        snprintf(what, sizeof what, "orientation %d", orientation);
+        expect_parts(&decoder, bytes, n, 60, what);
+        free(bytes);
+    }
+    free(pixels);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* Of every file that is refused as a whole, every part is refused for the same reason; where damage
+ * cannot be seen, the part shows what the whole does. */
+static size_t expect_same_fate(ls__decoder *full, ls__decoder *decoder, const uint8_t *bytes,
+                               size_t n, size_t at)
+{
+    const ls_status status = decode(full, bytes, n, true);
+    for (int i = 0; i < 3; i++) {
+        const int64_t height = status == LS_OK ? full->part.height : 8;
+        const int64_t width = status == LS_OK ? full->part.width : 8;
+        const wish one = { { i == 1 ? height - 1 : 0, i == 2 ? width / 2 : 0,
+                             i == 0 ? height / 4 + 1 : 1, i == 2 ? 1 : width },
+                           1 };
+        const ls_status got = decode_part(decoder, bytes, n, &one, false);
+        ck_assert_msg(got == status, "byte %zu: %s, of the whole: %s", at, ls_status_text(got),
+                      ls_status_text(status));
+        if (status == LS_OK)
+            expect_same(&decoder->part, &full->part, &one.part, "damaged");
+        else
+            ck_assert_str_eq(decoder->reason, full->reason);
+    }
+    return status != LS_OK;
+}
+
+START_TEST(damage_anywhere_is_found_whichever_part_is_wanted)
+{
+    static const int kinds[] = { 0, 1, 3, 8, 10, 12, 14, 16, 20, 22 };
+    enum { H = 56, W = 72 };
+    ls_context *ctx = open_context();
+    ls__decoder full = { .ctx = ctx }, decoder = { .ctx = ctx };
+    for (size_t v = 0; v < sizeof(kinds) / sizeof(kinds[0]); v++) {
+        jpeg_options options = variants[kinds[v]];
+        options.quality = 50;
+        uint8_t *pixels = draw_picture(H, W, options.channels ? options.channels : 3, 6);
+        size_t n, n_refused = 0;
+        unsigned char *bytes = make_jpeg(H, W, pixels, options, &n);
+        for (size_t k = 2; k < n; k += 3) {
+            const unsigned char before = bytes[k];
+            bytes[k] ^= k % 2 ? 0xff : 0x10;
+            n_refused += expect_same_fate(&full, &decoder, bytes, n, k);
+            bytes[k] = before;
+        }
+        ck_assert_uint_ge(n_refused, n / 60);
+        for (size_t k = 3; k < n; k += 7)
+            ck_assert_uint_eq(expect_same_fate(&full, &decoder, bytes, k, k), 1);
+        free(bytes), free(pixels);
+    }
+    ls__decoder_free(&decoder);
+    ls__decoder_free(&full);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* The answer of an unknown file must not depend on what it claims to be; but where it is known to
+ * be whole, nothing below the part is looked at. */
+START_TEST(a_file_known_to_be_whole_is_read_no_further_than_needed)
+{
+    enum { H = 200, W = 100 };
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    uint8_t *pixels = draw_picture(H, W, 3, 2);
+    size_t n;
+    unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ 0 }, &n);
+    const wish top = { { 0, 0, 40, W }, 1 }, bottom = { { 150, 0, 40, W }, 1 };
+    ck_assert_int_eq(decode_part(&decoder, bytes, n * 3 / 4, &top, false), LS_ERR_DATA);
+    ck_assert_int_eq(decode_part(&decoder, bytes, n * 3 / 4, &top, true), LS_OK);
+    ck_assert_int_eq(decode_part(&decoder, bytes, n * 3 / 4, &bottom, true), LS_ERR_DATA);
+    free(bytes), free(pixels);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(only_the_part_takes_memory)
+{
+    enum { H = 600, W = 800 };
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    uint8_t *pixels = draw_picture(H, W, 3, 2);
+    size_t n;
+    unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ 0 }, &n);
+    const wish one = { { 300, 300, 64, 64 }, 1 };
+    ck_assert_int_eq(decode_part(&decoder, bytes, n, &one, false), LS_OK);
+    ck_assert_int_le(decoder.part.view.height, 64 + 4);
+    ck_assert_int_le(decoder.part.view.width, 64 + 32);
+    free(bytes), free(pixels);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+int main(void)
+{
+    return run_loop("decode_part", parts_have_the_pixels_of_the_whole, N_VARIANTS) |
+           RUN_SUITE("decode_part", parts_of_turned_pictures_are_turned,
+                     damage_anywhere_is_found_whichever_part_is_wanted,
+                     a_file_known_to_be_whole_is_read_no_further_than_needed,
+                     only_the_part_takes_memory);
+}
