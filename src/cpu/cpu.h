@@ -3,7 +3,7 @@
  * An op's kernel comes from one of four providers: winograd (our own 3x3 convolutions), oneDNN
  * (convolution, linear), native (our own fixed-order kernels for everything between), reference
  * (plain C for every op and layout: the oracle of every test). A fifth, emulated, runs ops with
- * 16-bit operands through theirs.
+ * 16-bit operands through theirs, of which few take bf16 themselves.
  *
  * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
 #ifndef LS_CPU_CPU_H
@@ -46,6 +46,8 @@ typedef struct ls__cpu_provider {
     const char *name;
     int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
     ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
+    /* By op kind, those that it takes with bf16 operands too; NULL: none. */
+    const bool *bf16_kinds;
 } ls__cpu_provider;
 
 extern const ls__cpu_provider ls__onednn_provider;

@@ -20,10 +20,14 @@ static const ls__cpu_provider *const providers[] = {
 };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 
-/* Emulation is for what the others are not written for: 16-bit operands. */
+/* Emulation is for what the others are not written for: 16-bit operands, but for some in bf16. */
 static bool serves(const ls__cpu_provider *provider, const ls__op *op)
 {
-    return (provider == &ls__emulated_provider) == ls__wants_emulation(op);
+    if (!ls__wants_emulation(op)) return provider != &ls__emulated_provider;
+    if (provider == &ls__emulated_provider) return true;
+    for (int i = 0; i < op->n_operands; i++)
+        if (op->operands[i].dtype == LS_F16) return false;
+    return provider->bf16_kinds && provider->bf16_kinds[op->kind];
 }
 
 /* Tasks run in the caller's thread and in the pool's: all of them must round alike. */

@@ -17,7 +17,8 @@
     }
 #endif
 static const ls__native_plan *const families[][LS__ISA_AVX512 + 1] = {
-    FAMILY(layout), FAMILY(norm), FAMILY(activation), FAMILY(pool), FAMILY(loss), FAMILY(optimizer),
+    FAMILY(layout), FAMILY(norm), FAMILY(norm_bf16), FAMILY(activation),
+    FAMILY(pool),   FAMILY(loss), FAMILY(optimizer),
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
@@ -43,7 +44,7 @@ static bool plan(ls__native *k)
 {
     for (int i = 0; i < N_FAMILIES; i++) {
         const ls__native_plan family_plan = families[i][k->cpu->isa][k->op.kind];
-        if (family_plan) return family_plan(k);
+        if (family_plan && family_plan(k)) return true;
     }
     return false;
 }
@@ -101,4 +102,11 @@ static ls_status native_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return LS_OK;
 }
 
-const ls__cpu_provider ls__native_provider = { "native", native_candidates, native_open };
+static const bool bf16_kinds[LS__N_OPS] = {
+    [LS__OP_BATCH_NORM] = true,
+    [LS__OP_BATCH_NORM_EVAL] = true,
+    [LS__OP_BATCH_NORM_BACKWARD] = true,
+};
+
+const ls__cpu_provider ls__native_provider = { "native", native_candidates, native_open,
+                                               bf16_kinds };

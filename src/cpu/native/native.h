@@ -54,6 +54,7 @@ typedef bool (*ls__native_plan)(ls__native *k);
     extern const ls__native_plan ls__native_##family##_avx512[LS__N_OPS];
 LS__NATIVE_FAMILY(layout)
 LS__NATIVE_FAMILY(norm)
+LS__NATIVE_FAMILY(norm_bf16)
 LS__NATIVE_FAMILY(activation)
 LS__NATIVE_FAMILY(pool)
 LS__NATIVE_FAMILY(loss)

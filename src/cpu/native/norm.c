@@ -3,6 +3,7 @@
  * Rows are places, one row holds `width` channels side by side. A task owns some rows of one group
  * of channels; statistics are sums in double over them, which a fixed binary tree adds up. The last
  * stage walks backwards through memory: what the first one read last may still be in the cache. */
+#include "cpu/native/element.h"
 #include "cpu/native/native.h"
 #include <math.h>
 
@@ -153,39 +154,44 @@ static int64_t middle_tasks(const ls__native *k)
 
 /* s1 += d, s2 += d^2 with d = x - origin: exact in double but for the last bits, however far the
  * mean is from zero. */
-LS__ALWAYS_INLINE void add_moments(const float *restrict x, int64_t rows, int64_t width,
-                                   const float *restrict origin, double *restrict s1,
+LS__ALWAYS_INLINE void add_moments(const ls__element *restrict x, int64_t rows, int64_t width,
+                                   const ls__element *restrict origin, double *restrict s1,
                                    double *restrict s2)
 {
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4, x += 4 * width)
         for (int64_t c = 0; c < width; c++) {
-            const double o = origin[c], d0 = x[c] - o, d1 = x[c + width] - o;
-            const double d2 = x[c + 2 * width] - o, d3 = x[c + 3 * width] - o;
+            const double o = ls__get(origin[c]);
+            const double d0 = ls__get(x[c]) - o, d1 = ls__get(x[c + width]) - o;
+            const double d2 = ls__get(x[c + 2 * width]) - o, d3 = ls__get(x[c + 3 * width]) - o;
             s1[c] += (d0 + d1) + (d2 + d3);
             s2[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
         }
     for (; r < rows; r++, x += width)
         for (int64_t c = 0; c < width; c++) {
-            const double d = (double)x[c] - (double)origin[c];
+            const double d = (double)ls__get(x[c]) - (double)ls__get(origin[c]);
             s1[c] += d;
             s2[c] += d * d;
         }
 }
 
 /* The first place's values serve as origin. */
-static const float *origin_of(const ls__native *k, int64_t group)
+static const ls__element *origin_of(const ls__native *k, int64_t group)
 {
-    return (const float *)k->buffers[0] + group * k->planes.places * k->planes.width;
+    return (const ls__element *)k->buffers[0] + group * k->planes.places * k->planes.width;
 }
 
 static void moments(const ls__native *k, int64_t task)
 {
-    const float *x = k->buffers[0];
+    const ls__element *x = k->buffers[0];
     const int64_t width = k->planes.width;
     walk w = walk_of(k, task);
-    float copy[LANES];
-    const float *origin = lanes(k, origin_of(k, w.group), copy);
+    ls__element copy[LANES];
+    const ls__element *origin = origin_of(k, w.group);
+    if (width <= LANES) {
+        for (int64_t i = 0; i < LANES; i++) copy[i] = origin[i % width];
+        origin = copy;
+    }
     double lane[2][LANES] = { { 0 } };
     double *s1 = lane[0], *s2 = lane[1];
     if (width > LANES) {
@@ -209,13 +215,14 @@ static void finish_moments(const ls__native *k, int64_t group, int64_t begin, in
     add_chunks(k, 0, group, begin, end);
     add_chunks(k, 1, group, begin, end);
     const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
-    const float *origin = origin_of(k, group), *scale = k->buffers[1];
+    const ls__element *origin = origin_of(k, group);
+    const float *scale = k->buffers[1];
     float *running_mean = k->buffers[3], *running_var = k->buffers[4];
     float *saved_mean = k->buffers[7], *saved_invstd = k->buffers[8], *factor = vector(k, 0);
     const double m = (double)n_rows(k), momentum = k->op.u.norm.momentum;
     for (int64_t i = begin; i < end; i++) {
         const int64_t c = group * k->planes.width + i;
-        const double mean = (double)origin[i] + s1[i] / m;
+        const double mean = (double)ls__get(origin[i]) + s1[i] / m;
         const double squares = s2[i] - s1[i] * s1[i] / m;
         const double variance = squares > 0   ? squares / m
                                 : squares < 0 ? 0
@@ -246,18 +253,18 @@ static void middle_eval(const ls__native *k, int64_t task)
             (float)((double)scale[c] / sqrt((double)running_var[c] + (double)k->op.u.norm.epsilon));
 }
 
-LS__ALWAYS_INLINE void apply_rows(const float *x, const float *add, float *y, int64_t rows,
-                                  int64_t width, const float *restrict mean,
+LS__ALWAYS_INLINE void apply_rows(const ls__element *x, const ls__element *add, ls__element *y,
+                                  int64_t rows, int64_t width, const float *restrict mean,
                                   const float *restrict factor, const float *restrict shift,
                                   bool with_add, bool with_relu)
 {
     for (int64_t r = 0; r < rows; r++, x += width, y += width) {
         LS__INDEPENDENT
         for (int64_t c = 0; c < width; c++) {
-            float value = (x[c] - mean[c]) * factor[c] + shift[c];
-            if (with_add) value += add[c];
+            float value = (ls__get(x[c]) - mean[c]) * factor[c] + shift[c];
+            if (with_add) value += ls__get(add[c]);
             if (with_relu) value = value < 0 ? 0 : value;
-            y[c] = value;
+            y[c] = ls__put(value);
         }
         if (with_add) add += width;
     }
@@ -265,8 +272,8 @@ LS__ALWAYS_INLINE void apply_rows(const float *x, const float *add, float *y, in
 
 LS__ALWAYS_INLINE void apply(const ls__native *k, int64_t task, bool with_add, bool with_relu)
 {
-    const float *x = k->buffers[0], *add = k->buffers[5];
-    float *y = k->buffers[6];
+    const ls__element *x = k->buffers[0], *add = k->buffers[5];
+    ls__element *y = k->buffers[6];
     walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
     float copy[3][LANES];
     const void *mean_of_batch = k->op.kind == LS__OP_BATCH_NORM ? k->buffers[7] : k->buffers[3];
@@ -306,8 +313,8 @@ static void apply_add_relu(const ls__native *k, int64_t task)
 
 /* The operands of a span, and which of the optional ones there are. */
 typedef struct gradient_span {
-    const float *x, *y, *dy1, *dy2;
-    float *dadd, *dx;
+    const ls__element *x, *y, *dy1, *dy2;
+    ls__element *dadd, *dx;
 } gradient_span;
 
 typedef struct options {
@@ -316,9 +323,9 @@ typedef struct options {
 
 LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, options with)
 {
-    float dy = s->dy1[i];
-    if (with.dy2) dy += s->dy2[i];
-    if (with.relu) dy = ls__where(s->y[i] > 0, dy);
+    float dy = ls__get(s->dy1[i]);
+    if (with.dy2) dy += ls__get(s->dy2[i]);
+    if (with.relu) dy = ls__where(ls__get(s->y[i]) > 0, dy);
     return dy;
 }
 
@@ -335,9 +342,9 @@ LS__ALWAYS_INLINE void add_products(gradient_span s, int64_t rows, int64_t width
             for (int j = 0; j < 4; j++) {
                 const int64_t at = i + j * width + c;
                 const float dy = gradient_at(&s, at, with);
-                if (with.dadd) s.dadd[at] = dy;
+                if (with.dadd) s.dadd[at] = ls__put(dy);
                 sum[j] = dy;
-                product[j] = (double)dy * ((double)s.x[at] - (double)mean[c]);
+                product[j] = (double)dy * ((double)ls__get(s.x[at]) - (double)mean[c]);
             }
             s1[c] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
             s2[c] += (product[0] + product[1]) + (product[2] + product[3]);
@@ -347,9 +354,9 @@ LS__ALWAYS_INLINE void add_products(gradient_span s, int64_t rows, int64_t width
         LS__INDEPENDENT
         for (int64_t c = 0; c < width; c++) {
             const float dy = gradient_at(&s, i + c, with);
-            if (with.dadd) s.dadd[i + c] = dy;
+            if (with.dadd) s.dadd[i + c] = ls__put(dy);
             s1[c] += (double)dy;
-            s2[c] += (double)dy * ((double)s.x[i + c] - (double)mean[c]);
+            s2[c] += (double)dy * ((double)ls__get(s.x[i + c]) - (double)mean[c]);
         }
     }
 }
@@ -364,19 +371,20 @@ LS__ALWAYS_INLINE void write_dx(gradient_span s, int64_t rows, int64_t width,
         LS__INDEPENDENT
         for (int64_t c = 0; c < width; c++) {
             const float dy = gradient_at(&s, i + c, with);
-            s.dx[i + c] = factor[c] * ((dy - mean_dy[c]) - (s.x[i + c] - mean[c]) * slope[c]);
+            const float centred = ls__get(s.x[i + c]) - mean[c];
+            s.dx[i + c] = ls__put(factor[c] * ((dy - mean_dy[c]) - centred * slope[c]));
         }
     }
 }
 
 LS__ALWAYS_INLINE gradient_span span_at(const ls__native *k, int64_t offset, options with)
 {
-    gradient_span s = { .x = (const float *)k->buffers[0] + offset,
-                        .dy1 = (const float *)k->buffers[2] + offset,
-                        .dx = (float *)k->buffers[7] + offset };
-    if (with.relu) s.y = (const float *)k->buffers[1] + offset;
-    if (with.dy2) s.dy2 = (const float *)k->buffers[3] + offset;
-    if (with.dadd) s.dadd = (float *)k->buffers[10] + offset;
+    gradient_span s = { .x = (const ls__element *)k->buffers[0] + offset,
+                        .dy1 = (const ls__element *)k->buffers[2] + offset,
+                        .dx = (ls__element *)k->buffers[7] + offset };
+    if (with.relu) s.y = (const ls__element *)k->buffers[1] + offset;
+    if (with.dy2) s.dy2 = (const ls__element *)k->buffers[3] + offset;
+    if (with.dadd) s.dadd = (ls__element *)k->buffers[10] + offset;
     return s;
 }
 
@@ -488,7 +496,8 @@ static const struct {
 static bool plan_common(ls__native *k, const int *activations, int n)
 {
     const ls__operand *x = &k->op.operands[0];
-    if (x->shape.n_dims != 4 && x->shape.n_dims != 2) return false;
+    if (x->dtype != ls__element_type || (x->shape.n_dims != 4 && x->shape.n_dims != 2))
+        return false;
     for (int i = 0; i < n; i++)
         if (!ls__same_layout(x, &k->op.operands[activations[i]])) return false;
     k->planes = ls__planes_of(x);
@@ -515,7 +524,7 @@ static bool plan_forward(ls__native *k)
     if (training) ls__add_stage(k, moments, n_tasks);
     ls__add_stage(k, training ? middle_forward : middle_eval, training ? middle_tasks(k) : 1);
     ls__add_stage(k, apply_variants[add][k->op.u.norm.relu], n_tasks);
-    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(float) * (2 + training + add);
+    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * (2 + training + add);
     return true;
 }
 
@@ -530,11 +539,11 @@ static bool plan_backward(ls__native *k)
     ls__add_stage(k, middle_backward, middle_tasks(k));
     ls__add_stage(k, backward_variants[dadd][dy2][relu].gradients, n_tasks);
     const int passes = 2 + relu + dy2 + dadd + (dadd ? 3 : 3 + relu + dy2);
-    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(float) * passes;
+    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * passes;
     return true;
 }
 
-const ls__native_plan LS__ISA_NAME(ls__native_norm)[LS__N_OPS] = {
+const ls__native_plan LS__ELEMENT_NAME(ls__native_norm)[LS__N_OPS] = {
     [LS__OP_BATCH_NORM] = plan_forward,
     [LS__OP_BATCH_NORM_EVAL] = plan_forward,
     [LS__OP_BATCH_NORM_BACKWARD] = plan_backward,
