@@ -6,22 +6,9 @@
 #include "data/resize.h"
 
 #include "data/image.h"
+#include "data/resize_kernels.h"
 
 #include <math.h>
-
-enum {
-    WEIGHT_BITS = 22, /* 8 bits of a pixel + 22 + 1 of rounding fit an int32_t */
-    HALF = 1 << (WEIGHT_BITS - 1),
-    BLOCK = 256 /* bytes of a row that are summed together: their sums stay in the first cache */
-};
-
-/* One direction: output i is the sum over k < count[i] of input[first[i] + k] * weights[i * stride
- * + k]. */
-typedef struct axis {
-    int64_t *first, *count;
-    int32_t *weights;
-    int64_t stride;
-} axis;
 
 /* How many input pixels an output one is wide; half of what it is made of. */
 static double stretch_support(const ls__stretch *stretch)
@@ -66,8 +53,25 @@ void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n)
     *n = end - *first;
 }
 
+/* Weights in groups of taps; what is missing of the last group weighs nothing. */
+static void pack_weights(const int32_t *weights, int64_t count, int16_t *packed)
+{
+    for (int64_t k = 0; k < count; k += LS__TAPS_AT_ONCE, packed += LS__GROUP_WORDS) {
+        int16_t low[LS__TAPS_AT_ONCE] = { 0 }, high[LS__TAPS_AT_ONCE] = { 0 };
+        for (int64_t t = 0; t < LS__TAPS_AT_ONCE && k + t < count; t++) {
+            low[t] = (int16_t)(weights[k + t] & ((1 << LS__LOW_BITS) - 1));
+            high[t] = (int16_t)(weights[k + t] >> LS__LOW_BITS);
+        }
+        for (int i = 0; i < LS__GROUP_WORDS / 2; i++) {
+            const int tap = i / 8 * 2 + i % 2;
+            packed[i] = low[tap];
+            packed[i + LS__GROUP_WORDS / 2] = high[tap];
+        }
+    }
+}
+
 /* raw is room for axis.stride doubles. */
-static void axis_fill(axis *self, const ls__stretch *stretch, double *raw)
+static void axis_fill(ls__axis *self, const ls__stretch *stretch, double *raw)
 {
     const double shrink = 1 / stretch_support(stretch);
     for (int64_t i = 0; i < stretch->n; i++) {
@@ -79,32 +83,33 @@ static void axis_fill(axis *self, const ls__stretch *stretch, double *raw)
             raw[k] = triangle(((double)(begin + k) - centre + 0.5) * shrink);
             sum += raw[k];
         }
-        int32_t *weights = self->weights + i * self->stride;
+        const int64_t to = stretch->mirror ? stretch->n - 1 - i : i;
+        int32_t *weights = self->weights + to * self->stride;
         for (int64_t k = 0; k < end - begin; k++)
-            weights[k] = (int32_t)(0.5 + raw[k] / sum * (1 << WEIGHT_BITS));
-        self->first[i] = begin - stretch->at;
-        self->count[i] = end - begin;
+            weights[k] = (int32_t)(0.5 + raw[k] / sum * (1 << LS__WEIGHT_BITS));
+        self->first[to] = begin - stretch->at;
+        self->count[to] = end - begin;
+        if (self->packed)
+            pack_weights(weights, end - begin,
+                         self->packed + to * self->group_stride * LS__GROUP_WORDS);
     }
 }
 
-static inline uint8_t to_byte(int32_t sum)
+/* ---- In plain C. ---- */
+
+static void plain_rgb_rows(const ls__axis *columns, int64_t n, int64_t in_width,
+                           const uint8_t *const *in, uint8_t *const *out)
 {
-    const int32_t value = sum >> WEIGHT_BITS;
-    return (uint8_t)(value > 255 ? 255 : value);
+    (void)in_width;
+    for (int r = 0; r < LS__ROWS_AT_ONCE; r++)
+        for (int64_t x = 0; x < n; x++) ls__weigh_pixel(columns, x, 3, in[r], out[r] + 3 * x);
 }
 
-/* `channels` is a constant where this is inlined. */
-static inline void along_row(const axis *columns, int64_t n, int channels, const uint8_t *in,
-                             uint8_t *out)
+static void grey_rows(const ls__axis *columns, int64_t n, const uint8_t *const *in,
+                      uint8_t *const *out)
 {
-    for (int64_t x = 0; x < n; x++, out += channels) {
-        const uint8_t *pixel = in + columns->first[x] * channels;
-        const int32_t *weights = columns->weights + x * columns->stride;
-        int32_t sums[3] = { HALF, HALF, HALF };
-        for (int64_t k = 0; k < columns->count[x]; k++, pixel += channels)
-            for (int c = 0; c < channels; c++) sums[c] += pixel[c] * weights[k];
-        for (int c = 0; c < channels; c++) out[c] = to_byte(sums[c]);
-    }
+    for (int r = 0; r < LS__ROWS_AT_ONCE; r++)
+        for (int64_t x = 0; x < n; x++) ls__weigh_pixel(columns, x, 1, in[r], out[r] + x);
 }
 
 static void add_row(int64_t n, const uint8_t *restrict in, int32_t weight, int32_t *restrict sums)
@@ -112,18 +117,33 @@ static void add_row(int64_t n, const uint8_t *restrict in, int32_t weight, int32
     for (int64_t i = 0; i < n; i++) sums[i] += in[i] * weight;
 }
 
-/* One output row from `count` input rows. */
-static void along_columns(int64_t row_bytes, const uint8_t *in, int64_t count,
-                          const int32_t *weights, uint8_t *out)
+static void plain_add_rows(int64_t n, const uint8_t *const *rows, const int32_t *weights,
+                           int64_t count, uint8_t *out)
 {
-    for (int64_t at = 0; at < row_bytes; at += BLOCK) {
-        const int64_t n = row_bytes - at < BLOCK ? row_bytes - at : BLOCK;
+    enum { BLOCK = 256 }; /* sums that stay in the first cache */
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t n_here = n - at < BLOCK ? n - at : BLOCK;
         int32_t sums[BLOCK];
-        for (int64_t i = 0; i < BLOCK; i++) sums[i] = HALF;
-        for (int64_t k = 0; k < count; k++) add_row(n, in + k * row_bytes + at, weights[k], sums);
-        for (int64_t i = 0; i < n; i++) out[at + i] = to_byte(sums[i]);
+        for (int64_t i = 0; i < BLOCK; i++) sums[i] = LS__WEIGHT_HALF;
+        for (int64_t k = 0; k < count; k++) add_row(n_here, rows[k] + at, weights[k], sums);
+        for (int64_t i = 0; i < n_here; i++) out[at + i] = ls__weighed_byte(sums[i]);
     }
 }
+
+static const ls__resize_kernels plain = { "plain C", false, plain_rgb_rows, plain_add_rows };
+
+const ls__resize_kernels *ls__resize_kernels_at(int i)
+{
+    const ls__resize_kernels *all[3] = { NULL };
+    int n = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) all[n++] = &ls__resize_avx2;
+#endif
+    all[n] = &plain;
+    return all[i];
+}
+
+/* ---- A whole picture. ---- */
 
 void ls__resizer_free(ls__resizer *resizer)
 {
@@ -133,63 +153,107 @@ void ls__resizer_free(ls__resizer *resizer)
 
 /* Parts of the one block of memory, in the order of their alignment. */
 typedef struct plan {
-    axis rows, columns;
+    const ls__resize_kernels *kernels;
+    ls__axis rows, columns;
     double *raw;
-    uint8_t *between; /* rows after the first pass */
+    const uint8_t **inputs; /* of an output row: longest */
+    uint8_t *between;       /* the last n_between rows after the first pass, in turn */
+    int64_t n_between, between_bytes;
 } plan;
 
-static size_t axis_bytes(int64_t n, int64_t stride)
+/* Taken from one after the other; only counted as long as there is no memory. */
+typedef struct block {
+    uint8_t *memory;
+    size_t used;
+} block;
+
+static void *take(block *from, int64_t n, size_t item_bytes)
 {
-    return (size_t)n * (2 * sizeof(int64_t) + ls__round_up((size_t)stride * sizeof(int32_t), 8));
+    const size_t at = from->used;
+    from->used += ls__round_up((size_t)n * item_bytes, 32);
+    return from->memory ? from->memory + at : NULL;
 }
 
-static uint8_t *axis_place(axis *self, int64_t n, int64_t stride, uint8_t *at)
+static void axis_place(ls__axis *self, const ls__stretch *stretch, bool packed, block *from)
 {
-    self->first = (int64_t *)at;
-    self->count = self->first + n;
-    self->weights = (int32_t *)(self->count + n);
-    self->stride = stride;
-    return at + axis_bytes(n, stride);
+    const int64_t n = stretch->n;
+    self->stride = axis_stride(stretch);
+    self->group_stride = (self->stride + LS__TAPS_AT_ONCE - 1) / LS__TAPS_AT_ONCE;
+    self->first = take(from, n, sizeof(int64_t));
+    self->count = take(from, n, sizeof(int64_t));
+    self->weights = take(from, n * self->stride, sizeof(int32_t));
+    self->packed =
+        packed ? take(from, n * self->group_stride, LS__GROUP_WORDS * sizeof(int16_t)) : NULL;
 }
 
-static bool plan_open(ls__resizer *resizer, const ls__view *from, const ls__stretch *rows,
+/* No product here comes near 2^63: pictures have at most 2^28 pixels. */
+static void plan_place(plan *self, const ls__stretch *rows, const ls__stretch *columns,
+                       int channels, block *from)
+{
+    axis_place(&self->rows, rows, false, from);
+    axis_place(&self->columns, columns, self->kernels->packed && channels == 3, from);
+    const int64_t longest =
+        self->rows.stride > self->columns.stride ? self->rows.stride : self->columns.stride;
+    self->raw = take(from, longest, sizeof(double));
+    self->inputs = take(from, self->rows.stride, sizeof(uint8_t *));
+    self->n_between = self->rows.stride + LS__ROWS_AT_ONCE;
+    self->between_bytes =
+        (int64_t)ls__round_up((size_t)(columns->n * channels + 1), LS__ROW_ROUNDING);
+    self->between = take(from, self->n_between, (size_t)self->between_bytes);
+}
+
+static bool plan_open(ls__resizer *resizer, int channels, const ls__stretch *rows,
                       const ls__stretch *columns, plan *out)
 {
-    const int64_t row_stride = axis_stride(rows), column_stride = axis_stride(columns);
-    const int64_t longest = row_stride > column_stride ? row_stride : column_stride;
-    /* No product here comes near 2^63: pictures have at most 2^28 pixels. */
-    const size_t bytes = axis_bytes(rows->n, row_stride) + axis_bytes(columns->n, column_stride) +
-                         (size_t)longest * sizeof(double) +
-                         (size_t)(from->height * columns->n * from->channels);
-    if (!ls__buffer_reserve(resizer->ctx, &resizer->memory, &resizer->capacity, bytes))
+    *out = (plan){ .kernels = resizer->kernels ? resizer->kernels : ls__resize_kernels_at(0) };
+    block from = { 0 };
+    plan_place(out, rows, columns, channels, &from);
+    if (!ls__buffer_reserve(resizer->ctx, &resizer->memory, &resizer->capacity, from.used))
         return false;
-    uint8_t *at = resizer->memory;
-    out->raw = (double *)at;
-    at = axis_place(&out->rows, rows->n, row_stride, at + longest * (int64_t)sizeof(double));
-    out->between = axis_place(&out->columns, columns->n, column_stride, at);
+    from = (block){ .memory = resizer->memory };
+    plan_place(out, rows, columns, channels, &from);
     axis_fill(&out->rows, rows, out->raw);
     axis_fill(&out->columns, columns, out->raw);
     return true;
+}
+
+static uint8_t *between_row(const plan *self, int64_t y)
+{
+    return self->between + y % self->n_between * self->between_bytes;
+}
+
+/* Rows y .. of the input through the first pass; those from `end` on are the last one again. */
+static void first_pass(const plan *self, const ls__view *from, int64_t n, int64_t y, int64_t end)
+{
+    const uint8_t *in[LS__ROWS_AT_ONCE];
+    uint8_t *out[LS__ROWS_AT_ONCE];
+    for (int r = 0; r < LS__ROWS_AT_ONCE; r++) {
+        const int64_t row = y + r < end ? y + r : end - 1;
+        in[r] = from->pixels + row * from->row_bytes;
+        out[r] = between_row(self, row);
+    }
+    if (from->channels == 3)
+        self->kernels->rgb_rows(&self->columns, n, from->width, in, out);
+    else
+        grey_rows(&self->columns, n, in, out);
 }
 
 bool ls__resize_part(ls__resizer *resizer, const ls__view *from, const ls__stretch *rows,
                      const ls__stretch *columns, uint8_t *dst)
 {
     plan p;
-    if (!plan_open(resizer, from, rows, columns, &p)) return false;
+    if (!plan_open(resizer, from->channels, rows, columns, &p)) return false;
     const int64_t row_bytes = columns->n * from->channels, last = rows->n - 1;
-    const int64_t begin = p.rows.first[0], end = p.rows.first[last] + p.rows.count[last];
-    for (int64_t y = begin; y < end; y++) {
-        const uint8_t *in = from->pixels + y * from->row_bytes;
-        uint8_t *out = p.between + (y - begin) * row_bytes;
-        if (from->channels == 3)
-            along_row(&p.columns, columns->n, 3, in, out);
-        else
-            along_row(&p.columns, columns->n, 1, in, out);
+    const int64_t end = p.rows.first[last] + p.rows.count[last];
+    int64_t done = p.rows.first[0]; /* rows before this went through the first pass */
+    for (int64_t y = 0; y < rows->n; y++) {
+        const int64_t first = p.rows.first[y], count = p.rows.count[y];
+        for (; done < first + count; done += LS__ROWS_AT_ONCE)
+            first_pass(&p, from, columns->n, done, end);
+        for (int64_t k = 0; k < count; k++) p.inputs[k] = between_row(&p, first + k);
+        p.kernels->add_rows(row_bytes, p.inputs, p.rows.weights + y * p.rows.stride, count,
+                            dst + y * row_bytes);
     }
-    for (int64_t y = 0; y < rows->n; y++)
-        along_columns(row_bytes, p.between + (p.rows.first[y] - begin) * row_bytes, p.rows.count[y],
-                      p.rows.weights + y * p.rows.stride, dst + y * row_bytes);
     return true;
 }
 

@@ -37,6 +37,7 @@ typedef struct ls__stretch {
     double begin, length;
     int64_t limit, at;
     int64_t out, from, n;
+    bool mirror; /* the last output comes first; not of rows */
 } ls__stretch;
 
 /* The input's pixels that those outputs are made of. */
@@ -45,6 +46,7 @@ void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n);
 /* Memory for weights and rows, kept from one picture to the next. Start with all zero but ctx. */
 typedef struct ls__resizer {
     const ls_context *ctx;
+    const struct ls__resize_kernels *kernels; /* NULL: the fastest */
     void *memory;
     size_t capacity;
 } ls__resizer;

@@ -139,6 +139,7 @@ typedef struct plan {
     bool whole_first;      /* it is resized as a whole before a box or window is cut */
     bool resizing;         /* while the window is cut */
     ls__window cut;        /* random box, or window, of the resized picture */
+    bool flip;
 } plan;
 
 static ls_status misfit(const ls__transform *self, int64_t height, int64_t width, char *reason)
@@ -174,6 +175,9 @@ static ls_status make_plan(const ls__transform *self, const ls_draw *draw, int64
     } else if (!crop_window(self, draw, out->height, out->width, &out->cut)) {
         return misfit(self, out->height, out->width, reason);
     }
+    uint32_t words[4];
+    draw_block(self, draw, BLOCK_FLIP, words);
+    out->flip = ls_random_uniform(words[0]) < self->flip;
     return LS_OK;
 }
 
@@ -318,12 +322,14 @@ static ls_status resize_whole(ls__transformer *self, const plan *p, ls__part *pa
 }
 
 static bool cut_box(const ls__transform *transform, ls__transformer *self, const ls__part *from,
-                    const ls__window *box, uint8_t *dst)
+                    const plan *p, uint8_t *dst)
 {
+    const ls__window *box = &p->cut;
     const ls__stretch rows =
         box_stretch(box->top, box->height, from->reduction, from->top, transform->height);
-    const ls__stretch columns =
+    ls__stretch columns =
         box_stretch(box->left, box->width, from->reduction, from->left, transform->width);
+    columns.mirror = p->flip;
     return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
 }
 
@@ -331,8 +337,9 @@ static bool cut_resized(ls__transformer *self, const ls__part *from, const plan 
 {
     const ls__stretch rows = resize_stretch(from->height, from->reduction, from->top, p->height,
                                             p->cut.top, p->cut.height);
-    const ls__stretch columns = resize_stretch(from->width, from->reduction, from->left, p->width,
-                                               p->cut.left, p->cut.width);
+    ls__stretch columns = resize_stretch(from->width, from->reduction, from->left, p->width,
+                                         p->cut.left, p->cut.width);
+    columns.mirror = p->flip;
     return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
 }
 
@@ -351,15 +358,12 @@ ls_status ls__transform_run(const ls__transform *transform, ls__transformer *sel
     ls__part from = *picture;
     if (p.whole_first) LS_TRY(resize_whole(self, &p, &from));
     if (transform->random_resized_crop) {
-        if (!cut_box(transform, self, &from, &p.cut, dst)) return LS_ERR_MEMORY;
+        if (!cut_box(transform, self, &from, &p, dst)) return LS_ERR_MEMORY;
     } else if (p.resizing) {
         if (!cut_resized(self, &from, &p, dst)) return LS_ERR_MEMORY;
     } else {
         copy_window(&from, &p.cut, dst);
+        if (p.flip) flip_rows(transform->height, transform->width, from.view.channels, dst);
     }
-    uint32_t words[4];
-    draw_block(transform, draw, BLOCK_FLIP, words);
-    if (ls_random_uniform(words[0]) < transform->flip)
-        flip_rows(transform->height, transform->width, from.view.channels, dst);
     return LS_OK;
 }

@@ -1,9 +1,11 @@
 /* Resize: equal to Pillow in every byte, in part as in whole. */
 #include "data/image.h"
 #include "data/resize.h"
+#include "data/resize_kernels.h"
 
 #include "../suite.h"
 #include "support.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +82,94 @@ START_TEST(a_window_is_a_part_of_the_whole)
 }
 END_TEST
 
+/* The definition, pixel by pixel: along rows first, rounded to bytes, then along columns. */
+static uint8_t weigh(const uint8_t *pixels, int64_t step, const ls__stretch *s, int64_t i)
+{
+    const double scale = s->length / (double)s->out, support = scale < 1 ? 1 : scale;
+    const double centre = s->begin + ((double)(s->from + i) + 0.5) * scale;
+    int64_t begin = (int64_t)(centre - support + 0.5), end = (int64_t)(centre + support + 0.5);
+    begin = begin < 0 ? 0 : begin;
+    end = end > s->limit ? s->limit : end;
+    double weights[256], total = 0;
+    for (int64_t k = begin; k < end; k++) {
+        const double x = fabs(((double)k - centre + 0.5) * (1 / support));
+        total += weights[k - begin] = x < 1 ? 1 - x : 0;
+    }
+    int64_t sum = 1 << 21;
+    for (int64_t k = begin; k < end; k++)
+        sum += pixels[(k - s->at) * step] * (int64_t)(0.5 + weights[k - begin] / total * (1 << 22));
+    return (uint8_t)(sum >> 22 > 255 ? 255 : sum >> 22);
+}
+
+static void plain_resize(const ls__view *from, const ls__stretch *rows, const ls__stretch *columns,
+                         uint8_t *dst)
+{
+    const int c = from->channels;
+    uint8_t *between = malloc((size_t)(from->height * columns->n * c));
+    for (int64_t y = 0; y < from->height; y++)
+        for (int64_t i = 0; i < columns->n * c; i++) {
+            const int64_t x = columns->mirror ? columns->n - 1 - i / c : i / c;
+            between[y * columns->n * c + i] =
+                weigh(from->pixels + y * from->row_bytes + i % c, c, columns, x);
+        }
+    for (int64_t y = 0; y < rows->n; y++)
+        for (int64_t i = 0; i < columns->n * c; i++)
+            dst[y * columns->n * c + i] = weigh(between + i, columns->n * c, rows, y);
+    free(between);
+}
+
+/* A direction of `size` pixels, or of that part of it which an output needs. */
+static ls__stretch random_stretch(uint32_t *state, int64_t size, int64_t *first, int64_t *n)
+{
+    uint32_t r[4];
+    for (int i = 0; i < 4; i++) r[i] = (*state = *state * 1664525u + 1013904223u) >> 8;
+    ls__stretch out = { .length = (double)size, .limit = size, .out = 1 + r[0] % 90 };
+    if (r[3] % 2) {
+        out.begin = (double)(r[1] % 8) / 8;
+        out.length -= out.begin + (double)(r[2] % 8) / 8;
+        out.n = out.out;
+    } else {
+        out.from = r[1] % out.out;
+        out.n = 1 + r[2] % (out.out - out.from);
+    }
+    ls__stretch_needs(&out, first, n);
+    out.at = *first;
+    return out;
+}
+
+/* Pixels that lie alone in memory: the sanitizers see a look beyond them. */
+START_TEST(all_kernels_follow_the_definition)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls__resizer resizer = { .ctx = ctx };
+    uint32_t state = 7;
+    for (int round = 0; round < 600; round++) {
+        int64_t top, left, height, width;
+        const int64_t whole = 2 + state % (round % 3 == 0 ? 12 : 200);
+        const ls__stretch rows = random_stretch(&state, whole, &top, &height);
+        ls__stretch columns = random_stretch(&state, 2 + state % 150, &left, &width);
+        columns.mirror = round % 4 == 1;
+        const int channels = round % 5 == 4 ? 1 : 3;
+        uint8_t *pixels = draw_picture((int)height, (int)width, channels, (unsigned)round);
+        const size_t bytes = (size_t)(rows.n * columns.n * channels);
+        uint8_t *dst = malloc(bytes), *expected = malloc(bytes);
+        const ls__view view = { pixels, width * channels, height, width, channels };
+        plain_resize(&view, &rows, &columns, expected);
+        for (int i = 0; (resizer.kernels = ls__resize_kernels_at(i)); i++) {
+            memset(dst, 0x5a, bytes);
+            ck_assert(ls__resize_part(&resizer, &view, &rows, &columns, dst));
+            ck_assert_msg(memcmp(dst, expected, bytes) == 0,
+                          "%s, round %d: %lld x %lld to %lld x %lld", resizer.kernels->name, round,
+                          (long long)width, (long long)height, (long long)columns.n,
+                          (long long)rows.n);
+        }
+        free(pixels), free(dst), free(expected);
+    }
+    ls__resizer_free(&resizer);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(one_channel_is_resized_as_each_of_three)
 {
     enum { H = 30, W = 41, TO_H = 13, TO_W = 50 };
@@ -129,7 +219,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("resize", resize_equals_pillow, a_window_is_a_part_of_the_whole,
-                     one_channel_is_resized_as_each_of_three,
+    return RUN_SUITE("resize", resize_equals_pillow, all_kernels_follow_the_definition,
+                     a_window_is_a_part_of_the_whole, one_channel_is_resized_as_each_of_three,
                      white_stays_white_and_sizes_have_limits);
 }
