@@ -5,6 +5,7 @@
 #include "options.h"
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
+#include <signal.h>
 
 /* What the command answers; a signal's answer is 128 + its number. */
 enum {
@@ -32,12 +33,17 @@ void print_log(void *user, ls_log_level level, const char *message);
 /* A bundled model; on failure prints which was probably meant and returns NULL. */
 const ls_model *find_model(const cli_verb *verb, const char *name);
 
+/* From now on the first SIGINT or SIGTERM asks the verb to stop in good order, by its number here;
+ * a second one ends the process. */
+void catch_signals(void);
+extern volatile sig_atomic_t caught_signal; /* 0: none */
+
 bool file_exists(const char *path);
 
 /* That this process may use. */
 int processors(void);
 
 extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_compare, verb_repro,
-    verb_demo_data;
+    verb_pack, verb_demo_data;
 
 #endif

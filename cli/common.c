@@ -36,6 +36,27 @@ const ls_model *find_model(const cli_verb *verb, const char *name)
     return NULL;
 }
 
+volatile sig_atomic_t caught_signal;
+
+static void handle_signals(void (*handler)(int))
+{
+    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void note_signal(int number)
+{
+    caught_signal = number;
+    handle_signals(SIG_DFL);
+}
+
+void catch_signals(void)
+{
+    handle_signals(note_signal);
+}
+
 bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;

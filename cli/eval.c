@@ -19,7 +19,7 @@ static const cli_option options[] = {
     { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "best.safetensors of a run", "FILE",
       .note = "needed" },
     { OPTION_TEXT, 0, "data-dir", AT(data_dir),
-      "folder with val/ (or validation/, test/), or with the classes themselves", "DIR",
+      "folder with val/ (or validation/, test/), or with the classes themselves; or a pack", "DIR",
       .note = "needed" },
     { OPTION_SWITCH, 0, "per-class", AT(per_class), "also each class, and what it is taken for",
       .value = NULL },

@@ -6,20 +6,51 @@
 
 enum { PATH_SIZE = 4096 };
 
+const char *const split_names[N_SPLITS] = { "train", "val", "validation", "valid", "test" };
+
 static bool is_folder(const char *path)
 {
     struct stat there;
     return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
 }
 
-/* The first of the sub-folders that is there, as a path; false when there is none. */
+static bool is_file(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
+/* "" is the folder itself, or a pack of one part. */
+static bool holds(const char *dir, const char *name)
+{
+    if (is_file(dir)) return ls_pack_holds(dir, name);
+    char path[PATH_SIZE];
+    const int length = snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return length > 0 && length < PATH_SIZE && is_folder(path);
+}
+
+int folders_find_splits(const char *dir, const char *found[N_SPLITS])
+{
+    int n = 0;
+    for (int i = 0; i < N_SPLITS; i++)
+        if (holds(dir, split_names[i])) found[n++] = split_names[i];
+    return n;
+}
+
+/* The first of the splits that is there, as a path; false when there is none. */
 static bool find_folder(const char *dir, int n, const char *const *names, char path[PATH_SIZE])
 {
     for (int i = 0; i < n; i++) {
         const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, names[i]);
-        if (length > 0 && length < PATH_SIZE && is_folder(path)) return true;
+        if (length > 0 && length < PATH_SIZE && holds(dir, names[i])) return true;
     }
     return false;
+}
+
+/* What is wrong with a folder, or pack, in which `wanted` were looked for. */
+static const char *lack(const char *dir, const char *folder_lacks, const char *pack_lacks)
+{
+    return is_folder(dir) ? folder_lacks : is_file(dir) ? pack_lacks : "no such folder";
 }
 
 static void tell_ignored(const ls_dataset *dataset, const char *path)
@@ -33,13 +64,19 @@ static void tell_ignored(const ls_dataset *dataset, const char *path)
                 path, (long long)n, example);
 }
 
+ls_dataset *folders_open(ls_context *ctx, const char *dir)
+{
+    ls_dataset *dataset = ls_image_folder_open(ctx, dir);
+    if (dataset) tell_ignored(dataset, dir);
+    return dataset;
+}
+
 ls_dataset *folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir)
 {
-    static const char *const names[] = { "train" };
     char path[PATH_SIZE];
-    if (!find_folder(dir, 1, names, path)) {
+    if (!find_folder(dir, 1, split_names, path)) {
         fprintf(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<picture>\n", verb->name,
-                dir, is_folder(dir) ? "has no folder 'train'" : "no such folder", dir);
+                dir, lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
         return NULL;
     }
     ls_dataset *dataset = ls_image_folder_open(ctx, path);
@@ -61,13 +98,12 @@ ls_dataset *folders_open_train(const cli_verb *verb, ls_context *ctx, const char
 ls_dataset *folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir,
                              bool dir_itself, int n_classes, const char *const *classes)
 {
-    static const char *const names[] = { "val", "validation", "valid", "test" };
     char path[PATH_SIZE];
-    if (!find_folder(dir, 4, names, path)) {
-        if (!dir_itself || !is_folder(dir)) {
+    if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
+        if (!dir_itself || !holds(dir, "")) {
             fprintf(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
-                    is_folder(dir) ? "has no folder 'val', 'validation', 'valid' or 'test'"
-                                   : "no such folder",
+                    lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
+                         "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
                     dir_itself ? "" : "; --no-val trains without one");
             return NULL;
         }

@@ -4,6 +4,19 @@
 
 #include "cli.h"
 
+/* Names of folders in a data folder, the training data's first, then validation's in the order in
+ * which they are looked for. */
+enum { N_SPLITS = 5 };
+extern const char *const split_names[N_SPLITS];
+
+/* DIR may be a pack in all of these. */
+
+/* Which of the splits are in DIR. */
+int folders_find_splits(const char *dir, const char *found[N_SPLITS]);
+
+/* An image folder, and tells which files were left out. */
+ls_dataset *folders_open(ls_context *ctx, const char *dir);
+
 /* DIR/train. On failure prints why and returns NULL, as the next one does. */
 ls_dataset *folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir);
 

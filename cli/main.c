@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const cli_verb *const verbs[] = { &verb_train,   &verb_eval,  &verb_predict,  &verb_describe,
-                                         &verb_compare, &verb_repro, &verb_demo_data };
+static const cli_verb *const verbs[] = {
+    &verb_train,   &verb_eval,  &verb_predict, &verb_describe,
+    &verb_compare, &verb_repro, &verb_pack,    &verb_demo_data
+};
 enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
 static void print_usage(FILE *out)

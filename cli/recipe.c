@@ -9,8 +9,8 @@
 const cli_option recipe_options[] = {
     { OPTION_HEADING, .help = "Data:" },
     { OPTION_TEXT, 0, "data-dir", AT(data_dir),
-      "folder with train/ and val/ (or validation/, test/), one sub-folder per class", "DIR",
-      .executor = true },
+      "folder with train/ and val/ (or validation/, test/), one sub-folder per class; or a pack",
+      "DIR", .executor = true },
     { OPTION_SWITCH, 0, "no-val", AT(no_val), "train without validation", .value = NULL },
     { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the pictures that the model sees",
       "S", 8, MAX_IMAGE_SIZE, .note = "32 or 224, by model" },

@@ -14,13 +14,13 @@ extern char **environ;
 
 /* ---- Signals ---- */
 
-static volatile sig_atomic_t caught_signal;
+static volatile sig_atomic_t passed_signal;
 static volatile sig_atomic_t child; /* its process number; 0 = none runs */
 
 static void pass_signal(int number)
 {
     const int kept = errno;
-    caught_signal = number;
+    passed_signal = number;
     if (child > 0) kill((pid_t)child, SIGTERM);
     errno = kept;
 }
@@ -51,7 +51,7 @@ void repro_catch_signals(void)
 
 int repro_signal(void)
 {
-    return caught_signal;
+    return passed_signal;
 }
 
 /* ---- One process ---- */
@@ -98,7 +98,7 @@ static int run_process(char **argv, const char *log, int *status)
     signal_set(&held);
     sigprocmask(SIG_BLOCK, &held, &before);
     pid_t pid = 0;
-    const int error = caught_signal ? EINTR : spawn(argv, log, &pid);
+    const int error = passed_signal ? EINTR : spawn(argv, log, &pid);
     child = (sig_atomic_t)pid;
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (error) return error;

@@ -7,23 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static volatile sig_atomic_t caught_signal;
-
-static void handle_signals(void (*handler)(int))
-{
-    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-/* The first SIGINT or SIGTERM asks the loop to save and stop; a second one ends the process. */
-static void catch_signal(int number)
-{
-    caught_signal = number;
-    handle_signals(SIG_DFL);
-}
-
 static ls_status open_record(trainer *t)
 {
     char path[RUN_PATH_SIZE];
@@ -111,7 +94,7 @@ static int train(trainer *t, const json_t *stored)
     if (answer == EXIT_DONE) answer = open_run(t, stored, last);
     if (answer == EXIT_DONE) {
         tell_begin(t);
-        handle_signals(catch_signal);
+        catch_signals();
         outcome end = trainer_run(t);
         if (end != OUTCOME_ERROR && end != OUTCOME_DATA && run_manifest_save(t) != LS_OK)
             end = OUTCOME_ERROR;

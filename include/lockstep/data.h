@@ -15,7 +15,9 @@ typedef struct ls_loader ls_loader;
 
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 
-/* Classes are the sub-folder names in byte order; samples are the files below them, class by class,
+/* Or a pack of one, see pack.h: "photos.pack" or, where it has parts, "photos.pack/train".
+ *
+ * Classes are the sub-folder names in byte order; samples are the files below them, class by class,
  * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read.
  * Names that begin with a dot are skipped. Links to files and folders are followed. Errors: no such
  * folder, no class folders, a class folder without images, a link back to a folder above it; each

@@ -2,6 +2,7 @@
  *
  *   ls_context_open          seed, threads, determinism                    context.h
  *   ls_image_folder_open     a folder of images, one sub-folder a class    data.h
+ *                            (or such a folder in one file                 pack.h)
  *   ls_loader_open           batches: crop, flip, shuffle, workers         data.h
  *   ls_net_build             a model function becomes a planned program    nn.h, net.h
  *                            (or a bundled ResNet does                    models.h)
@@ -28,6 +29,7 @@
 #include <lockstep/net.h>
 #include <lockstep/nn.h>
 #include <lockstep/optim.h>
+#include <lockstep/pack.h>
 #include <lockstep/plan.h>
 #include <lockstep/random.h>
 #include <lockstep/record.h>

@@ -14,6 +14,10 @@ static void free_dataset(ls_dataset *dataset)
     ls__free(ctx, dataset->labels);
     ls__free(ctx, dataset->ignored_example);
     ls__free(ctx, dataset->images);
+    if (dataset->pack) ls__pack_unmap(dataset->pack);
+    ls__free(ctx, dataset->pack);
+    ls__free(ctx, dataset->packed_as);
+    ls__free(ctx, dataset->packed_sound);
     ls__free(ctx, dataset);
 }
 
@@ -59,6 +63,21 @@ void ls__dataset_release(ls_dataset *dataset)
     if (--dataset->n_loaders == 0 && dataset->closed) free_dataset(dataset);
 }
 
+/* Each sample's data are checked when they are first read; by two threads at once does no harm. */
+static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
+                             ls__decoder *decoder, ls__part *out)
+{
+    if (!ls__pack_is_whole(dataset->pack))
+        return ls__undecodable(decoder, LS_ERR_IO, "the pack is no longer as long as it was");
+    const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
+    if (!atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed)) {
+        if (!ls__pack_is_sound(dataset->pack, &sample))
+            return ls__undecodable(decoder, LS_ERR_DATA, "damaged in the pack");
+        atomic_store_explicit(&dataset->packed_sound[i], 1, memory_order_relaxed);
+    }
+    return ls__pack_read(dataset->pack, &sample, honour_exif, decoder, out);
+}
+
 ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
                            ls__decoder *decoder, ls__part *out)
 {
@@ -69,9 +88,16 @@ ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honou
         *out = ls__part_of_all(&view);
         return LS_OK;
     }
+    if (dataset->pack) return read_packed(dataset, sample, honour_exif, decoder, out);
     LS_TRY(ls__decode_file(decoder, dataset->paths[sample], honour_exif));
     *out = decoder->part;
     return LS_OK;
+}
+
+const char *ls__dataset_decoders(const ls_dataset *dataset)
+{
+    const bool pixels = dataset->pack && dataset->pack->form == LS__PACK_PIXELS;
+    return pixels ? dataset->pack->decoders : ls__decoders();
 }
 
 int64_t ls_dataset_count(const ls_dataset *dataset)

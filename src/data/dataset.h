@@ -4,8 +4,10 @@
 
 #include "base/context.h"
 #include "data/image.h"
+#include "data/pack.h"
 #include "data/resize.h"
 #include <lockstep/data.h>
+#include <stdatomic.h>
 
 struct ls_dataset {
     ls__owned owned;
@@ -20,10 +22,16 @@ struct ls_dataset {
     int64_t n_ignored;
     char *ignored_example; /* NULL when none */
 
-    /* In files: n_samples paths, each in path_text. Else NULL. */
+    /* In files, or in a pack that stands for them: n_samples paths, each in path_text. Else NULL.
+     */
     const char **paths;
     char *path_text;
     size_t root_length; /* bytes of each path before the part that names the sample */
+
+    /* In a pack. Else NULL. */
+    ls__pack *pack;
+    int64_t *packed_as;         /* n_samples: the sample's number in the pack */
+    atomic_uchar *packed_sound; /* n_samples: its data were found to be those that were written */
 
     /* In memory: [n_samples,height,width,channels]. Else NULL. */
     uint8_t *images;
@@ -47,5 +55,9 @@ void ls__dataset_release(ls_dataset *dataset);
  * data set. Thread-safe with a decoder per thread; errors as ls__decode_file. */
 ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
                            ls__decoder *decoder, ls__part *out);
+
+/* The decoders on which its pixels depend: those of the pack that holds pixels, else the library's.
+ */
+const char *ls__dataset_decoders(const ls_dataset *dataset);
 
 #endif

@@ -32,6 +32,19 @@ static ls_status add_file(const ls_dataset *dataset, int64_t sample, bool conten
     return status == LS_ERR_MEMORY ? status : LS_OK;
 }
 
+/* As the file that was packed counts. What was resized is a data set of its own: its names are
+ * hashed with the size as seed, and it counts by its pixels. */
+static void add_packed(const ls_dataset *dataset, int64_t i, uint64_t words[N_WORDS])
+{
+    const ls__pack *pack = dataset->pack;
+    const ls__pack_sample sample = ls__pack_sample_at(pack, dataset->packed_as[i]);
+    const char *name = dataset->paths[i] + dataset->root_length;
+    const bool own = pack->resize > 0 && sample.state == LS__PACK_SOUND;
+    words[NAME] = ls__hash(name, strlen(name), (uint64_t)pack->resize);
+    words[SIZE] = own ? sample.bytes : sample.file_bytes;
+    words[CONTENTS] = own ? sample.hash : sample.file_hash;
+}
+
 static void add_memory(const ls_dataset *dataset, int64_t sample, uint64_t words[N_WORDS])
 {
     const size_t size = (size_t)(dataset->height * dataset->width * dataset->channels);
@@ -45,7 +58,11 @@ ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out)
     if (!dataset) return LS_ERR_EARLIER;
     LS__ENTER(dataset->owned.ctx);
     if (!out) return ls__fail(dataset->owned.ctx, LS_ERR_INVALID, "ls_dataset_digest: out is NULL");
-    contents = contents || dataset->images;
+    const bool packed = dataset->pack != NULL;
+    contents = contents || dataset->images || (packed && dataset->pack->resize > 0);
+    if (packed && !ls__pack_is_whole(dataset->pack))
+        return ls__fail(dataset->owned.ctx, LS_ERR_IO,
+                        "ls_dataset_digest: the pack is no longer as long as it was");
     if (dataset->has_digest && (dataset->digest_of_contents || !contents)) {
         *out = dataset->digest;
         return LS_OK;
@@ -56,10 +73,13 @@ ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out)
         ls_status status = LS_OK;
         if (dataset->images)
             add_memory(dataset, i, words);
+        else if (packed)
+            add_packed(dataset, i, words);
         else
             status = add_file(dataset, i, contents, words);
         if (status != LS_OK)
             return ls__fail_memory(dataset->owned.ctx, dataset->paths[i], LS__MAX_FILE_BYTES);
+        if (!contents) words[CONTENTS] = 0;
         for (int w = 0; w < N_WORDS; w++)
             ls__digest_word(&sum, words[w], (uint64_t)i * N_WORDS + (uint64_t)w);
     }

@@ -16,6 +16,9 @@ typedef struct reading {
     const char **found; /* names of the folders in dir, sorted; top.folders.n */
     ls__folder_files files;
     int64_t *class_ends; /* n_classes: samples of class i end here */
+    ls__pack *pack;      /* NULL: a folder */
+    int64_t first_class; /* of the part of the pack */
+    int64_t *packed_as;  /* n_classes: where in the pack those of class i begin */
 } reading;
 
 static int compare_texts(const void *a, const void *b)
@@ -41,6 +44,80 @@ static const char *some_names(const char *const *names, int64_t n, char *buffer,
     return buffer;
 }
 
+/* ---- From a pack ---- */
+
+static ls_status fail_part(reading *r, const char *file)
+{
+    const char **names = ls__alloc(r->ctx, (size_t)r->pack->n_parts * sizeof(char *));
+    if (!names) return ls__fail_memory(r->ctx, r->dir, 0);
+    for (int64_t i = 0; i < r->pack->n_parts; i++)
+        names[i] = ls__pack_text(r->pack, ls__pack_part(r->pack, i).name);
+    char text[256];
+    some_names(names, r->pack->n_parts, text, sizeof(text));
+    ls__free(r->ctx, names);
+    return ls__fail(r->ctx, LS_ERR_NOT_FOUND, "image folder '%s': the pack '%s' holds %s", r->dir,
+                    file, text);
+}
+
+/* The part's classes become what is found. */
+static ls_status list_part(reading *r, const char *file, const char *name)
+{
+    const ls__pack *pack = r->pack;
+    int64_t p = 0;
+    while (p < pack->n_parts && strcmp(ls__pack_text(pack, ls__pack_part(pack, p).name), name) != 0)
+        p++;
+    if (p == pack->n_parts) return fail_part(r, file);
+    const ls__pack_group part = ls__pack_part(pack, p);
+    r->first_class = (int64_t)part.first;
+    for (int64_t c = r->first_class; c < r->first_class + (int64_t)part.n; c++)
+        if (!ls__text_list_add(&r->top.folders, ls__pack_text(pack, ls__pack_class(pack, c).name)))
+            return ls__fail_memory(r->ctx, r->dir, r->top.folders.n_bytes);
+    return LS_OK;
+}
+
+static ls_status list_pack(reading *r, const char *file, const char *name)
+{
+    char reason[LS__REASON_SIZE];
+    r->top = (ls__folder_content){ .folders.ctx = r->ctx };
+    r->pack = ls__alloc(r->ctx, sizeof(*r->pack));
+    if (!r->pack) return ls__fail_memory(r->ctx, r->dir, sizeof(*r->pack));
+    const ls_status status = ls__pack_map(file, r->pack, reason);
+    return status == LS_OK ? list_part(r, file, name)
+                           : ls__fail(r->ctx, status, "image folder '%s': %s", r->dir, reason);
+}
+
+/* A folder, or a file that stands for one. */
+static ls_status list(reading *r)
+{
+    const char *part;
+    char *file = ls__alloc(r->ctx, strlen(r->dir) + 1);
+    if (!file) return ls__fail_memory(r->ctx, r->dir, strlen(r->dir));
+    const ls_status status = ls__pack_split(r->dir, file, &part)
+                                 ? list_pack(r, file, part)
+                                 : ls__folder_list(r->ctx, r->dir, &r->top);
+    ls__free(r->ctx, file);
+    return status;
+}
+
+/* The paths that the samples of class number `label` had below the folder. */
+static ls_status list_packed_class(reading *r, int label, const char *name)
+{
+    int64_t c = r->first_class;
+    while (strcmp(ls__pack_text(r->pack, ls__pack_class(r->pack, c).name), name) != 0) c++;
+    const ls__pack_group class = ls__pack_class(r->pack, c);
+    r->packed_as[label] = (int64_t) class.first;
+    for (uint64_t i = 0; i < class.n; i++) {
+        const ls__pack_sample sample = ls__pack_sample_at(r->pack, (int64_t)(class.first + i));
+        char *path = ls__format(r->ctx, "%s/%s", r->dir, ls__pack_text(r->pack, sample.name));
+        const bool good = path && ls__text_list_add(&r->files.images, path);
+        ls__free(r->ctx, path);
+        if (!good) return ls__fail_memory(r->ctx, r->dir, r->files.images.n_bytes);
+    }
+    return LS_OK;
+}
+
+/* ---- From a folder ---- */
+
 static ls_status fail_no_classes(reading *r)
 {
     return ls__fail(r->ctx, LS_ERR_DATA,
@@ -61,27 +138,53 @@ static ls_status fail_empty_class(reading *r, const char *name, int64_t n_ignore
                     r->dir, name, (long long)n_ignored, r->files.example);
 }
 
+static ls_status list_class(reading *r, const char *name)
+{
+    const int64_t n_before = r->files.images.n, n_ignored = r->files.n_ignored;
+    char *path = ls__format(r->ctx, "%s/%s", r->dir, name);
+    if (!path) return ls__fail_memory(r->ctx, r->dir, strlen(name));
+    const ls_status status = ls__folder_walk(r->ctx, path, &r->files);
+    ls__free(r->ctx, path);
+    LS_TRY(status);
+    if (r->files.images.n == n_before)
+        return fail_empty_class(r, name, r->files.n_ignored - n_ignored);
+    return LS_OK;
+}
+
+/* ---- Both ---- */
+
 /* Copies the names and reads the folder of each class that has one. */
 static ls_status read_classes(reading *r, int n_classes, const char *const *names)
 {
     r->class_ends = ls__alloc(r->ctx, (size_t)n_classes * sizeof(int64_t));
-    if (!r->class_ends || !ls__dataset_make_classes(r->dataset, n_classes))
+    r->packed_as = ls__alloc(r->ctx, (size_t)n_classes * sizeof(int64_t));
+    if (!r->class_ends || !r->packed_as || !ls__dataset_make_classes(r->dataset, n_classes))
         return ls__fail_memory(r->ctx, r->dir, (size_t)n_classes * sizeof(int64_t));
     for (int i = 0; i < n_classes; i++) {
         r->dataset->class_names[i] = ls__strdup(r->ctx, names[i]);
         if (!r->dataset->class_names[i]) return ls__fail_memory(r->ctx, r->dir, strlen(names[i]));
-        if (contains(r->found, r->top.folders.n, names[i])) {
-            const int64_t n_before = r->files.images.n, n_ignored = r->files.n_ignored;
-            char *path = ls__format(r->ctx, "%s/%s", r->dir, names[i]);
-            if (!path) return ls__fail_memory(r->ctx, r->dir, strlen(names[i]));
-            const ls_status status = ls__folder_walk(r->ctx, path, &r->files);
-            ls__free(r->ctx, path);
-            LS_TRY(status);
-            if (r->files.images.n == n_before)
-                return fail_empty_class(r, names[i], r->files.n_ignored - n_ignored);
-        }
+        if (contains(r->found, r->top.folders.n, names[i]))
+            LS_TRY(r->pack ? list_packed_class(r, i, names[i]) : list_class(r, names[i]));
         r->class_ends[i] = r->files.images.n;
     }
+    return LS_OK;
+}
+
+/* The pack becomes the data set's. A class's samples are sorted in both. */
+static ls_status take_pack(reading *r)
+{
+    ls_dataset *dataset = r->dataset;
+    const size_t n = (size_t)r->files.images.n;
+    dataset->packed_as = ls__alloc(r->ctx, n * sizeof(int64_t));
+    dataset->packed_sound = ls__zalloc(r->ctx, n * sizeof(*dataset->packed_sound));
+    if (!dataset->packed_as || !dataset->packed_sound)
+        return ls__fail_memory(r->ctx, r->dir, n * sizeof(int64_t));
+    int64_t i = 0;
+    for (int label = 0; label < dataset->n_classes; label++)
+        for (int64_t k = 0; i < r->class_ends[label]; i++, k++)
+            dataset->packed_as[i] = r->packed_as[label] + k;
+    dataset->pack = r->pack;
+    r->pack = NULL;
     return LS_OK;
 }
 
@@ -110,7 +213,7 @@ static ls_status take_samples(reading *r)
     dataset->n_ignored = r->files.n_ignored;
     dataset->ignored_example = r->files.example;
     r->files.example = NULL;
-    return LS_OK;
+    return r->pack ? take_pack(r) : LS_OK;
 }
 
 static ls_status begin(reading *r, ls_context *ctx, const char *dir)
@@ -121,7 +224,7 @@ static ls_status begin(reading *r, ls_context *ctx, const char *dir)
     if (!r->dir) return ls__fail_memory(ctx, dir, strlen(dir));
     for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/'; n--) r->dir[n - 1] = '\0';
 
-    LS_TRY(ls__folder_list(ctx, r->dir, &r->top));
+    LS_TRY(list(r));
     const int64_t n = r->top.folders.n;
     if (n == 0) return fail_no_classes(r);
     if (n > INT32_MAX)
@@ -143,6 +246,9 @@ static ls_dataset *finish(reading *r, ls_status status)
     ls__text_list_free(&r->files.images);
     ls__free(r->ctx, r->files.example);
     ls__free(r->ctx, r->class_ends);
+    ls__free(r->ctx, r->packed_as);
+    if (r->pack) ls__pack_unmap(r->pack);
+    ls__free(r->ctx, r->pack);
     return r->dataset;
 }
 

@@ -115,6 +115,11 @@ static json_t *data_json(ls_context *ctx, ls_dataset *dataset)
     put(&s, "classes", ls__json_classes(ctx, dataset));
     put_text(&s, "digest", ls_digest_text(digest, text));
     put_text(&s, "digest_of", dataset->digest_of_contents ? "contents" : "paths and sizes");
+    if (dataset->pack && dataset->pack->resize > 0)
+        put(&s, "resized_in_pack", json_integer(dataset->pack->resize));
+    /* Pixels that others made. */
+    if (strcmp(ls__dataset_decoders(dataset), ls__decoders()) != 0)
+        put_text(&s, "decoders", ls__dataset_decoders(dataset));
     return finish(&s);
 }
 

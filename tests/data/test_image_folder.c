@@ -112,7 +112,7 @@ START_TEST(wrong_folders_say_what_was_found)
     expect_error(ctx, LS_ERR_INVALID, "ls_image_folder_open", "no folder");
     touch(folder, "file");
     ck_assert_ptr_null(ls_image_folder_open(ctx, path_in(folder, "file")));
-    expect_error(ctx, LS_ERR_IO, "file", "Not a directory");
+    expect_error(ctx, LS_ERR_FORMAT, "file", "neither a folder nor a");
 
     ck_assert_ptr_null(ls_image_folder_open(ctx, folder));
     expect_error(ctx, LS_ERR_DATA, "no class folders; found 1 files, 0 of them images",

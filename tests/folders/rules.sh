@@ -35,7 +35,7 @@ public() {
 core='export|status|context|random'
 public base "$core|tensor"
 public tensor "$core|tensor"
-public data "$core|tensor|data"
+public data "$core|tensor|data|pack"
 public nn "$core|tensor|data|nn|net"
 public optim "$core|tensor|data|nn|net|optim"
 public cpu "$core|tensor"

@@ -1,0 +1,163 @@
+/* pack.c: 'lockstep pack': a folder of images in one file. */
+#include "folders.h"
+#include "progress.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct pack_values {
+    int64_t resize, workers;
+    int on_bad_image;
+    bool raw, overwrite, check;
+} pack_values;
+
+#define AT(member) offsetof(pack_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_SWITCH, 0, "raw", AT(raw), "pixels in place of files: larger, and nothing to decode",
+      .value = NULL },
+    { OPTION_INTEGER, 0, "resize", AT(resize),
+      "pixels, resized to a shorter side of N: another data set, for runs of its own", "N", 0,
+      65536, .fallback = "0" },
+    { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
+      .note = "one per processor, at most 8" },
+    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
+      "stop at an unreadable picture, or pack and list it: training will leave it out", "fail|skip",
+      .fallback = "fail" },
+    { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it is there", .value = NULL },
+    { OPTION_SWITCH, 0, "check", AT(check),
+      "read a whole pack and look for damage, in place of all", .value = NULL },
+    { .kind = OPTION_END },
+};
+
+static const double LINE_SECONDS = 10, BAR_SECONDS = 0.1;
+
+static bool tell_progress(void *user, int64_t n_done, int64_t n)
+{
+    progress *p = user;
+    const double now = clock_seconds();
+    if (now - p->shown >= (p->terminal ? BAR_SECONDS : LINE_SECONDS)) {
+        p->shown = now;
+        fprintf(p->terminal ? stderr : stdout, "%s%s  %lld/%lld  %.0f images/s%s",
+                p->terminal ? "\r" : "", p->title, (long long)n_done, (long long)n,
+                (double)n_done / (now - p->begun), p->terminal ? "\033[K" : "\n");
+        fflush(stdout);
+    }
+    return caught_signal == 0;
+}
+
+static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_status status)
+{
+    progress_end(p);
+    if (status == LS_OK) return EXIT_DONE;
+    print_error(verb, ctx, EXIT_RUNTIME);
+    return caught_signal           ? EXIT_SIGNAL + caught_signal
+           : status == LS_ERR_DATA ? EXIT_DATA
+                                   : EXIT_RUNTIME;
+}
+
+static void print_summary(const char *path, const ls_pack_summary *s)
+{
+    printf("%s: %lld pictures, %.1f MB", path, (long long)s->n_samples, (double)s->bytes / 1e6);
+    if (s->resize)
+        printf(" of pixels, shorter sides of %lld", (long long)s->resize);
+    else
+        printf(" of %s", s->pixels ? "pixels" : "files");
+    if (s->n_bad) printf("; %lld of the pictures can't be used", (long long)s->n_bad);
+    printf("\n");
+}
+
+static int check(const cli_verb *verb, ls_context *ctx, const char *path)
+{
+    progress bar;
+    progress_open(&bar, 0);
+    progress_begin(&bar, "check", false, 0, 0);
+    const ls_pack_config config = { .progress = tell_progress, .user = &bar };
+    ls_pack_summary summary;
+    const int answer = answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary));
+    if (answer != EXIT_DONE) return answer;
+    print_summary(path, &summary);
+    printf("all of it is as it was written\n");
+    return EXIT_DONE;
+}
+
+/* The folders of DIR that are read for training and validation, or DIR itself. */
+static int open_parts(ls_context *ctx, const char *dir, ls_pack_part parts[N_SPLITS])
+{
+    enum { PATH_SIZE = 4096 };
+    const char *names[N_SPLITS];
+    const int n = folders_find_splits(dir, names);
+    for (int i = 0; i < n; i++) {
+        char path[PATH_SIZE];
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        parts[i] = (ls_pack_part){ names[i], folders_open(ctx, path) };
+    }
+    if (n == 0) parts[0] = (ls_pack_part){ "", folders_open(ctx, dir) };
+    return n ? n : 1;
+}
+
+static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *v, const char *dir,
+                      const char *path)
+{
+    ls_pack_part parts[N_SPLITS];
+    const int n = open_parts(ctx, dir, parts);
+    if (ls_context_status(ctx) != LS_OK) return print_error(verb, ctx, EXIT_DATA);
+    progress bar;
+    progress_open(&bar, 0);
+    progress_begin(&bar, "pack", false, 0, 0);
+    const ls_pack_config config = { .pixels = v->raw,
+                                    .resize = v->resize,
+                                    .on_bad_image = (ls_bad_image)v->on_bad_image,
+                                    .workers = (int)v->workers,
+                                    .overwrite = v->overwrite,
+                                    .progress = tell_progress,
+                                    .user = &bar };
+    ls_pack_summary summary;
+    const int answer =
+        answer_of(verb, ctx, &bar, ls_pack_write(ctx, path, n, parts, &config, &summary));
+    if (answer != EXIT_DONE) return answer;
+    print_summary(path, &summary);
+    for (int i = 0; i < n; i++)
+        printf("  %-10s %lld pictures, %d classes\n", *parts[i].name ? parts[i].name : "in all",
+               (long long)ls_dataset_count(parts[i].dataset), ls_dataset_classes(parts[i].dataset));
+    if (n > 1) printf("next: lockstep train --data-dir %s\n", path);
+    return EXIT_DONE;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv)
+{
+    pack_values v = { 0 };
+    cli_parsed parsed;
+    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
+    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    const int n_wanted = v.check ? 1 : 2;
+    if (parsed.n_arguments != n_wanted) {
+        fprintf(stderr, "lockstep pack: wants %s, got %d arguments\n",
+                v.check ? "one pack to check" : "a folder and the file to write",
+                parsed.n_arguments);
+        return EXIT_USAGE;
+    }
+    if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+    int answer = EXIT_RUNTIME;
+    if (ls_context_status(ctx) != LS_OK) {
+        print_error(verb, ctx, answer);
+    } else {
+        catch_signals();
+        answer = v.check ? check(verb, ctx, parsed.arguments[0])
+                         : write_pack(verb, ctx, &v, parsed.arguments[0], parsed.arguments[1]);
+    }
+    ls_context_close(&ctx);
+    return answer;
+}
+
+const cli_verb verb_pack = {
+    .name = "pack",
+    .summary = "put a folder of images into one file",
+    .arguments = "DIR FILE",
+    .details =
+        "FILE takes DIR's place for --data-dir: files, or their pixels by --raw, train to the\n"
+        "same bits, and a run may go on with either. It holds DIR/train and DIR/val,\n"
+        "validation, valid and test, as far as they are there, or else DIR's classes.\n",
+    .options = options,
+    .run = run,
+};

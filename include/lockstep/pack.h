@@ -1,0 +1,80 @@
+/* pack.h: a folder of images in one file, for data that is read often or over a slow disk.
+ *
+ *   ls_dataset *train = ls_image_folder_open(ctx, "photos/train");
+ *   ls_pack_part part = { "train", train };
+ *   ls_pack_write(ctx, "photos.pack", 1, &part, NULL, NULL);
+ *   ...
+ *   train = ls_image_folder_open(ctx, "photos.pack/train");
+ *
+ * ls_image_folder_open and _open_classes take a pack for the folder that it was made of: its parts
+ * are the folders in it. The file is mapped into memory and read where it is needed. A pack of
+ * files, or of their pixels, gives the same batches, bit for bit, and has the same digest as the
+ * folder: a run may begin on one and go on with the other. A pack of resized pictures is a data set
+ * of its own.
+ *
+ * Damage is found: that of the index when the pack is opened, that of a sample's data when it is
+ * first read; then it is a bad image, and the loader's on_bad_image says what comes of it. The file
+ * must stay as it is while it is open. Cut by another process it is noticed before each sample is
+ * read, but between that and the end of the reading, or when the disk fails, the system sends
+ * SIGBUS, as with all mapped memory. Another file renamed to its place does no harm. */
+#ifndef LOCKSTEP_PACK_H
+#define LOCKSTEP_PACK_H
+
+#include <lockstep/data.h>
+
+LS_BEGIN_DECLARATIONS
+
+/* What stands in the pack for the folder `name`; "" for a pack of one part that is opened by the
+ * name of the file alone. The data set is one of an image folder. */
+typedef struct ls_pack_part {
+    const char *name;
+    ls_dataset *dataset;
+} ls_pack_part;
+
+typedef struct ls_pack_config {
+    bool pixels;    /* each picture decoded, u8 [H,W,3]: quick to read, but as large as it gets */
+    int64_t resize; /* > 0: pixels of each picture resized, the shorter side to this; enlarged where
+                       it was less */
+    ls_bad_image on_bad_image; /* SKIP: an unreadable image stays in the pack as such, and is listed
+                                  through the context's log; loaders do with it as with the file */
+    int workers;               /* threads that read and decode; 0 = the calling thread does. They
+                                  never change a byte of the pack */
+    bool overwrite;            /* whatever file is there already */
+
+    /* Called now and then by the calling thread; false stops, which is LS_ERR_IO and leaves no
+     * file. */
+    bool (*progress)(void *user, int64_t n_done, int64_t n_samples);
+    void *user;
+} ls_pack_config;
+
+typedef struct ls_pack_summary {
+    int n_parts;
+    int64_t n_samples;
+    int64_t n_bad; /* written: unreadable; checked: those of them of which there is just the reason
+                    */
+    int64_t bytes; /* of the pack */
+    bool pixels;
+    int64_t resize; /* 0 = not resized */
+} ls_pack_summary;
+
+/* Writes a pack, which appears whole or not at all. Each image is decoded, also for a pack of
+ * files, so that what is unreadable is found now. config NULL: all defaults; out may be NULL.
+ * Errors: a part without a name beside others, or named twice, or that is no image folder's;
+ * a file that is there; an unreadable image; a disk that is full. */
+LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
+                               const ls_pack_part *parts, const ls_pack_config *config,
+                               ls_pack_summary *out);
+
+/* Reads a whole pack and compares all of it with the hashes in it. LS_ERR_FORMAT names the first
+ * sample that is damaged. out may be NULL; of config, which may be NULL too, only progress counts.
+ */
+LS_API ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config *config,
+                               ls_pack_summary *out);
+
+/* Is there a part of that name ("" for the one without) in a pack at that path? True also for a
+ * pack that is damaged, as opening it will tell. */
+LS_API bool ls_pack_holds(const char *path, const char *part);
+
+LS_END_DECLARATIONS
+
+#endif

@@ -1,0 +1,262 @@
+/* pack_map.c: opens a pack: maps it, and believes nothing of its index before it was checked. */
+#include "data/pack.h"
+
+#include "base/error.h"
+#include "base/hash.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ls_status refuse(char reason[LS__REASON_SIZE], const char *format, ...) LS_PRINTF(2, 3);
+static ls_status refuse(char reason[LS__REASON_SIZE], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, LS__REASON_SIZE, format, args);
+    va_end(args);
+    return LS_ERR_FORMAT;
+}
+
+static ls_status refuse_errno(char reason[LS__REASON_SIZE], int number)
+{
+    char text[LS__ERRNO_TEXT_SIZE];
+    refuse(reason, "%s", ls__errno_text(number, text, sizeof(text)));
+    return number == ENOENT || number == ENOTDIR ? LS_ERR_NOT_FOUND : LS_ERR_IO;
+}
+
+/* ---- Records ---- */
+
+ls__pack_group ls__pack_part(const ls__pack *pack, int64_t i)
+{
+    const uint8_t *at = pack->parts + i * LS__PACK_GROUP_BYTES;
+    return (ls__pack_group){ ls__le64(at), ls__le64(at + 8), ls__le64(at + 16) };
+}
+
+ls__pack_group ls__pack_class(const ls__pack *pack, int64_t i)
+{
+    const uint8_t *at = pack->classes + i * LS__PACK_GROUP_BYTES;
+    return (ls__pack_group){ ls__le64(at), ls__le64(at + 8), ls__le64(at + 16) };
+}
+
+ls__pack_sample ls__pack_sample_at(const ls__pack *pack, int64_t i)
+{
+    const uint8_t *at = pack->samples + i * LS__PACK_SAMPLE_BYTES;
+    return (ls__pack_sample){ .offset = ls__le64(at),
+                              .bytes = ls__le64(at + 8),
+                              .hash = ls__le64(at + 16),
+                              .file_bytes = ls__le64(at + 24),
+                              .file_hash = ls__le64(at + 32),
+                              .name = ls__le64(at + 40),
+                              .height = ls__le32(at + 48),
+                              .width = ls__le32(at + 52),
+                              .state = (uint16_t)ls__le16(at + 56),
+                              .orientation = (uint16_t)ls__le16(at + 58) };
+}
+
+/* ---- Checks, from the outside in ---- */
+
+static bool block_is_sound(const uint8_t *block)
+{
+    return ls__hash(block, LS__PACK_BLOCK - 8, 0) == ls__le64(block + LS__PACK_BLOCK - 8);
+}
+
+static ls_status check_header(ls__pack *pack, char reason[LS__REASON_SIZE])
+{
+    const uint8_t *header = pack->map;
+    if (memcmp(header, LS__PACK_MAGIC, 8) != 0)
+        return refuse(reason, "neither a folder nor a pack");
+    const uint32_t version = ls__le32(header + 8), form = ls__le32(header + 12);
+    if (!block_is_sound(header)) return refuse(reason, "damaged pack: header");
+    if (version != LS__PACK_VERSION)
+        return refuse(reason, "a pack of version %u, wanted %d", version, LS__PACK_VERSION);
+    const uint32_t resize = ls__le32(header + 16);
+    if (form > LS__PACK_PIXELS || resize > LS__MAX_PIXELS ||
+        (resize > 0 && form != LS__PACK_PIXELS))
+        return refuse(reason, "a pack of unknown form %u, resized to %u", form, resize);
+    pack->form = (ls__pack_form)form;
+    pack->resize = resize;
+    return LS_OK;
+}
+
+/* *index is where it begins, *bytes how long it is. */
+static ls_status check_trailer(const ls__pack *pack, const uint8_t **index, uint64_t *bytes,
+                               char reason[LS__REASON_SIZE])
+{
+    const uint8_t *trailer = pack->map + pack->bytes - LS__PACK_BLOCK;
+    if (memcmp(trailer, LS__PACK_END_MAGIC, 8) != 0)
+        return refuse(reason, "truncated or damaged pack: no end mark in %llu bytes",
+                      (unsigned long long)pack->bytes);
+    if (!block_is_sound(trailer)) return refuse(reason, "damaged pack: trailer");
+    if (ls__le64(trailer + 8) != pack->bytes)
+        return refuse(reason, "damaged pack: %llu bytes, %llu were written",
+                      (unsigned long long)pack->bytes, (unsigned long long)ls__le64(trailer + 8));
+    if (ls__le64(trailer + 40) != ls__hash(pack->map, LS__PACK_BLOCK, 0))
+        return refuse(reason, "damaged pack: header and trailer of two");
+    const uint64_t offset = ls__le64(trailer + 16), end = pack->bytes - LS__PACK_BLOCK;
+    *bytes = ls__le64(trailer + 24);
+    if (offset < LS__PACK_BLOCK || offset > end || *bytes != end - offset ||
+        *bytes < LS__PACK_INDEX_BYTES)
+        return refuse(reason, "damaged pack: place of the index");
+    *index = pack->map + offset;
+    if (ls__hash(*index, (size_t)*bytes, 0) != ls__le64(trailer + 32))
+        return refuse(reason, "damaged pack: index");
+    return LS_OK;
+}
+
+/* Cuts the index into its tables. */
+static bool place_tables(ls__pack *pack, const uint8_t *index, uint64_t bytes)
+{
+    const uint64_t n_parts = ls__le64(index), n_classes = ls__le64(index + 8),
+                   n_samples = ls__le64(index + 16), n_text = ls__le64(index + 24),
+                   decoders = ls__le64(index + 32);
+    uint64_t left = bytes - LS__PACK_INDEX_BYTES;
+    if (n_parts == 0 || n_parts > left / LS__PACK_GROUP_BYTES) return false;
+    left -= n_parts * LS__PACK_GROUP_BYTES;
+    if (n_classes > left / LS__PACK_GROUP_BYTES || n_classes > INT32_MAX) return false;
+    left -= n_classes * LS__PACK_GROUP_BYTES;
+    if (n_samples > left / LS__PACK_SAMPLE_BYTES) return false;
+    left -= n_samples * LS__PACK_SAMPLE_BYTES;
+    if (left != n_text || n_text == 0 || decoders >= n_text) return false;
+    pack->n_parts = (int64_t)n_parts;
+    pack->n_classes = (int64_t)n_classes;
+    pack->n_samples = (int64_t)n_samples;
+    pack->parts = index + LS__PACK_INDEX_BYTES;
+    pack->classes = pack->parts + n_parts * LS__PACK_GROUP_BYTES;
+    pack->samples = pack->classes + n_classes * LS__PACK_GROUP_BYTES;
+    pack->text = (const char *)pack->samples + n_samples * LS__PACK_SAMPLE_BYTES;
+    pack->decoders = pack->text + decoders;
+    return pack->text[n_text - 1] == '\0';
+}
+
+/* Groups follow each other up to n, none is empty, and their names lie in the text. */
+static bool follow(uint64_t *next, const ls__pack_group *group, uint64_t n, uint64_t n_text)
+{
+    if (group->first != *next || group->n == 0 || group->n > n - *next || group->name >= n_text)
+        return false;
+    *next += group->n;
+    return true;
+}
+
+static bool check_sample(const ls__pack *pack, const ls__pack_sample *s, uint64_t data_end)
+{
+    if (s->offset < LS__PACK_BLOCK || s->offset > data_end || s->bytes > data_end - s->offset ||
+        s->state >= LS__PACK_N_STATES)
+        return false;
+    if (s->state != LS__PACK_SOUND || pack->form == LS__PACK_FILES)
+        return s->height == 0 && s->width == 0 && s->orientation == 0 &&
+               s->bytes <= LS__MAX_FILE_BYTES;
+    return s->height > 0 && s->width > 0 && s->width <= (uint32_t)LS__MAX_PIXELS / s->height &&
+           s->bytes == 3 * (uint64_t)s->height * s->width && s->orientation >= 1 &&
+           s->orientation <= 8;
+}
+
+/* The samples of one class, and that their names are "CLASS/...", ascending. */
+static bool check_class(const ls__pack *pack, const ls__pack_group *class, uint64_t n_text,
+                        uint64_t data_end)
+{
+    const char *name = ls__pack_text(pack, class->name), *before = NULL;
+    const size_t length = strlen(name);
+    if (length == 0 || strchr(name, '/')) return false;
+    for (uint64_t i = class->first; i < class->first + class->n; i++) {
+        const ls__pack_sample s = ls__pack_sample_at(pack, (int64_t)i);
+        if (s.name >= n_text || !check_sample(pack, &s, data_end)) return false;
+        const char *text = ls__pack_text(pack, s.name);
+        if (strncmp(text, name, length) != 0 || text[length] != '/' ||
+            (before && strcmp(before, text) >= 0))
+            return false;
+        before = text;
+    }
+    return true;
+}
+
+static bool check_groups(const ls__pack *pack, uint64_t n_text, uint64_t data_end)
+{
+    uint64_t next_class = 0, next_sample = 0;
+    for (int64_t p = 0; p < pack->n_parts; p++) {
+        const ls__pack_group part = ls__pack_part(pack, p);
+        if (!follow(&next_class, &part, (uint64_t)pack->n_classes, n_text)) return false;
+        const char *before = NULL;
+        for (uint64_t c = part.first; c < part.first + part.n; c++) {
+            const ls__pack_group class = ls__pack_class(pack, (int64_t)c);
+            if (!follow(&next_sample, &class, (uint64_t)pack->n_samples, n_text) ||
+                !check_class(pack, &class, n_text, data_end))
+                return false;
+            const char *name = ls__pack_text(pack, class.name);
+            if (before && strcmp(before, name) >= 0) return false;
+            before = name;
+        }
+    }
+    return next_class == (uint64_t)pack->n_classes && next_sample == (uint64_t)pack->n_samples;
+}
+
+static ls_status check(ls__pack *pack, char reason[LS__REASON_SIZE])
+{
+    const uint8_t *index = NULL;
+    uint64_t bytes = 0;
+    LS_TRY(check_header(pack, reason));
+    LS_TRY(check_trailer(pack, &index, &bytes, reason));
+    if (!place_tables(pack, index, bytes) ||
+        !check_groups(pack, ls__le64(index + 24), (uint64_t)(index - pack->map)))
+        return refuse(reason, "damaged pack: contents of the index");
+    return LS_OK;
+}
+
+/* ---- Opening ---- */
+
+static ls_status map(ls__pack *pack, char reason[LS__REASON_SIZE])
+{
+    struct stat info;
+    if (fstat(pack->fd, &info) != 0) return refuse_errno(reason, errno);
+    if (!S_ISREG(info.st_mode)) {
+        refuse(reason, "not a regular file");
+        return LS_ERR_IO;
+    }
+    if (info.st_size < 2 * LS__PACK_BLOCK)
+        return refuse(reason, "neither a folder nor a whole pack: a file of %lld bytes",
+                      (long long)info.st_size);
+    if ((uintmax_t)info.st_size > SIZE_MAX)
+        return refuse(reason, "%lld bytes, more than this process can address",
+                      (long long)info.st_size);
+    pack->bytes = (uint64_t)info.st_size;
+    void *memory = mmap(NULL, (size_t)pack->bytes, PROT_READ, MAP_SHARED, pack->fd, 0);
+    if (memory == MAP_FAILED) return refuse_errno(reason, errno);
+    pack->map = memory;
+    return LS_OK;
+}
+
+ls_status ls__pack_map(const char *path, ls__pack *out, char reason[LS__REASON_SIZE])
+{
+    *out = (ls__pack){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+    if (out->fd < 0) return refuse_errno(reason, errno);
+    ls_status status = map(out, reason);
+    if (status == LS_OK) status = check(out, reason);
+    if (status != LS_OK) ls__pack_unmap(out);
+    return status;
+}
+
+void ls__pack_unmap(ls__pack *pack)
+{
+    if (pack->map) munmap((void *)pack->map, (size_t)pack->bytes);
+    if (pack->fd >= 0) close(pack->fd);
+    *pack = (ls__pack){ .fd = -1 };
+}
+
+bool ls__pack_split(const char *path, char *file, const char **part)
+{
+    const size_t length = strlen(path);
+    memcpy(file, path, length + 1);
+    for (size_t n = length; n > 0; n--) {
+        if (n < length && path[n] != '/') continue;
+        file[n] = '\0';
+        struct stat info;
+        if (stat(file, &info) != 0) continue; /* what lies below a file is ENOTDIR */
+        *part = path + n + (n < length);
+        while (**part == '/') (*part)++;
+        return S_ISREG(info.st_mode);
+    }
+    return false;
+}

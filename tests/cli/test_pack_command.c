@@ -1,0 +1,202 @@
+/* test_pack_command.c: 'lockstep pack', and runs that read packs. */
+#include "command.h"
+#include "run_files.h"
+
+#include "../suite.h"
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* 10 steps an epoch, with everything that draws random numbers. */
+#define TRAIN "train --image-size 8 --epochs 2 -b 8 --crop-padding 2 --seed 7 --threads 1 "
+
+static void draw_data(void)
+{
+    expect(0, "demo-data data --train 8 --val 2");
+}
+
+/* No temporary file lies about. */
+static void expect_clean(void)
+{
+    DIR *here = opendir(".");
+    for (const struct dirent *e; (e = readdir(here)) != NULL;)
+        ck_assert_msg(strncmp(e->d_name, ".lockstep", 9) != 0, "%s was left", e->d_name);
+    closedir(here);
+}
+
+START_TEST(packs_train_to_the_same_bits)
+{
+    static const char *const packs[] = { "files.pack", "raw.pack" };
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--data-dir data --out run -j 0");
+    expect(0, "pack data files.pack -j 2");
+    expect_out("files.pack: 100 pictures");
+    expect_out("train      80 pictures, 10 classes");
+    expect_out("next: lockstep train --data-dir files.pack");
+    expect(0, "pack --raw data raw.pack -j 0");
+    expect_out("of pixels");
+    for (int i = 0; i < 2; i++) {
+        expect(0, TRAIN "--data-dir %s --out %s.run -j 2", packs[i], packs[i]);
+        char path[64];
+        snprintf(path, sizeof(path), "%s.run/record.txt", packs[i]);
+        ck_assert(same_files("run/record.txt", path));
+        snprintf(path, sizeof(path), "%s.run/metrics.jsonl", packs[i]);
+        expect_same_metrics("run/metrics.jsonl", path, 2);
+        expect(0, "compare run %s.run", packs[i]);
+        expect_out("answer: identical");
+
+        /* Begun on the folder, gone on with the pack, ended on the folder. */
+        expect(0, TRAIN "--data-dir data --out mixed%d --stop-at 7", i);
+        expect(0, "train --resume mixed%d --data-dir %s --stop-at 13", i, packs[i]);
+        expect(0, "train --resume mixed%d --data-dir data", i);
+        snprintf(path, sizeof(path), "mixed%d/record.txt", i);
+        ck_assert(same_files("run/record.txt", path));
+
+        expect(0, "eval --checkpoint run/best.safetensors --data-dir %s", packs[i]);
+        char said[200];
+        snprintf(said, sizeof(said), "%.199s", said_out);
+        expect(0, "eval --checkpoint run/best.safetensors --data-dir data");
+        ck_assert_str_eq(said, said_out);
+    }
+    /* What the digest of all contents says is the same, too. */
+    expect(0, TRAIN "--data-dir data --out a --digest-contents --steps 2");
+    expect(0, TRAIN "--data-dir raw.pack --out b --digest-contents --steps 2");
+    expect(0, "compare a b");
+    end_folder();
+}
+END_TEST
+
+START_TEST(resized_packs_are_other_data)
+{
+    begin_folder();
+    draw_data();
+    expect(0, "pack data small.pack --resize 8");
+    expect_out("shorter sides of 8");
+    expect(0, TRAIN "--data-dir data --out run --steps 2");
+    expect(0, TRAIN "--data-dir small.pack --out small --steps 2");
+    ck_assert_int_ne(run_command("compare run small"), 0);
+    expect_out("data.resized_in_pack is missing in A, 8 in B");
+    expect(0, TRAIN "--data-dir data --out begun --stop-at 2");
+    ck_assert_int_ne(run_command("train --resume begun --data-dir small.pack"), 0);
+    expect_err("data.digest");
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_class_folder_alone)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--data-dir data --out run --steps 1 --epochs 1");
+    expect(0, "pack data/val val.pack");
+    expect(0, "eval --checkpoint run/last.safetensors --data-dir val.pack");
+    expect_out("20 pictures");
+    ck_assert_int_eq(run_command(TRAIN "--data-dir val.pack --out other"), 3);
+    expect_err("val.pack: a pack without a folder 'train'");
+    expect(0, "pack data/train train.pack");
+    ck_assert_int_eq(run_command(TRAIN "--data-dir none.pack --out other"), 3);
+    expect_err("none.pack: no such folder");
+    end_folder();
+}
+END_TEST
+
+START_TEST(bad_pictures)
+{
+    begin_folder();
+    draw_data();
+    write_text("data/train/star/cut.png", "\x89PNG\r\n\x1a\n cut");
+    write_text("data/train/star/notes.txt", "no picture");
+    expect(3, "pack data p");
+    expect_err("image 'data/train/star/cut.png': ");
+    expect_err("1 files are not pictures of a known kind");
+    ck_assert(!exists("p"));
+    expect_clean();
+    for (int raw = 0; raw < 2; raw++) {
+        expect(0, "pack data p --overwrite --on-bad-image skip %s", raw ? "--raw" : "-j 1");
+        expect_err("image 'data/train/star/cut.png': ");
+        expect_out("1 of the pictures can't be used");
+        expect(3, TRAIN "--data-dir p --out fails%d", raw);
+        expect_err("p/train/star/cut.png");
+        expect(0, TRAIN "--data-dir p --out skips%d --on-bad-image skip", raw);
+        expect_err("left out: p/train/star/cut.png");
+    }
+    expect(0, TRAIN "--data-dir data --out run --on-bad-image skip");
+    ck_assert(same_files("run/record.txt", "skips0/record.txt"));
+    ck_assert(same_files("run/record.txt", "skips1/record.txt"));
+    end_folder();
+}
+END_TEST
+
+START_TEST(damage_and_mistakes)
+{
+    begin_folder();
+    draw_data();
+    expect(0, "pack data p");
+    expect(1, "pack data p");
+    expect_err("there is a file already");
+    expect(0, "pack data p --overwrite");
+    expect(0, "pack --check p");
+    expect_out("all of it is as it was written");
+    size_t size;
+    char *bytes = read_text("p", &size);
+    FILE *file = fopen("p", "r+b");
+    fseek(file, 500, SEEK_SET);
+    fputc(bytes[500] ^ 1, file);
+    fclose(file);
+    free(bytes);
+    expect(1, "pack --check p");
+    expect_err("pack 'p': damaged: image '");
+    ck_assert_int_eq(truncate("p", (off_t)size / 2), 0);
+    expect(1, "pack --check p");
+    expect_err("truncated or damaged pack");
+    expect(3, TRAIN "--data-dir p --out run");
+    expect_err("p/train': truncated or damaged pack");
+    expect(3, "pack none q");
+    expect_err("none");
+    expect(2, "pack data");
+    expect_err("wants a folder and the file to write");
+    expect(2, "pack --check data q");
+    expect_err("wants one pack to check");
+    expect(3, "pack p q");
+    expect(1, "pack data none/q");
+    ck_assert(!exists("q"));
+    end_folder();
+}
+END_TEST
+
+/* Whatever ends it, what is there then is what was there before. */
+START_TEST(packs_appear_whole_or_not_at_all)
+{
+    begin_folder();
+    draw_data();
+    write_text("q", "before");
+    ck_assert_int_ne(wait_command(start_command(20000, "pack data p")), 0);
+    ck_assert(!exists("p"));
+    ck_assert_int_ne(wait_command(start_command(20000, "pack data q --overwrite")), 0);
+    size_t size;
+    char *text = read_text("q", &size);
+    ck_assert_str_eq(text, "before");
+    free(text);
+    expect_clean();
+    static const int signals[] = { SIGKILL, SIGTERM, SIGINT };
+    for (int i = 0; i < 3; i++) {
+        const pid_t pid = start_command(0, "pack data p --raw --overwrite");
+        usleep((useconds_t)(20000 * i)); /* somewhere: before, within or after */
+        kill(pid, signals[i]);
+        wait_command(pid);
+        if (exists("p")) expect(0, "pack --check p");
+    }
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("pack_command", packs_train_to_the_same_bits, resized_packs_are_other_data,
+                     a_class_folder_alone, bad_pictures, damage_and_mistakes,
+                     packs_appear_whole_or_not_at_all);
+}

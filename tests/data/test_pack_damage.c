@@ -1,0 +1,237 @@
+/* test_pack_damage.c: packs that are not as they were written, whether by accident or by design. */
+#include "../suite.h"
+#include "base/hash.h"
+#include "data/pack.h"
+#include "support.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N_PICTURES = 3 };
+
+/* Three pictures in two classes, packed; the file's bytes, to be freed. */
+static unsigned char *make_pack(const char *folder, bool pixels, size_t *n)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    uint8_t *picture = draw_picture(4, 5, 3, 1);
+    make_folder(path_in(folder, "data"));
+    for (int c = 0; c < 2; c++) {
+        make_folder(path_in(folder, "data/%d", c));
+        for (int i = 0; i <= c; i++) {
+            picture[0] = (uint8_t)(10 * c + i);
+            write_png(path_in(folder, "data/%d/%d.png", c, i), 4, 5, 3, picture);
+        }
+    }
+    const ls_pack_part part = { "", ls_image_folder_open(ctx, path_in(folder, "data")) };
+    ls_pack_write(ctx, path_in(folder, "pack"), 1, &part, &(ls_pack_config){ .pixels = pixels },
+                  NULL);
+    expect_ok(ctx);
+    ls_context_close(&ctx);
+    free(picture);
+    return read_file(path_in(folder, "pack"), n);
+}
+
+/* Opens and reads all: how that ends. */
+static ls_status use(ls_context *ctx, const char *path)
+{
+    ls_dataset *data = ls_image_folder_open(ctx, path);
+    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 1, .crop = 3 });
+    ls_loader_start(loader, 0);
+    ls_digest digest;
+    if (data) ls_dataset_digest(data, true, &digest);
+    for (ls_batch b; ls_loader_next(loader, &b);) continue;
+    ls_loader_close(&loader);
+    ls_dataset_close(&data);
+    return ls_context_status(ctx);
+}
+
+/* Where the index begins. */
+static size_t index_of(const unsigned char *bytes, size_t n)
+{
+    return (size_t)ls__le64(bytes + n - LS__PACK_BLOCK + 16);
+}
+
+/* One bit of every byte of the file. */
+START_TEST(flipped_bits_are_found)
+{
+    char *folder = new_folder();
+    size_t n;
+    unsigned char *bytes = make_pack(folder, _i == 1, &n);
+    const char *path = path_in(folder, "pack");
+    ls_context *ctx = ls_context_open(NULL);
+    ck_assert_int_eq(use(ctx, path), LS_OK);
+    const size_t index = index_of(bytes, n);
+    int n_gaps = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes[i] ^= (unsigned char)(1 << i % 8);
+        write_file(path, bytes, n);
+        const ls_status status = use(ctx, path);
+        const bool told = strstr(ls_context_message(ctx), "damaged in the pack");
+        const bool data = i >= LS__PACK_BLOCK && i < index;
+        if (data && status == LS_OK)
+            n_gaps++;
+        else
+            ck_assert_msg(data ? status == LS_ERR_DATA && told : status == LS_ERR_FORMAT,
+                          "byte %zu of %zu: %s: %s", i, n, ls_status_text(status),
+                          ls_context_message(ctx));
+        ck_assert_int_eq(ls_pack_check(ctx, path, NULL, NULL), LS_ERR_FORMAT);
+        ck_assert_int_eq(ls_context_status(ctx), LS_ERR_FORMAT);
+        bytes[i] ^= (unsigned char)(1 << i % 8);
+    }
+    ck_assert_int_lt(n_gaps, N_PICTURES * LS__PACK_BLOCK);
+    free(bytes);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(cut_and_grown_files_are_refused)
+{
+    char *folder = new_folder();
+    size_t n;
+    unsigned char *bytes = make_pack(folder, _i == 1, &n);
+    const char *path = path_in(folder, "pack");
+    ls_context *ctx = ls_context_open(NULL);
+    bytes = realloc(bytes, n + 1);
+    bytes[n] = 0;
+    for (size_t length = 0; length <= n + 1; length++) {
+        write_file(path, bytes, length);
+        ck_assert_int_eq(use(ctx, path), length == n ? LS_OK : LS_ERR_FORMAT);
+        ck_assert(ls_pack_holds(path, ""));
+    }
+    /* Two packs, one behind the other: the end of the second does not fit. */
+    bytes = realloc(bytes, 2 * n);
+    memcpy(bytes + n, bytes, n);
+    write_file(path, bytes, 2 * n);
+    ck_assert_int_eq(use(ctx, path), LS_ERR_FORMAT);
+    free(bytes);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+static void put64(unsigned char *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) at[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* Makes all sums right again. */
+static void reseal(unsigned char *bytes, size_t n)
+{
+    unsigned char *trailer = bytes + n - LS__PACK_BLOCK;
+    const size_t index = index_of(bytes, n);
+    put64(bytes + 56, ls__hash(bytes, 56, 0));
+    put64(trailer + 32, ls__hash(bytes + index, n - LS__PACK_BLOCK - index, 0));
+    put64(trailer + 40, ls__hash(bytes, LS__PACK_BLOCK, 0));
+    put64(trailer + 56, ls__hash(trailer, 56, 0));
+}
+
+/* Somebody wrote numbers that lead astray, and right sums with them: refused, or harmless. */
+START_TEST(hostile_indices_do_no_harm)
+{
+    char *folder = new_folder();
+    size_t n;
+    unsigned char *bytes = make_pack(folder, _i == 1, &n), *copy = malloc(n);
+    const char *path = path_in(folder, "pack");
+    ls_context *ctx = ls_context_open(NULL);
+    const size_t index = index_of(bytes, n);
+    int n_refused = 0, n_used = 0;
+    for (size_t at = 8; at < n - 8; at = at == 48 ? index : at + 8) {
+        const uint64_t was = ls__le64(bytes + at);
+        const uint64_t values[] = { 0,          1,          was - 1,         was + 1,
+                                    was + 64,   n,          n - 64,          UINT64_MAX,
+                                    1ull << 32, 1ull << 63, UINT64_MAX / 64, was | 1ull << 40 };
+        for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+            memcpy(copy, bytes, n);
+            put64(copy + at, values[v]);
+            const uint64_t place = ls__le64(copy + n - LS__PACK_BLOCK + 16);
+            if (place <= n - LS__PACK_BLOCK) reseal(copy, n);
+            write_file(path, copy, n);
+            const ls_status status = use(ctx, path);
+            *(status == LS_OK ? &n_used : &n_refused) += 1;
+            ck_assert_msg(status == LS_OK || status == LS_ERR_FORMAT || status == LS_ERR_DATA ||
+                              status == LS_ERR_NOT_FOUND || status == LS_ERR_IO,
+                          "%zu: %s", at, ls_context_message(ctx));
+        }
+    }
+    ck_assert_int_gt(n_refused, n_used);
+    free(bytes), free(copy);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+/* The same pack with its last picture and its index moved beyond 5 GiB, in a file with a hole. */
+START_TEST(files_may_be_large)
+{
+    const uint64_t far = 5ull << 30;
+    char *folder = new_folder();
+    size_t n;
+    unsigned char *bytes = make_pack(folder, _i == 1, &n);
+    const size_t index = index_of(bytes, n);
+    unsigned char *last = bytes + index + LS__PACK_INDEX_BYTES + 3 * LS__PACK_GROUP_BYTES +
+                          (N_PICTURES - 1) * LS__PACK_SAMPLE_BYTES;
+    const size_t place = (size_t)ls__le64(last), tail = n - place;
+    put64(last, place + far);
+    unsigned char *trailer = bytes + n - LS__PACK_BLOCK;
+    reseal(bytes, n);
+    put64(trailer + 8, n + far);
+    put64(trailer + 16, index + far);
+    put64(trailer + 56, ls__hash(trailer, 56, 0));
+    const int fd = open(path_in(folder, "large"), O_RDWR | O_CREAT, 0666);
+    ck_assert_int_eq(pwrite(fd, bytes, place, 0), (ssize_t)place);
+    ck_assert_int_eq(pwrite(fd, bytes + place, tail, (off_t)(place + far)), (ssize_t)tail);
+    close(fd);
+    ls_context *ctx = ls_context_open(NULL);
+    ck_assert_int_eq(use(ctx, path_in(folder, "large")), LS_OK);
+    ls_digest digests[2];
+    for (int i = 0; i < 2; i++)
+        ls_dataset_digest(ls_image_folder_open(ctx, path_in(folder, i ? "large" : "pack")), true,
+                          &digests[i]);
+    expect_ok(ctx);
+    ck_assert(ls_digest_equal(digests[0], digests[1]));
+    ck_assert_int_eq(ls_pack_check(ctx, path_in(folder, "large"), NULL, NULL), LS_ERR_FORMAT);
+    expect_error(ctx, LS_ERR_FORMAT, "1/1.png", "damaged"); /* a gap that no writer leaves */
+    free(bytes);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(cut_while_it_is_open)
+{
+    char *folder = new_folder();
+    size_t n;
+    free(make_pack(folder, _i == 1, &n));
+    ls_context *ctx = ls_context_open(NULL);
+    ls_dataset *data = ls_image_folder_open(ctx, path_in(folder, "pack"));
+    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 1, .crop = 3 });
+    ls_batch b;
+    ls_loader_start(loader, 0);
+    ck_assert(ls_loader_next(loader, &b));
+    ck_assert_int_eq(truncate(path_in(folder, "pack"), LS__PACK_BLOCK), 0);
+    ck_assert(!ls_loader_next(loader, &b));
+    expect_error(ctx, LS_ERR_IO, "pack/1/0.png", "no longer as long as it was");
+    ls_digest digest;
+    ck_assert_int_eq(ls_dataset_digest(data, true, &digest), LS_ERR_IO);
+    expect_error(ctx, LS_ERR_IO, "ls_dataset_digest", "no longer as long as it was");
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = { flipped_bits_are_found, cut_and_grown_files_are_refused,
+                                   hostile_indices_do_no_harm, files_may_be_large,
+                                   cut_while_it_is_open };
+    Suite *suite = suite_create("pack_damage");
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        TCase *one = tcase_create(tests[i]->name);
+        tcase_add_loop_test(one, tests[i], 0, 2); /* of files, of pixels */
+        suite_add_tcase(suite, one);
+    }
+    return run_and_free(suite);
+}
