@@ -33,11 +33,12 @@ build_in build/clang -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON -DLOCKSTEP
 sanitizer_build=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g)
 title "address and undefined-behaviour sanitizers"
 build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_CUDA=OFF
+# A test program's cases run in one process (CK_FORK): the leak check at the end of each of thousands took most of the time.
 # A refused allocation is answered with NULL, as without the sanitizer: tests ask for too much on purpose.
 # Left to scripts/test.sh is what takes minutes here and runs no code of ours that other tests do not: what kills hundreds
 # of processes, oneDNN's kernels for lesser processors, the emulated GPU's op cases (whose memory has guards, and is closed
 # to all but kernels, in every build) and the script that runs them, a large net's parity.
-ASAN_OPTIONS=allocator_may_return_null=1 ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
+ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
   --exclude-regex '^(crash|crash_train|op_bits_.+|cuda_ops|gpu_check|parity_resnet18)$'
 
 # libgomp, inside oneDNN, knows nothing of the thread sanitizer, so only tests that run no oneDNN kernel.

@@ -268,6 +268,7 @@ START_TEST(a_fault_hits_one_element)
         ls_context_close(&b.ctx);
     }
     ck_assert_int_gt(n_hit, 20);
+    precision = LS_PRECISION_F32;
 }
 END_TEST
 
