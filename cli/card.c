@@ -7,6 +7,7 @@
 
 static const char *const stem_words[] = { "auto", "small", "large" };
 static const char *const exif_words[] = { "ignored", "honoured" };
+static const char *const decode_words[] = { "exact", "fast" };
 static const char *const shortcut_words[] = { "projection", "parameter-free" };
 
 int card_write(const model_card *card, card_metadata *out)
@@ -23,6 +24,8 @@ int card_write(const model_card *card, card_metadata *out)
     out->pairs[n++] = out->texts[text++];
     out->pairs[n++] = "exif";
     out->pairs[n++] = exif_words[card->exif];
+    out->pairs[n++] = "decode";
+    out->pairs[n++] = decode_words[card->decode];
     return n;
 }
 
@@ -85,6 +88,11 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, model_
     const int exif = find_word(ls_tensor_file_metadata(file, "exif"), 2, exif_words);
     if (exif < 0) return "exif";
     out->exif = exif == 1;
+    /* Older files do not say: there was one way only. */
+    const char *decode_word = ls_tensor_file_metadata(file, "decode");
+    const int decode = decode_word ? find_word(decode_word, 2, decode_words) : LS_DECODE_EXACT;
+    if (decode < 0) return "decode";
+    out->decode = (ls_decode)decode;
     if (!read_side(ls_tensor_file_metadata(file, "crop"), &out->image_size)) return "crop";
     if (!read_side(ls_tensor_file_metadata(file, "resize"), &out->resize)) return "resize";
     if (!read_channels(ls_tensor_file_metadata(file, "mean"), out->mean)) return "mean";
@@ -144,7 +152,11 @@ ls_net *card_open_net(ls_context *ctx, const model_card *card, const char *path,
 ls_loader_config card_loader_config(const model_card *card, int64_t batch)
 {
     ls_loader_config config = {
-        .batch = batch, .honour_exif = card->exif, .resize = card->resize, .crop = card->image_size
+        .batch = batch,
+        .honour_exif = card->exif,
+        .decode = card->decode,
+        .resize = card->resize,
+        .crop = card->image_size,
     };
     memcpy(config.mean, card->mean, sizeof(config.mean));
     memcpy(config.deviation, card->deviation, sizeof(config.deviation));

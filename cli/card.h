@@ -11,13 +11,14 @@ typedef struct model_card {
     int64_t image_size;        /* side of the square that the net sees */
     int64_t resize;            /* shorter side before it is cut out, in validation */
     bool exif;                 /* pictures are turned upright */
+    ls_decode decode;
     float mean[3], deviation[3];
     const char *const *classes;
     json_t *json; /* what `classes` borrows from; NULL for a card that was not read */
 } model_card;
 
 /* The pairs for ls_state.metadata; the checkpoint itself adds classes, mean, std and crop. */
-enum { CARD_METADATA = 10, CARD_TEXT = 32 };
+enum { CARD_METADATA = 12, CARD_TEXT = 32 };
 typedef struct card_metadata {
     char texts[CARD_METADATA / 2][CARD_TEXT];
     const char *pairs[CARD_METADATA];

@@ -23,6 +23,7 @@ typedef struct recipe {
     int64_t image_size, workers;
     int on_bad_image; /* ls_bad_image */
     int seeding;      /* ls_seeding */
+    int decode;       /* ls_decode */
     bool exif, digest_contents;
     int64_t crop_padding;
     double scale_min, flip;

@@ -104,15 +104,23 @@ static bool is_complete(const struct jpeg_decompress_struct *info)
     return true;
 }
 
+/* Reduced pictures whose chroma is thinner than usual come out otherwise below skipped rows
+ * (libjpeg-turbo 2.1.5, luma sampled 4 x 2 or 2 x 4). */
+static bool may_skip(const struct jpeg_decompress_struct *info, int reduction)
+{
+    const bool usual = info->max_h_samp_factor <= 2 && info->max_v_samp_factor <= 2;
+    return (reduction == 1 || usual) && is_complete(info);
+}
+
 /* Widens the part, in reduced pixels, to what can be decoded by itself with the same bits, and
  * tells libjpeg about its columns. Smooth chroma looks at a neighbour on each side, 2 pixels wide,
  * and is made otherwise where only 1 or 2 samples of it are left: 4 more pixels are enough for
  * both. */
-static void choose_part(j_decompress_ptr info, ls__window *part)
+static void choose_part(j_decompress_ptr info, int reduction, ls__window *part)
 {
     enum { MARGIN = 4 };
     const int64_t height = info->output_height, width = info->output_width;
-    if (!is_complete(info)) {
+    if (!may_skip(info, reduction)) {
         *part = (ls__window){ 0, 0, height, width };
         return;
     }
@@ -145,7 +153,7 @@ static ls_status read_part(job *self, ls__window part, int reduction)
 {
     ls__decoder *decoder = self->decoder;
     j_decompress_ptr info = &self->info;
-    choose_part(info, &part);
+    choose_part(info, reduction, &part);
     LS_TRY(ls__decoder_begin_part(decoder, &part, reduction));
     const bool cmyk = info->out_color_space == JCS_CMYK;
     if (!ls__picture_reserve(decoder->ctx, &decoder->spare, 1, part.width, cmyk ? 4 : 3))

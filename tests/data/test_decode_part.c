@@ -3,6 +3,7 @@
 #include "decode_support.h"
 #include "../suite.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,15 @@ static ls_status decode_part(ls__decoder *decoder, const void *bytes, size_t n, 
     return status;
 }
 
+/* A window of the reduced picture that holds this one of the whole. */
+static ls__window reduced(const ls__window *w, int reduction)
+{
+    const int64_t bottom = (w->top + w->height + reduction - 1) / reduction;
+    const int64_t right = (w->left + w->width + reduction - 1) / reduction;
+    const int64_t top = w->top / reduction, left = w->left / reduction;
+    return (ls__window){ top, left, bottom - top, right - left };
+}
+
 /* Fails the test unless the part shows at least the window, as the whole picture does. */
 static void expect_same(const ls__part *part, const ls__part *whole, const ls__window *window,
                         const char *what)
@@ -39,7 +49,7 @@ static void expect_same(const ls__part *part, const ls__part *whole, const ls__w
     const ls__view *view = &part->view, *all = &whole->view;
     ck_assert_int_eq(part->height, whole->height);
     ck_assert_int_eq(part->width, whole->width);
-    ck_assert_int_eq(part->reduction, 1);
+    ck_assert_int_eq(part->reduction, whole->reduction);
     ck_assert(part->top >= 0 && part->left >= 0);
     ck_assert(part->top <= window->top && part->left <= window->left);
     ck_assert(part->top + view->height >= window->top + window->height);
@@ -75,12 +85,18 @@ static void expect_parts(ls__decoder *decoder, const uint8_t *bytes, size_t n, i
 {
     ls__decoder full = { .ctx = decoder->ctx };
     ck_assert_msg(decode(&full, bytes, n, true) == LS_OK, "%s: %s", what, full.reason);
+    const int64_t height = full.part.height, width = full.part.width;
     uint32_t state = (uint32_t)n;
-    for (int i = 0; i < n_windows; i++) {
-        const wish one = { random_window(&state, full.part.height, full.part.width), 1 };
-        ck_assert_msg(decode_part(decoder, bytes, n, &one, i & 1) == LS_OK, "%s: %s", what,
-                      decoder->reason);
-        expect_same(&decoder->part, &full.part, &one.part, what);
+    for (int reduction = 1; reduction <= 8; reduction *= 2) {
+        const wish all = { { 0, 0, height, width }, reduction };
+        ck_assert_int_eq(decode_part(&full, bytes, n, &all, false), LS_OK);
+        for (int i = 0; i < n_windows / reduction; i++) {
+            const wish one = { random_window(&state, height, width), reduction };
+            ck_assert_msg(decode_part(decoder, bytes, n, &one, i & 1) == LS_OK, "%s: %s", what,
+                          decoder->reason);
+            const ls__window window = reduced(&one.part, full.part.reduction);
+            expect_same(&decoder->part, &full.part, &window, what);
+        }
     }
     ls__decoder_free(&full);
 }
@@ -246,11 +262,58 @@ START_TEST(only_the_part_takes_memory)
 }
 END_TEST
 
+/* The mean of each square of pixels, or nearly: a reduction is made of the lower frequencies. */
+START_TEST(a_reduced_picture_shows_the_same)
+{
+    enum { H = 72, W = 104 };
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    uint8_t pixels[H * W * 3];
+    for (int i = 0; i < H * W; i++) {
+        pixels[3 * i] = (uint8_t)(20 + 3 * (i / W));
+        pixels[3 * i + 1] = (uint8_t)(20 + 2 * (i % W));
+        pixels[3 * i + 2] = 128;
+    }
+    const int orientations[] = { 1, 2, 3, 6 };
+    for (int o = 0; o < 4; o++)
+        for (int s = 2; s <= 8; s *= 2) {
+            size_t n;
+            const jpeg_options options = {
+                .quality = 98, .across = 1, .down = 1, .orientation = orientations[o]
+            };
+            unsigned char *bytes = make_jpeg(H, W, pixels, options, &n);
+            const wish one = { { 0, 0, 64, 64 }, s };
+            ck_assert_int_eq(decode_part(&decoder, bytes, n, &one, false), LS_OK);
+            const ls__part *part = &decoder.part;
+            ck_assert_int_eq(part->reduction, s);
+            const bool turned = orientations[o] == 6;
+            ck_assert_int_eq(part->height, turned ? W : H);
+            for (int64_t y = 0; y < 64 / s; y++)
+                for (int64_t x = 0; x < 64 / s; x++) {
+                    const uint8_t *pixel = part->view.pixels +
+                                           (y - part->top) * part->view.row_bytes +
+                                           (x - part->left) * 3;
+                    const double middle_y = (double)(y * s) + (s - 1) / 2.0;
+                    const double middle_x = (double)(x * s) + (s - 1) / 2.0;
+                    const double rows[] = { middle_y, middle_y, H - 1 - middle_y,
+                                            H - 1 - middle_x };
+                    const double columns[] = { middle_x, W - 1 - middle_x, W - 1 - middle_x,
+                                               middle_y };
+                    ck_assert_double_le(fabs(pixel[0] - (20 + 3 * rows[o])), 4);
+                    ck_assert_double_le(fabs(pixel[1] - (20 + 2 * columns[o])), 4);
+                }
+            free(bytes);
+        }
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     return run_loop("decode_part", parts_have_the_pixels_of_the_whole, N_VARIANTS) |
            RUN_SUITE("decode_part", parts_of_turned_pictures_are_turned,
                      damage_anywhere_is_found_whichever_part_is_wanted,
                      a_file_known_to_be_whole_is_read_no_further_than_needed,
-                     only_the_part_takes_memory);
+                     only_the_part_takes_memory, a_reduced_picture_shows_the_same);
 }

@@ -386,6 +386,89 @@ START_TEST(what_is_asked_for_is_enough)
 }
 END_TEST
 
+/* 1 + 3 y, 1 + 2 x: a place that is off by a pixel is 2 or 3 levels off. */
+static uint8_t *draw_slopes(int h, int w)
+{
+    uint8_t *pixels = malloc((size_t)(h * w * 3));
+    for (int i = 0; i < h * w; i++) {
+        pixels[3 * i] = (uint8_t)(1 + 3 * (i / w));
+        pixels[3 * i + 1] = (uint8_t)(1 + 2 * (i % w));
+        pixels[3 * i + 2] = 7;
+    }
+    return pixels;
+}
+
+static ls__part reduce(const ls__view *whole, int reduction)
+{
+    const int64_t height = (whole->height + reduction - 1) / reduction;
+    const int64_t width = (whole->width + reduction - 1) / reduction;
+    uint8_t *pixels = malloc((size_t)(height * width * 3));
+    for (int64_t i = 0; i < height * width * 3; i++) {
+        int sum = 0, n = 0;
+        for (int64_t y = i / (width * 3) * reduction; y < whole->height; y++) {
+            if (y == (i / (width * 3) + 1) * reduction) break;
+            for (int64_t x = i / 3 % width * reduction; x < whole->width; x++) {
+                if (x == (i / 3 % width + 1) * reduction) break;
+                sum += whole->pixels[y * whole->row_bytes + x * 3 + i % 3];
+                n++;
+            }
+        }
+        pixels[i] = (uint8_t)((sum + n / 2) / n);
+    }
+    const ls__view view = { pixels, width * 3, height, width, 3 };
+    return (ls__part){ view, 0, 0, whole->height, whole->width, reduction };
+}
+
+START_TEST(a_reduced_picture_gives_nearly_the_same_sample)
+{
+    enum { H = 82, W = 121, C = 10 };
+    static const ls__transform transforms[] = {
+        { .random_resized_crop = true,
+          .scale_min = 0.1,
+          .scale_max = 1,
+          .ratio_min = 0.75,
+          .ratio_max = 1.33 },
+        { .resize = 12 },
+        { .resize = 30 },
+        { .resize = 12, .padding = 1 },
+        { .padding = 1 },
+    };
+    ls_context *ctx = ls_context_open(NULL);
+    ls__transformer self = { .resizer.ctx = ctx };
+    uint8_t *pixels = draw_slopes(H, W);
+    const ls__view view = { pixels, W * 3, H, W, 3 };
+    const ls__part whole = ls__part_of_all(&view);
+    ls__part smaller[9];
+    for (int s = 1; s <= 8; s *= 2) smaller[s] = reduce(&view, s);
+    char reason[LS__REASON_SIZE];
+    int seen[9] = { 0 };
+    for (size_t i = 0; i < sizeof(transforms) / sizeof(transforms[0]); i++) {
+        ls__transform transform = transforms[i];
+        transform.decode = LS_DECODE_FAST;
+        transform.crop = transform.height = transform.width = C;
+        for (int64_t sample = 0; sample < 100; sample++) {
+            uint8_t exact[C * C * 3], dst[C * C * 3];
+            const ls__transform_want want = { &transform, draw_of(0, sample) };
+            ls__window window;
+            int reduction;
+            ck_assert_int_eq(ls__transform_ask(&want, H, W, &window, &reduction, reason), LS_OK);
+            seen[reduction]++;
+            ck_assert_int_eq(
+                ls__transform_run(&transform, &self, &whole, &want.draw, exact, reason), LS_OK);
+            ck_assert_int_eq(
+                ls__transform_run(&transform, &self, &smaller[reduction], &want.draw, dst, reason),
+                LS_OK);
+            for (int k = 0; k < C * C * 3; k++) ck_assert_int_le(abs(dst[k] - exact[k]), 3);
+        }
+    }
+    ck_assert(seen[1] > 50 && seen[2] > 20 && seen[4] > 20);
+    for (int s = 1; s <= 8; s *= 2) free((void *)smaller[s].view.pixels);
+    free(pixels);
+    ls__transformer_free(&self);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(pictures_that_do_not_fit_are_refused)
 {
     ls_context *ctx = ls_context_open(NULL);
@@ -411,13 +494,13 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("transform", own_logarithm_and_power_are_accurate,
-                     resize_keeps_the_aspect_ratio_as_torchvision, centre_crop_rounds_as_python,
-                     padded_crop_reaches_every_place_and_pads_with_zeros,
-                     flip_mirrors_with_its_probability,
-                     random_boxes_have_the_areas_and_ratios_asked_for,
-                     boxes_fall_back_to_the_centre, draws_depend_on_seed_epoch_and_sample_alone,
-                     resize_and_crop_give_the_window_of_the_resized_picture,
-                     random_resized_crop_is_crop_then_resize, what_is_asked_for_is_enough,
-                     pictures_that_do_not_fit_are_refused);
+    return RUN_SUITE(
+        "transform", own_logarithm_and_power_are_accurate,
+        resize_keeps_the_aspect_ratio_as_torchvision, centre_crop_rounds_as_python,
+        padded_crop_reaches_every_place_and_pads_with_zeros, flip_mirrors_with_its_probability,
+        random_boxes_have_the_areas_and_ratios_asked_for, boxes_fall_back_to_the_centre,
+        draws_depend_on_seed_epoch_and_sample_alone,
+        resize_and_crop_give_the_window_of_the_resized_picture,
+        random_resized_crop_is_crop_then_resize, what_is_asked_for_is_enough,
+        a_reduced_picture_gives_nearly_the_same_sample, pictures_that_do_not_fit_are_refused);
 }
