@@ -125,6 +125,8 @@ static void normalize(const ls__native *k, int64_t task)
             float *to = (float *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
             if (y.width == 3)
                 look_up(table, from, 3, to, 3, n, 3);
+            else if (x.width == 1)
+                look_up(table, from, 1, to, 1, n, 1);
             else
                 look_up(table + c * BYTES, from + c, x.width, to, y.width, n, y.width);
         }

@@ -96,9 +96,13 @@ LS__ALWAYS_INLINE void sgd_loop(float *restrict parameter, const float *restrict
     ls__sgd_numbers s = *numbers;
     s.first = with.first;
     s.nesterov = with.nesterov;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        /* by way of a variable: a pointer into memory is asked for NULL for each element */
+        float kept = with.momentum ? momentum[i] : 0;
         parameter[i] = ls__sgd_element(&s, with.decay ? decay : 0, gradient[i], parameter[i],
-                                       with.momentum ? &momentum[i] : NULL);
+                                       with.momentum ? &kept : NULL);
+        if (with.momentum) momentum[i] = kept;
+    }
 }
 
 LS__ALWAYS_INLINE void sgd_part(const ls__native *k, const ls__segment *segment, ls__range part,

@@ -3,7 +3,7 @@
 #include "cpu/native/native.h"
 #include "cpu/native/vector.h"
 
-/* Channels that are worked on together, in registers; a rest of fewer than 8 goes one by one. */
+/* Channels that are worked on together, in registers; then vectors of them, and less than one. */
 enum { TILE = 16, HALF_TILE = 8 };
 
 /* Sizes of an op: x the larger side, y the smaller one. */
@@ -42,6 +42,16 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
     return (ls__range){ begin, ls__min(shifted / g->stride[dim] + 1, size) };
 }
 
+/* f(n_vectors, lanes, c, ...) for so many vectors of channels from c on, of which so many lanes are
+ * there. One that is not whole is alone. */
+#define FOR_VECTORS(width, f, ...)                                                                 \
+    do {                                                                                           \
+        int64_t c_ = 0;                                                                            \
+        for (; c_ + TILE <= (width); c_ += TILE) f(TILE / LS__LANES, LS__LANES, c_, __VA_ARGS__);  \
+        for (; c_ + LS__LANES <= (width); c_ += LS__LANES) f(1, LS__LANES, c_, __VA_ARGS__);       \
+        if (c_ < (width)) f(1, (int)((width)-c_), c_, __VA_ARGS__);                                \
+    } while (0)
+
 /* f(tile, c, ...) for tiles from channel c on, single(c, ...) for what is left. */
 #define FOR_TILES(width, f, single, ...)                                                           \
     do {                                                                                           \
@@ -74,14 +84,19 @@ typedef struct maximum {
     int64_t kernel_width;
 } maximum;
 
-LS__ALWAYS_INLINE void max_tile(int tile, int64_t c, const region *w, const maximum *m)
+LS__ALWAYS_INLINE void store_places(const maximum *m, int64_t c, ls__vi place, int lanes)
 {
-    const int n = tile / LS__LANES;
+    if (m->bytes) ls__store_first_bytes(m->bytes + c, place, lanes);
+    if (m->words) memcpy(m->words + c, &place, (size_t)lanes * sizeof *m->words);
+}
+
+LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w, const maximum *m)
+{
     ls__vf best[TILE / LS__LANES];
     ls__vi place[TILE / LS__LANES];
     const float *first = region_at(w, w->rows.begin, w->columns.begin) + c;
     for (int i = 0; i < n; i++) {
-        best[i] = ls__load(first + i * LS__LANES);
+        best[i] = ls__load_first(first + i * LS__LANES, lanes);
         place[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
     }
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
@@ -89,7 +104,7 @@ LS__ALWAYS_INLINE void max_tile(int tile, int64_t c, const region *w, const maxi
             const float *from = region_at(w, r, s) + c;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)(r * m->kernel_width + s);
             for (int i = 0; i < n; i++) {
-                const ls__vf value = ls__load(from + i * LS__LANES);
+                const ls__vf value = ls__load_first(from + i * LS__LANES, lanes);
                 /* larger, or the first NaN */
                 const ls__vi take = ~(value <= best[i]) & (best[i] == best[i]);
                 best[i] = ls__select(take, value, best[i]);
@@ -97,27 +112,9 @@ LS__ALWAYS_INLINE void max_tile(int tile, int64_t c, const region *w, const maxi
             }
         }
     for (int i = 0; i < n; i++) {
-        const int64_t to = c + i * LS__LANES;
-        ls__store(m->y + to, best[i]);
-        if (m->bytes) ls__store_bytes(m->bytes + to, place[i]);
-        if (m->words) memcpy(m->words + to, &place[i], sizeof place[i]);
+        ls__store_first(m->y + c + i * LS__LANES, best[i], lanes);
+        store_places(m, c + i * LS__LANES, place[i], lanes);
     }
-}
-
-static inline void max_single(int64_t c, const region *w, const maximum *m)
-{
-    float best = region_at(w, w->rows.begin, w->columns.begin)[c];
-    int64_t place = w->rows.begin * m->kernel_width + w->columns.begin;
-    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
-        for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
-            const float value = region_at(w, r, s)[c];
-            if (value <= best || best != best) continue;
-            best = value;
-            place = r * m->kernel_width + s;
-        }
-    m->y[c] = best;
-    if (m->bytes) m->bytes[c] = (uint8_t)place;
-    if (m->words) m->words[c] = (int32_t)place;
 }
 
 /* A task has some rows of output places. */
@@ -139,7 +136,7 @@ static void max_pool(const ls__native *k, int64_t task)
                                 indexed && bytes ? (uint8_t *)k->buffers[2] + to : NULL,
                                 indexed && !bytes ? (int32_t *)k->buffers[2] + to : NULL,
                                 g.kernel[1] };
-            FOR_TILES(g.width, max_tile, max_single, &w, &m);
+            FOR_VECTORS(g.width, max_vectors, &w, &m);
         }
     }
 }
@@ -185,9 +182,17 @@ typedef struct origin {
     float *dx;
 } origin;
 
-LS__ALWAYS_INLINE void max_tile_backward(int tile, int64_t c, const region *dy, const origin *o)
+LS__ALWAYS_INLINE ls__vi load_places(const origin *o, int64_t at, int lanes)
 {
-    const int n = tile / LS__LANES;
+    if (o->bytes) return ls__load_first_bytes(o->bytes + at, lanes);
+    ls__vi index = { 0 };
+    memcpy(&index, o->words + at, (size_t)lanes * sizeof *o->words);
+    return index;
+}
+
+LS__ALWAYS_INLINE void max_vectors_backward(int n, int lanes, int64_t c, const region *dy,
+                                            const origin *o)
+{
     ls__vf sum[TILE / LS__LANES];
     for (int i = 0; i < n; i++) sum[i] = (ls__vf){ 0 };
     for (int64_t p = dy->rows.begin; p < dy->rows.end; p++)
@@ -196,36 +201,28 @@ LS__ALWAYS_INLINE void max_tile_backward(int tile, int64_t c, const region *dy, 
             const int64_t place = o->place - p * o->row_step - q * o->column_step;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)place;
             for (int i = 0; i < n; i++) {
-                ls__vi index;
-                if (o->bytes)
-                    index = ls__load_bytes(o->bytes + at + i * LS__LANES);
-                else
-                    memcpy(&index, o->words + at + i * LS__LANES, sizeof index);
-                const ls__vf gradient = ls__load(dy->values + at + i * LS__LANES);
+                const ls__vi index = load_places(o, at + i * LS__LANES, lanes);
+                const ls__vf gradient = ls__load_first(dy->values + at + i * LS__LANES, lanes);
                 sum[i] += (ls__vf)((index == here) & (ls__vi)gradient);
             }
         }
-    for (int i = 0; i < n; i++) ls__store(o->dx + c + i * LS__LANES, sum[i]);
+    for (int i = 0; i < n; i++) ls__store_first(o->dx + c + i * LS__LANES, sum[i], lanes);
 }
 
-static inline void max_single_backward(int64_t c, const region *dy, const origin *o)
+static origin origin_of(const ls__native *k, const geometry *g, int64_t from)
 {
-    float sum = 0;
-    for (int64_t p = dy->rows.begin; p < dy->rows.end; p++)
-        for (int64_t q = dy->columns.begin; q < dy->columns.end; q++) {
-            const int64_t at = (p * dy->pitch + q) * dy->width + c;
-            const int64_t place = o->place - p * o->row_step - q * o->column_step;
-            const int64_t index = o->bytes ? o->bytes[at] : o->words[at];
-            sum += index == place ? dy->values[at] : 0;
-        }
-    o->dx[c] = sum;
+    origin o = { .row_step = g->stride[0] * g->kernel[1], .column_step = g->stride[1] };
+    if (k->op.operands[1].dtype == LS_U8)
+        o.bytes = (const uint8_t *)k->buffers[1] + from;
+    else
+        o.words = (const int32_t *)k->buffers[1] + from;
+    return o;
 }
 
 /* A task has some rows of input places. */
 static void max_pool_backward(const ls__native *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
-    const bool bytes = k->op.operands[1].dtype == LS_U8;
     const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.xh, h = line % g.xh, from = plane * g.yh * g.yw * g.width;
@@ -233,24 +230,72 @@ static void max_pool_backward(const ls__native *k, int64_t task)
                       .pitch = g.yw,
                       .width = g.width };
         dy.rows = holders(&g, 0, g.yh, h);
-        origin o = { .row_step = g.stride[0] * g.kernel[1], .column_step = g.stride[1] };
-        if (bytes)
-            o.bytes = (const uint8_t *)k->buffers[1] + from;
-        else
-            o.words = (const int32_t *)k->buffers[1] + from;
+        origin o = origin_of(k, &g, from);
         for (int64_t w = 0; w < g.xw; w++) {
             dy.columns = holders(&g, 1, g.yw, w);
             o.place = (h + g.padding[0]) * g.kernel[1] + w + g.padding[1];
             o.dx = (float *)k->buffers[2] + (line * g.xw + w) * g.width;
-            FOR_TILES(g.width, max_tile_backward, max_single_backward, &dy, &o);
+            FOR_VECTORS(g.width, max_vectors_backward, &dy, &o);
         }
     }
+}
+
+/* Where windows tile the input each output tells its window: no divisions, dy is read once. */
+typedef struct whole_window {
+    const float *dy;
+    int64_t at, width, pitch, kernel[2]; /* pitch: of dx, in floats */
+} whole_window;
+
+LS__ALWAYS_INLINE void max_window_backward(int n, int lanes, int64_t c, const whole_window *w,
+                                           const origin *o)
+{
+    for (int i = 0; i < n; i++, c += LS__LANES) {
+        const ls__vi index = load_places(o, w->at + c, lanes);
+        const ls__vi gradient = (ls__vi)ls__load_first(w->dy + w->at + c, lanes);
+        ls__vi here = { 0 };
+        for (int64_t r = 0; r < w->kernel[0]; r++)
+            for (int64_t s = 0; s < w->kernel[1]; s++, here += 1)
+                /* added to 0, as where windows overlap: there -0 becomes 0 */
+                ls__store_first(o->dx + r * w->pitch + s * w->width + c,
+                                (ls__vf){ 0 } + (ls__vf)((index == here) & gradient), lanes);
+    }
+}
+
+static bool windows_tile(const geometry *g)
+{
+    const int64_t x[2] = { g->xh, g->xw }, y[2] = { g->yh, g->yw };
+    for (int i = 0; i < 2; i++)
+        if (g->stride[i] != g->kernel[i] || g->padding[i] != 0 || x[i] != y[i] * g->stride[i])
+            return false;
+    return true;
+}
+
+/* A task has some rows of output places. */
+static void max_pool_backward_tiles(const ls__native *k, int64_t task)
+{
+    const geometry g = geometry_of(k, 2, 0);
+    const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    origin o = origin_of(k, &g, 0);
+    whole_window w = { .dy = k->buffers[0],
+                       .width = g.width,
+                       .pitch = g.xw * g.width,
+                       .kernel = { g.kernel[0], g.kernel[1] } };
+    for (int64_t line = lines.begin; line < lines.end; line++)
+        for (int64_t q = 0; q < g.yw; q++) {
+            w.at = (line * g.yw + q) * g.width;
+            o.dx =
+                (float *)k->buffers[2] + line * g.kernel[0] * w.pitch + q * g.kernel[1] * g.width;
+            FOR_VECTORS(g.width, max_window_backward, &w, &o);
+        }
 }
 
 static bool plan_max_pool_backward(ls__native *k)
 {
     const ls__operand *dy = &k->op.operands[0], *index = &k->op.operands[1];
-    return same_block(index, dy) && plan_window(k, 2, 0, false, max_pool_backward);
+    if (!same_block(index, dy)) return false;
+    const geometry g = geometry_of(k, 2, 0);
+    if (windows_tile(&g)) return plan_window(k, 2, 0, true, max_pool_backward_tiles);
+    return plan_window(k, 2, 0, false, max_pool_backward);
 }
 
 /* ---- Average: x -> y, padded zeros counted ---- */

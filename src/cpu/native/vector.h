@@ -35,6 +35,44 @@ LS__ALWAYS_INLINE void ls__store(float *to, ls__vf v)
     memcpy(to, &v, sizeof v);
 }
 
+/* The first n lanes alone, 1 <= n <= LS__LANES; nothing beyond them is read or written, and loaded
+ * lanes beyond them are 0. */
+LS__ALWAYS_INLINE ls__vf ls__load_first(const float *from, int n)
+{
+    if (n == LS__LANES) return ls__load(from);
+#if defined(__AVX2__)
+    const ls__vi lane = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    return _mm256_maskload_ps(from, (__m256i)(lane < n));
+#else
+    ls__vf v = { 0 };
+    memcpy(&v, from, (size_t)n * sizeof *from);
+    return v;
+#endif
+}
+
+/* By halves, not masked: a masked store takes AMD's processors dozens of cycles. */
+LS__ALWAYS_INLINE void ls__store_first(float *to, ls__vf v, int n)
+{
+    if (n == LS__LANES) {
+        ls__store(to, v);
+        return;
+    }
+    float all[LS__LANES];
+    ls__store(all, v);
+    int at = 0;
+#if defined(__AVX2__)
+    if (n & 4) {
+        memcpy(to, all, 4 * sizeof *to);
+        at = 4;
+    }
+#endif
+    if (n & 2) {
+        memcpy(to + at, all + at, 2 * sizeof *to);
+        at += 2;
+    }
+    if (n & 1) to[at] = all[at];
+}
+
 /* LS__HALF_LANES floats as doubles, and back with rounding. */
 LS__ALWAYS_INLINE ls__vd ls__load_double(const float *from)
 {
@@ -72,6 +110,31 @@ LS__ALWAYS_INLINE void ls__store_bytes(uint8_t *to, ls__vi v)
     const ls__vb bytes = __builtin_convertvector(v, ls__vb);
     memcpy(to, &bytes, sizeof bytes);
 #endif
+}
+
+/* The same of the first n lanes alone, 1 <= n <= LS__LANES; through a register, not memory, which
+ * would wait for the parts to be stored. */
+LS__ALWAYS_INLINE ls__vi ls__load_first_bytes(const uint8_t *from, int n)
+{
+    if (n == LS__LANES) return ls__load_bytes(from);
+    uint64_t bytes = 0;
+    for (int i = n - 1; i >= 0; i--) bytes = bytes << 8 | from[i];
+    uint8_t all[sizeof bytes];
+    memcpy(all, &bytes, sizeof bytes);
+    return ls__load_bytes(all);
+}
+
+LS__ALWAYS_INLINE void ls__store_first_bytes(uint8_t *to, ls__vi v, int n)
+{
+    if (n == LS__LANES) {
+        ls__store_bytes(to, v);
+        return;
+    }
+    uint8_t all[sizeof(uint64_t)] = { 0 };
+    ls__store_bytes(all, v);
+    uint64_t bytes;
+    memcpy(&bytes, all, sizeof bytes);
+    for (int i = 0; i < n; i++, bytes >>= 8) to[i] = (uint8_t)bytes;
 }
 
 /* a where mask's lanes are all ones, b where they are zero */

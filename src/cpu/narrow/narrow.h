@@ -1,0 +1,42 @@
+/* narrow.h: our own direct convolution for few input channels (a first layer, LeNet), for dense
+ * N,H,W,C activations in f32 with AVX2 and FMA. Libraries hold 8 or 16 input channels in a vector,
+ * and have little to do where there are 1 or 3.
+ *
+ * With N,H,W,C what a window sees of one input row, kernel width times channels, is one stretch of
+ * memory, and windows are stretches that begin stride times channels apart. So each row of the
+ * kernel is a matrix product over stretches, without copies of windows:
+ *
+ *   forward            y[q][k]     = sum over stretch t of x[q step + t] w[t][k]
+ *   backward weights   dw[t][k]    = sum over places q of  x[q step + t] dy[q][k]
+ *   backward by data   dx[q step + t] += sum over k of     dy[q][k] w[k][t]
+ *
+ * product.c  the matrix product on registers
+ * conv.c     pieces of pictures with their padding, tasks cut by shape alone; the provider */
+#ifndef LS_CPU_NARROW_NARROW_H
+#define LS_CPU_NARROW_NARROW_H
+
+#include "cpu/cpu.h"
+
+enum { LS__NARROW_VECTOR = 8, LS__NARROW_MOST_VECTORS = 4 };
+
+/* out[i][j] = start[j] + sum over o, t of a[i][o][t] b[o][t][j], o outside of t, both in order; or,
+ * with `add`, out[i][j] += that sum. i counts n_rows, j n_columns. b and start are read up to whole
+ * vectors. Rows of out may overlap: they are added one after the other, in a fixed order. Strides
+ * are in floats. */
+typedef struct ls__narrow_product {
+    const float *a, *b, *start; /* start: NULL for zeros */
+    float *out;
+    int64_t n_rows, n_columns, n_outer, n_inner;
+    int64_t a_row, a_outer, a_inner, b_outer, b_inner, out_row;
+    bool add;
+} ls__narrow_product;
+void ls__narrow_multiply(const ls__narrow_product *product);
+/* to[rows][wide] from from[rows][columns], zeros from column `columns` on; wide in whole vectors.
+ */
+void ls__narrow_widen(const float *from, int64_t rows, int64_t columns, int64_t wide, float *to);
+/* sum[columns] += the sum of from[rows][columns], which is found first; whole vectors. */
+void ls__narrow_add_rows(const float *from, int64_t rows, int64_t columns, float *sum);
+
+extern const ls__cpu_provider ls__narrow_provider;
+
+#endif
