@@ -2,15 +2,14 @@
 
 A side is words joined by '+', in any order:
 
-    contiguous, channels_last    the memory layout
+    channels_last, contiguous    the memory layout; the former where it says none
+    eager                        PyTorch as it comes
     compile                      torch.compile of the net and its loss
     compile_step                 the same, and of the optimizer's step
     fused, foreach               that implementation of SGD
     bf16, f16, f32               autocast (or none), instead of the run's precision
     batch8                       that batch instead of the run's, where a step would take minutes
     threads1                     that many threads instead of the run's
-
-"eager" alone means channels_last, and "compile" alone channels_last+compile.
 """
 import statistics
 import time
@@ -79,12 +78,14 @@ SMALL = {"mlp": mlp, "lenet": lenet}  # as bench_small.c; pictures of 28 x 28, o
 
 def parse_side(side, run):
     """What a side is made of; `run` has the defaults: precision, batch, threads."""
-    words = {"eager": ["channels_last"], "compile": ["channels_last", "compile"]}.get(side, side.split("+"))
-    made = {"channels_last": False, "compile": False, "compile_step": False, "sgd": None, "precision": run.precision,
+    words = side.split("+")
+    made = {"channels_last": True, "compile": False, "compile_step": False, "sgd": None, "precision": run.precision,
             "batch": run.batch, "threads": run.threads}
     for word in words:
         if word in ("contiguous", "channels_last"):
             made["channels_last"] = word == "channels_last"
+        elif word == "eager":
+            pass
         elif word in ("compile", "compile_step"):
             made["compile"], made["compile_step"] = True, word == "compile_step"
         elif word in ("fused", "foreach"):
