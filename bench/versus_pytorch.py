@@ -266,6 +266,9 @@ def table(options):
             print("| %s | | nothing in %d s | | |" % (name, seconds), flush=True)
             continue
         line = json.loads(found[-1])
+        for side in row["sides"].split(","):
+            if side + "_images_per_second" not in line and not row.get("first_step"):
+                line["left_out"].setdefault(side, "no time")
         keep(options.out, name, line)
         for cells in goal_of(name, line):
             met = {True: "met", False: "missed", None: ""}[cells[-1]]
