@@ -249,7 +249,7 @@ def table(options):
     print("| work | goal | Lockstep by PyTorch | PyTorch | |\n|---|---|---|---|---|", flush=True)
     for name in options.rows.split(",") if options.rows else ROWS:
         row = ROWS[name]
-        seconds = min(options.seconds, 145)
+        seconds = min(options.seconds, 135)
         command = [sys.executable, os.path.abspath(__file__), "--bench", options.bench, "--threads",
                    row.get("threads", options.threads), "--rounds", options.rounds, "--seconds", seconds / 1.7, "--steps", row.get("steps", options.steps),
                    "--sides", row["sides"], "--model", row["model"], "--image-size", row["image_size"],
