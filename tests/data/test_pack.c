@@ -79,6 +79,7 @@ static void expect_same_batches(bool bad)
             loading.on_bad_image = config.on_bad_image;
             loading.honour_exif = i % 2;
             loading.workers = i;
+            loading.decode = form == FILES && i >= 2 ? LS_DECODE_FAST : LS_DECODE_EXACT;
             trace traces[2];
             run_epochs(ctx, data, loading, 0, 1, &traces[0]);
             run_epochs(ctx, packed, loading, 0, 1, &traces[1]);

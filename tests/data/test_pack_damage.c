@@ -141,7 +141,7 @@ START_TEST(hostile_indices_do_no_harm)
     for (size_t at = 8; at < n - 8; at = at == 48 ? index : at + 8) {
         const uint64_t was = ls__le64(bytes + at);
         const uint64_t values[] = { 0,          1,          was - 1,         was + 1,
-                                    was + 64,   n,          n - 64,          UINT64_MAX,
+                                    1ull << 24, n,          n - 64,          UINT64_MAX,
                                     1ull << 32, 1ull << 63, UINT64_MAX / 64, was | 1ull << 40 };
         for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
             memcpy(copy, bytes, n);
