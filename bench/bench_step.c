@@ -16,13 +16,20 @@
  *   overhead_share       what a step without its update spends outside of kernels, the copy of the
  *                        batch included, as a share of that step
  *
- * --ops adds a table of where the time goes. */
+ *   arena_bytes          activations, their gradients and workspaces; scratch_bytes are the
+ * threads', gradient_bytes the parameters' gradients; optimizer_bytes the momentum. unshared_bytes:
+ * the arena if no two values shared memory; peak_bytes: of device memory, all in all;
+ * peak_rss_bytes: the process's
+ *
+ * --recompute none keeps all that backward reads (see ls_recompute). --ops adds a table of where
+ * the time goes. */
 #include "nn/net.h"
 #include "support.h"
 #include <lockstep/plan.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +39,7 @@ typedef struct options {
     const ls_model *model;
     int64_t image_size, batch, classes, threads, steps, warmup, workers;
     bool ops, tune;
-    const char *device, *precision, *deterministic, *plan, *data_dir;
+    const char *device, *precision, *deterministic, *recompute, *plan, *data_dir;
 } options;
 
 typedef struct bench {
@@ -57,6 +64,9 @@ static const named precisions[] = { { "f32", LS_PRECISION_F32 },
                                     { "tf32", LS_PRECISION_TF32 },
                                     { "bf16", LS_PRECISION_BF16 },
                                     { "f16", LS_PRECISION_F16 } };
+static const named recomputes[] = { { "auto", LS_RECOMPUTE_AUTO },
+                                    { "none", LS_RECOMPUTE_NONE },
+                                    { "cheap", LS_RECOMPUTE_CHEAP } };
 static const named policies[] = { { "strict", LS_DETERMINISTIC_STRICT },
                                   { "warn", LS_DETERMINISTIC_WARN },
                                   { "off", LS_DETERMINISTIC_OFF } };
@@ -87,8 +97,7 @@ static ls_status open_data(const options *o, bench *b, int64_t *classes)
     return ls_loader_start(b->loader, 0);
 }
 
-static ls_status open_bench(const options *o, bench *b, ls_precision precision,
-                            ls_deterministic policy)
+static ls_status open_bench(const options *o, bench *b, ls_deterministic policy)
 {
     int64_t classes = o->classes;
     b->work.ctx = ls_context_open(&(ls_context_config){
@@ -98,7 +107,6 @@ static ls_status open_bench(const options *o, bench *b, ls_precision precision,
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
     });
     b->work.steps = MANY_STEPS;
-    b->work.precision = precision;
     if (o->plan && access(o->plan, F_OK) == 0) LS_TRY(ls_plan_load(b->work.ctx, o->plan));
     LS_TRY(open_data(o, b, &classes));
     return bench_open_work(&b->work, o->model, o->batch, o->image_size, classes);
@@ -183,21 +191,35 @@ static void print_ops(const bench *b)
     }
 }
 
+static size_t peak_rss_bytes(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * 1024;
+}
+
 static void print_result(const options *o, const bench *b)
 {
     const double median = bench_quantile(b->seconds, o->steps, 0.5);
+    const ls_net_memory memory = ls_net_memory_plan(b->work.net);
     printf("{\"bench\": \"step\", \"model\": \"%s\", \"image_size\": %lld, \"batch\": %lld, "
            "\"precision\": \"%s\", \"deterministic\": \"%s\", \"benchmark\": %s, \"data\": \"%s\", "
            "\"workers\": %lld, \"threads\": %d, \"steps\": %lld, \"images_per_second\": %.2f, "
            "\"step_ms_median\": %.3f, \"step_ms_min\": %.3f, \"throughput\": %.2f, "
            "\"cpu_us_per_step\": %.1f, \"first_step_seconds\": %.3f, \"timed\": %lld, "
-           "\"overhead_share\": %.5f, \"peak_bytes\": %zu, \"device\": \"%s\"}\n",
+           "\"overhead_share\": %.5f, \"recompute\": \"%s\", \"arena_bytes\": %zu, "
+           "\"unshared_bytes\": %zu, \"scratch_bytes\": %zu, \"gradient_bytes\": %zu, "
+           "\"parameter_bytes\": %zu, \"optimizer_bytes\": %zu, \"peak_bytes\": %zu, "
+           "\"peak_rss_bytes\": %zu, \"device\": \"%s\"}\n",
            o->model->name, (long long)o->image_size, (long long)o->batch, o->precision,
            o->deterministic, o->tune ? "true" : "false", o->data_dir ? "folder" : "random",
            (long long)o->workers, ls_context_threads(b->work.ctx), (long long)o->steps,
            (double)o->batch / median, 1e3 * median, 1e3 * b->seconds[0], b->throughput,
            1e6 * b->cpu_seconds / (double)o->steps, b->first, (long long)ls_plan_timed(b->work.ctx),
-           1 - b->in_kernels / b->step_plain, ls_context_memory(b->work.ctx).peak_bytes,
+           1 - b->in_kernels / b->step_plain, o->recompute, memory.arena_bytes,
+           memory.unshared_bytes, memory.scratch_bytes, memory.gradient_bytes,
+           memory.parameter_bytes, (size_t)ls_net_parameter_count(b->work.net) * sizeof(float),
+           ls_context_memory(b->work.ctx).peak_bytes, peak_rss_bytes(),
            ls_context_device(b->work.ctx));
 }
 
@@ -211,7 +233,8 @@ int main(int argc, char **argv)
                   .warmup = 2,
                   .device = "cpu",
                   .precision = "f32",
-                  .deterministic = "strict" };
+                  .deterministic = "strict",
+                  .recompute = "auto" };
     const bench_option table[] = {
         { "--model", BENCH_MODEL, &o.model },
         { "--image-size", BENCH_NUMBER, &o.image_size },
@@ -221,6 +244,7 @@ int main(int argc, char **argv)
         { "--workers", BENCH_NUMBER, &o.workers },
         { "--precision", BENCH_TEXT, &o.precision },
         { "--deterministic", BENCH_TEXT, &o.deterministic },
+        { "--recompute", BENCH_TEXT, &o.recompute },
         { "--device", BENCH_TEXT, &o.device },
         { "--threads", BENCH_NUMBER, &o.threads },
         { "--steps", BENCH_NUMBER, &o.steps },
@@ -233,12 +257,15 @@ int main(int argc, char **argv)
     if (!bench_options(argc, argv, table)) return 2;
     const int precision = find(precisions, COUNT(precisions), "precision", o.precision);
     const int policy = find(policies, COUNT(policies), "policy", o.deterministic);
-    if (precision < 0 || policy < 0) return 2;
+    const int recompute = find(recomputes, COUNT(recomputes), "recomputation", o.recompute);
+    if (precision < 0 || policy < 0 || recompute < 0) return 2;
     if (!o.classes) o.classes = o.image_size < 64 ? 10 : 1000;
 
     bench b = { .start = start, .seconds = calloc((size_t)o.steps, sizeof(double)) };
     ls_status status = LS_ERR_MEMORY;
-    if (b.seconds) status = open_bench(&o, &b, (ls_precision)precision, (ls_deterministic)policy);
+    b.work.precision = (ls_precision)precision;
+    b.work.recompute = (ls_recompute)recompute;
+    if (b.seconds) status = open_bench(&o, &b, (ls_deterministic)policy);
     if (status == LS_OK) status = time_steps(&o, &b);
     if (status == LS_OK) status = profile_steps(&o, &b);
     if (status == LS_OK && o.ops) print_ops(&b);

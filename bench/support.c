@@ -116,6 +116,7 @@ ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images
                                                           .n_classes = (int)classes },
                                                .loss = { LS_CROSS_ENTROPY },
                                                .precision = work->precision,
+                                               .recompute = work->recompute,
                                                .steps = work->steps,
                                                .inference = work->inference });
     if (!work->inference)

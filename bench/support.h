@@ -38,6 +38,7 @@ typedef struct bench_work {
     int64_t steps;  /* how many are expected; 0 = unknown */
     bool inference; /* a net without backward, and no optimizer */
     ls_precision precision;
+    ls_recompute recompute;
     ls_context *ctx;
     ls_net *net;
     ls_optimizer *opt;

@@ -51,11 +51,21 @@ typedef struct ls_loss_scale_config {
     int64_t growth_interval; /* updates, 1 to 2^24; 0 = 2000 */
 } ls_loss_scale_config;
 
+/* What of the forward part the backward part computes again instead of keeping it in memory. No
+ * result changes by a bit. */
+typedef enum ls_recompute {
+    LS_RECOMPUTE_AUTO, /* on the CPU as CHEAP, on CUDA devices as NONE */
+    LS_RECOMPUTE_NONE, /* everything is kept */
+    LS_RECOMPUTE_CHEAP /* results of normalisation, ReLU, additions, pooling, and of convolutions
+                          of up to 32 products for a result */
+} ls_recompute;
+
 typedef struct ls_net_config {
     ls_input_spec input; /* of the model's input, named "input"; required */
     ls_loss_config loss;
     ls_precision precision;
     ls_loss_scale_config loss_scale; /* not for inference, nor for other precisions than F16 */
+    ls_recompute recompute;          /* trades time for memory */
     int max_plans;  /* input shapes whose plans are kept; 0 = 8. The least recently used one goes
                        first */
     int64_t steps;  /* how many steps, or evaluations of an inference net, are expected with inputs

@@ -414,18 +414,66 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
     return dloss;
 }
 
+/* What a stage reads; returns how many there are. */
+static int stage_inputs(const ls__stage *stage, const ls_node *out[LS_MAX_OP_INPUTS + 1])
+{
+    int n = 0;
+    for (; n < stage->head->n_inputs; n++) out[n] = stage->head->inputs[n];
+    if (stage->addend) out[n++] = stage->addend;
+    return n;
+}
+
+/* The order in which stages run backward: each after all that read it, and of two that could, the
+ * one with the longer way from the inputs. So a block's main path runs before its shortcut, whose
+ * gradient has the size of the block's input, and reads that. */
+static int *backward_order(ls__builder *b)
+{
+    ls__program *p = b->program;
+    const size_t n_stages = (size_t)p->n_stages, n_nodes = (size_t)p->graph->n_nodes;
+    int *order = ls__bump_alloc(&p->bump, n_stages * sizeof *order);
+    int *depth = ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a stage */
+    int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* that have not run */
+    bool *done = ls__bump_alloc(&p->bump, n_stages * sizeof *done);
+    if (!order || !depth || !readers || !done) {
+        out_of_memory(b, n_nodes * sizeof *depth);
+        return NULL;
+    }
+    const ls_node *inputs[LS_MAX_OP_INPUTS + 1];
+    for (int i = 0; i < p->n_stages; i++) {
+        int *own = &depth[p->stages[i].tail->id];
+        for (int j = stage_inputs(&p->stages[i], inputs) - 1; j >= 0; j--) {
+            readers[inputs[j]->id]++;
+            if (depth[inputs[j]->id] >= *own) *own = depth[inputs[j]->id] + 1;
+        }
+    }
+    for (int n = 0; n < p->n_stages; n++) {
+        int next = -1;
+        for (int i = 0; i < p->n_stages; i++) {
+            const int id = p->stages[i].tail->id;
+            if (done[i] || readers[id] > 0) continue;
+            if (next < 0 || depth[id] >= depth[p->stages[next].tail->id]) next = i;
+        }
+        order[n] = next;
+        done[next] = true;
+        for (int j = stage_inputs(&p->stages[next], inputs) - 1; j >= 0; j--)
+            readers[inputs[j]->id]--;
+    }
+    return order;
+}
+
 static void lower_backward(ls__builder *b)
 {
     ls__program *p = b->program;
     const ls_graph *graph = p->graph;
+    const int *order = backward_order(b);
     b->backward = true;
     for (int i = 0; i < graph->losses.n && b->status == LS_OK; i++) {
         const ls__named_node *loss = &graph->losses.items[i];
         b->node = loss->node;
         ls__contribute(b, loss->node, gradient_of_loss(b, loss));
     }
-    for (int i = p->n_stages - 1; i >= 0 && b->status == LS_OK; i--) {
-        const ls__stage *stage = &p->stages[i];
+    for (int i = 0; i < p->n_stages && b->status == LS_OK; i++) {
+        const ls__stage *stage = &p->stages[order[i]];
         const ls__node_rules *rules = ls__rules(stage->head->kind);
         b->node = stage->tail;
         if (rules->backward && b->wants[stage->tail->id]) rules->backward(b, stage);

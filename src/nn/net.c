@@ -37,6 +37,9 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
     if (config->steps < 0)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.steps is %lld, wanted >= 0",
                         (long long)config->steps);
+    if (config->recompute < LS_RECOMPUTE_AUTO || config->recompute > LS_RECOMPUTE_CHEAP)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.recompute is %d",
+                        (int)config->recompute);
     LS_TRY(ls__precision_check(ctx, config));
     if (config->loss.kind != LS_NO_LOSS && config->loss.kind != LS_CROSS_ENTROPY)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.loss.kind is %d",

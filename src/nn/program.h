@@ -8,6 +8,7 @@
  *   layout.c  which block each activation has; reorders where an instruction wants another
  *   tune.c    which kernels are fastest, when asked to time them
  *   choose.c  which kernel runs each instruction, under the context's policy
+ *   recompute.c  which values backward computes again, so that they need not be kept
  *   memory.c  which values share memory; offsets in the arena
  *   program.c pointers, running
  */
@@ -69,6 +70,7 @@ typedef struct ls__instruction {
     const ls_node *node;   /* what it was made for */
     const ls_node *custom; /* a user's op: runs callbacks instead of a kernel */
     bool backward;
+    bool again;                     /* computes a value of the forward part once more */
     int n_inputs;                   /* operands before the outputs */
     int operands[LS__MAX_OPERANDS]; /* values, -1 absent */
     ls__kernel *kernel;
@@ -158,6 +160,7 @@ ls_status ls__program_layout(ls__program *program);
 ls_status ls__program_choose(ls__program *program, bool timed);
 /* Times kernels for ops that the tables do not have, and puts the fastest into the context's. */
 ls_status ls__program_tune(ls__program *program);
+ls_status ls__program_recompute(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
 
 /* Fills instruction->op.operands from its values' types, shapes and blocks. */

@@ -74,7 +74,7 @@ typedef struct ls__operand {
      * statistics as BATCH_NORM's */                                                               \
     X(NORM_FINALIZE, "norm_finalize",                                                              \
       "sum squares scale shift running_mean running_var -> mean invstd a b")                       \
-    /* y = relu?((x - mean) * invstd * scale + shift + add?) */                                    \
+    /* BATCH_NORM's y from what it saved: to the bit where kernels have one name */                \
     X(NORM_APPLY, "norm_apply", "x mean invstd scale shift add? -> y")                             \
     /* dx = p dz + q x + r; may be dz's memory */                                                  \
     X(NORM_BACKWARD_APPLY, "norm_backward_apply", "dz x p q r -> dx")                              \

@@ -1,5 +1,6 @@
-/* Every kernel gives the same bits for any number of threads, on every run, and our own kernels
- * give the same bits on every instruction set. */
+/* Every kernel gives the same bits for any number of threads, on every run, our own kernels give
+ * the same bits on every instruction set, and a norm's result has the same bits when it is computed
+ * again from what the norm has saved. */
 #include "op_case.h"
 #include <check.h>
 #include <stdlib.h>
@@ -51,13 +52,13 @@ START_TEST(threads)
 }
 END_TEST
 
-/* Convolution and linear layers are left to oneDNN, fused norms to devices that gain by them; all
- * else is our own. */
+/* Convolution and linear layers are left to oneDNN, fused norms but for norm_apply to devices that
+ * gain by them; all else is our own. */
 static bool wants_native(const op_case *c)
 {
     const ls__op_kind kind = c->op.kind;
     return (kind < LS__OP_CONV2D || kind > LS__OP_LINEAR_BACKWARD_WEIGHTS) &&
-           (kind < LS__OP_CONV2D_STATISTICS || kind > LS__OP_NORM_BACKWARD_APPLY);
+           (!ls__op_is_optional(kind) || kind == LS__OP_NORM_APPLY);
 }
 
 enum { N_ISAS = LS__ISA_AVX512 + 1 };
@@ -96,12 +97,63 @@ START_TEST(instruction_sets)
 }
 END_TEST
 
+/* ---- What a norm leaves is enough to have its result once more ---- */
+
+enum { NORM_OPERANDS = 9, NORM_Y = 6, APPLY_OPERANDS = 7, APPLY_Y = 6 };
+
+/* By the kernel of the norm's name, in another context. */
+static void apply_again(ls_context *norm_ctx, ls_context *apply_ctx, const op_case *c,
+                        const char *kernel, const op_buffers *inputs)
+{
+    static const int of_norm[APPLY_OPERANDS] = { 0, 7, 8, 1, 2, 5, NORM_Y };
+    op_case apply = { .op = { .kind = LS__OP_NORM_APPLY, .n_operands = APPLY_OPERANDS } };
+    memcpy(apply.name, c->name, sizeof apply.name);
+    apply.op.u.norm = c->op.u.norm;
+    for (int i = 0; i < APPLY_OPERANDS; i++) apply.op.operands[i] = c->op.operands[of_norm[i]];
+    op_buffers norm = { 0 }, again = { 0 };
+    copy_buffers(c, inputs, &norm);
+    run_kernel(norm_ctx, c, kernel, &norm);
+    fill_buffers(&apply, &again, true);
+    for (int i = 0; i < APPLY_Y; i++)
+        if (again.memory[i])
+            memcpy(again.memory[i], norm.memory[of_norm[i]], norm.bytes[of_norm[i]]);
+    run_kernel(apply_ctx, &apply, kernel, &again);
+    ck_assert_msg(memcmp(again.memory[APPLY_Y], norm.memory[NORM_Y], norm.bytes[NORM_Y]) == 0,
+                  "%s: %s: norm_apply has other bits", c->name, kernel);
+    free_buffers(&again);
+    free_buffers(&norm);
+}
+
+START_TEST(norms_again)
+{
+    ls_context *one = open_cpu(1, -1), *three = open_cpu(3, LS__ISA_BASE);
+    int n_norms = 0;
+    for (int i = 0; i < all_cases()->n; i++) {
+        const op_case *c = &all_cases()->cases[i];
+        ls__candidate kernels[LS__MAX_CANDIDATES];
+        if (c->op.kind != LS__OP_BATCH_NORM) continue;
+        ck_assert_int_eq(c->op.n_operands, NORM_OPERANDS);
+        const int n = list_kernels(one, c, false, kernels);
+        op_buffers inputs;
+        fill_buffers(c, &inputs, true);
+        for (int k = 0; k < n; k++) apply_again(one, three, c, kernels[k].name, &inputs);
+        apply_again(one, three, c, reference_name(c), &inputs);
+        free_buffers(&inputs);
+        n_norms++;
+    }
+    ck_assert_int_ge(n_norms, 88); /* those of cases_norm.c, and more of 16 bits */
+    ls_context_close(&three);
+    ls_context_close(&one);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("op bits");
     TCase *tcase = tcase_create("bits");
     tcase_add_loop_test(tcase, threads, 0, N_TESTS);
     tcase_add_loop_test(tcase, instruction_sets, 0, N_TESTS);
+    tcase_add_test(tcase, norms_again);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -101,7 +101,8 @@ static ls_net *build(ls_context *ctx, ls_model_fn model, ls_precision precision)
     return ls_net_build(ctx, model, NULL,
                         &(ls_net_config){ .input = { .image = bottleneck_images },
                                           .loss = { LS_CROSS_ENTROPY },
-                                          .precision = precision });
+                                          .precision = precision,
+                                          .recompute = LS_RECOMPUTE_NONE });
 }
 
 /* How many instructions of that kind the train program has. */

@@ -106,6 +106,7 @@ static const bool bf16_kinds[LS__N_OPS] = {
     [LS__OP_BATCH_NORM] = true,
     [LS__OP_BATCH_NORM_EVAL] = true,
     [LS__OP_BATCH_NORM_BACKWARD] = true,
+    [LS__OP_NORM_APPLY] = true,
 };
 
 const ls__cpu_provider ls__native_provider = { "native", native_candidates, native_open,

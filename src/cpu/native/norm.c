@@ -233,7 +233,7 @@ static void finish_moments(const ls__native *k, int64_t group, int64_t begin, in
         const double invstd = 1 / sqrt(variance + (double)k->op.u.norm.epsilon);
         saved_mean[c] = (float)mean;
         saved_invstd[c] = (float)invstd;
-        factor[c] = (float)(invstd * (double)scale[c]);
+        factor[c] = saved_invstd[c] * scale[c]; /* of what is saved: NORM_APPLY has no more */
     }
 }
 
@@ -251,6 +251,30 @@ static void middle_eval(const ls__native *k, int64_t task)
     for (int64_t c = 0; c < n_channels(k); c++)
         factor[c] =
             (float)((double)scale[c] / sqrt((double)running_var[c] + (double)k->op.u.norm.epsilon));
+}
+
+/* NORM_APPLY's, the same as those of the norm that left mean and invstd. */
+static void middle_apply(const ls__native *k, int64_t task)
+{
+    (void)task;
+    const float *invstd = k->buffers[2], *scale = k->buffers[3];
+    float *factor = vector(k, 0);
+    for (int64_t c = 0; c < n_channels(k); c++) factor[c] = invstd[c] * scale[c];
+}
+
+/* Where the ops that apply a norm have their operands; x, add and y stand alike in all. */
+typedef struct apply_operands {
+    ls__native_task middle;
+    int mean, shift;
+} apply_operands;
+
+static apply_operands apply_operands_of(const ls__native *k)
+{
+    switch (k->op.kind) {
+    case LS__OP_BATCH_NORM: return (apply_operands){ middle_forward, 7, 2 };
+    case LS__OP_BATCH_NORM_EVAL: return (apply_operands){ middle_eval, 3, 2 };
+    default: return (apply_operands){ middle_apply, 1, 4 };
+    }
 }
 
 LS__ALWAYS_INLINE void apply_rows(const ls__element *x, const ls__element *add, ls__element *y,
@@ -276,10 +300,10 @@ LS__ALWAYS_INLINE void apply(const ls__native *k, int64_t task, bool with_add, b
     ls__element *y = k->buffers[6];
     walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
     float copy[3][LANES];
-    const void *mean_of_batch = k->op.kind == LS__OP_BATCH_NORM ? k->buffers[7] : k->buffers[3];
-    const float *mean = lanes(k, group_values(k, mean_of_batch, w.group), copy[0]);
+    const apply_operands at = apply_operands_of(k);
+    const float *mean = lanes(k, group_values(k, k->buffers[at.mean], w.group), copy[0]);
     const float *factor = lanes(k, group_values(k, vector(k, 0), w.group), copy[1]);
-    const float *shift = lanes(k, group_values(k, k->buffers[2], w.group), copy[2]);
+    const float *shift = lanes(k, group_values(k, k->buffers[at.shift], w.group), copy[2]);
     while (next_span(k, &w)) {
 #define SPAN(at, rows, width)                                                                      \
     apply_rows(x + w.offset + (at), with_add ? add + w.offset + (at) : NULL, y + w.offset + (at),  \
@@ -522,7 +546,7 @@ static bool plan_forward(ls__native *k)
     const int64_t n_tasks = k->planes.groups * k->n_chunks;
     const bool training = k->op.kind == LS__OP_BATCH_NORM;
     if (training) ls__add_stage(k, moments, n_tasks);
-    ls__add_stage(k, training ? middle_forward : middle_eval, training ? middle_tasks(k) : 1);
+    ls__add_stage(k, apply_operands_of(k).middle, training ? middle_tasks(k) : 1);
     ls__add_stage(k, apply_variants[add][k->op.u.norm.relu], n_tasks);
     k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * (2 + training + add);
     return true;
@@ -546,5 +570,6 @@ static bool plan_backward(ls__native *k)
 const ls__native_plan LS__ELEMENT_NAME(ls__native_norm)[LS__N_OPS] = {
     [LS__OP_BATCH_NORM] = plan_forward,
     [LS__OP_BATCH_NORM_EVAL] = plan_forward,
+    [LS__OP_NORM_APPLY] = plan_forward,
     [LS__OP_BATCH_NORM_BACKWARD] = plan_backward,
 };

@@ -63,9 +63,10 @@ static void batch_norm(const ls__reference_call *call, int64_t c)
         variance += d * d;
     }
     variance /= m;
-    const double invstd =
-        keep_statistics(call, c, m, mean, variance, call->buffers[3], call->buffers[4], 7);
-    apply(call, c, mean, invstd, 1, 6);
+    (void)keep_statistics(call, c, m, mean, variance, call->buffers[3], call->buffers[4], 7);
+    /* Of what is saved, so that NORM_APPLY gives the same bits. */
+    apply(call, c, ((const float *)call->buffers[7])[c], ((const float *)call->buffers[8])[c], 1,
+          6);
 }
 
 /* x scale shift running_mean running_var add? -> y */
