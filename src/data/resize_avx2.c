@@ -32,40 +32,61 @@ static inline void store_pixel(uint8_t *out, int32_t pixel)
     memcpy(out, &pixel, sizeof pixel); /* and a byte that the next one overwrites */
 }
 
-static inline void four_pixels(const int16_t *packed, int64_t n_groups, int64_t at,
-                               const uint8_t *const *in, uint8_t *const *out, int64_t to)
+/* Sums over one group of taps, added to those before. */
+static inline void add_group(const int16_t *packed, const uint8_t *pixels, __m256i *low,
+                             __m256i *high)
 {
-    __m256i low[LS__ROWS_AT_ONCE], high[LS__ROWS_AT_ONCE];
-    for (int r = 0; r < LS__ROWS_AT_ONCE; r++) low[r] = high[r] = _mm256_setzero_si256();
-    for (int64_t g = 0; g < n_groups; g++, packed += LS__GROUP_WORDS, at += 12) {
-        const __m256i low_weights = _mm256_loadu_si256((const __m256i *)packed);
-        const __m256i high_weights = _mm256_loadu_si256((const __m256i *)(packed + 16));
-        for (int r = 0; r < LS__ROWS_AT_ONCE; r++) {
-            const __m256i pixels = spread_pixels(in[r] + at);
-            low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(pixels, low_weights));
-            high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(pixels, high_weights));
-        }
-    }
-    const __m256i rows01 = finish_pair(low[0], high[0], low[1], high[1]);
-    const __m256i rows23 = finish_pair(low[2], high[2], low[3], high[3]);
+    const __m256i spread = spread_pixels(pixels);
+    const __m256i low_weights = _mm256_loadu_si256((const __m256i *)packed);
+    const __m256i high_weights = _mm256_loadu_si256((const __m256i *)(packed + 16));
+    *low = _mm256_add_epi32(*low, _mm256_madd_epi16(spread, low_weights));
+    *high = _mm256_add_epi32(*high, _mm256_madd_epi16(spread, high_weights));
+}
+
+/* Pointers by value: stores of bytes might change what is in memory, for all the compiler knows. */
+typedef struct four_rows {
+    const uint8_t *in0, *in1, *in2, *in3;
+    uint8_t *out0, *out1, *out2, *out3;
+} four_rows;
+
+static inline void four_pixels(const int16_t *packed, int64_t n_groups, int64_t at, four_rows rows,
+                               int64_t to)
+{
+    __m256i low0 = _mm256_setzero_si256(), high0 = low0, low1 = low0, high1 = low0;
+    __m256i low2 = low0, high2 = low0, low3 = low0, high3 = low0;
+    do {
+        add_group(packed, rows.in0 + at, &low0, &high0);
+        add_group(packed, rows.in1 + at, &low1, &high1);
+        add_group(packed, rows.in2 + at, &low2, &high2);
+        add_group(packed, rows.in3 + at, &low3, &high3);
+        packed += LS__GROUP_WORDS;
+        at += 3 * LS__TAPS_AT_ONCE;
+    } while (--n_groups > 0);
+    const __m256i rows01 = finish_pair(low0, high0, low1, high1);
+    const __m256i rows23 = finish_pair(low2, high2, low3, high3);
     /* Bytes of rows 0, 2 in the lower half, of 1, 3 in the upper one. */
     const __m256i words = _mm256_packs_epi32(rows01, rows23);
     const __m256i bytes = _mm256_packus_epi16(words, words);
-    store_pixel(out[0] + to, _mm256_extract_epi32(bytes, 0));
-    store_pixel(out[1] + to, _mm256_extract_epi32(bytes, 4));
-    store_pixel(out[2] + to, _mm256_extract_epi32(bytes, 1));
-    store_pixel(out[3] + to, _mm256_extract_epi32(bytes, 5));
+    store_pixel(rows.out0 + to, _mm256_extract_epi32(bytes, 0));
+    store_pixel(rows.out1 + to, _mm256_extract_epi32(bytes, 4));
+    store_pixel(rows.out2 + to, _mm256_extract_epi32(bytes, 1));
+    store_pixel(rows.out3 + to, _mm256_extract_epi32(bytes, 5));
 }
+
+_Static_assert(LS__ROWS_AT_ONCE == 4, "four_rows has as many");
 
 static void rgb_rows(const ls__axis *columns, int64_t n, int64_t in_width, const uint8_t *const *in,
                      uint8_t *const *out)
 {
+    const four_rows rows = { in[0], in[1], in[2], in[3], out[0], out[1], out[2], out[3] };
+    const ls__axis axis = *columns;
+    const int64_t group_stride = axis.group_stride * LS__GROUP_WORDS;
     for (int64_t x = 0; x < n; x++) {
-        const int64_t n_groups = (columns->count[x] + LS__TAPS_AT_ONCE - 1) / LS__TAPS_AT_ONCE;
+        const int64_t n_groups = (axis.count[x] + LS__TAPS_AT_ONCE - 1) / LS__TAPS_AT_ONCE;
+        const int64_t first = axis.first[x];
         /* 16 bytes are loaded for 12. */
-        if (3 * (columns->first[x] + LS__TAPS_AT_ONCE * n_groups) + 4 <= 3 * in_width) {
-            four_pixels(columns->packed + x * columns->group_stride * LS__GROUP_WORDS, n_groups,
-                        3 * columns->first[x], in, out, 3 * x);
+        if (3 * (first + LS__TAPS_AT_ONCE * n_groups) + 4 <= 3 * in_width) {
+            four_pixels(axis.packed + x * group_stride, n_groups, 3 * first, rows, 3 * x);
         } else {
             for (int r = 0; r < LS__ROWS_AT_ONCE; r++)
                 ls__weigh_pixel(columns, x, 3, in[r], out[r] + 3 * x);
