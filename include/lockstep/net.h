@@ -57,7 +57,7 @@ typedef enum ls_recompute {
     LS_RECOMPUTE_AUTO, /* on the CPU as CHEAP, on CUDA devices as NONE */
     LS_RECOMPUTE_NONE, /* everything is kept */
     LS_RECOMPUTE_CHEAP /* results of normalisation, ReLU, additions, pooling, and of convolutions
-                          of up to 32 products for a result */
+                          of up to 64 products for a result */
 } ls_recompute;
 
 typedef struct ls_net_config {

@@ -27,10 +27,9 @@
 /* Operands, as in LS__OP_LIST. */
 enum { NORM_X, NORM_SCALE, NORM_SHIFT, NORM_ADD = 5, NORM_MEAN = 7, NORM_INVSTD };
 
-/* Convolutions with at most so many products for a result are cheap: a 3x3 stem's 27, not a 1x1's
- * of 64 channels, of which a resnet50 has four: half of what is kept otherwise, and 3 % of a step.
- */
-enum { MOST_PRODUCTS = 32 };
+/* Convolutions with at most so many products for a result are cheap: a 3x3 stem's 27, a 1x1's from
+ * 64 channels, whose four results are a quarter of what a resnet50 would keep otherwise. */
+enum { MOST_PRODUCTS = 64 };
 /* And so deep may lie what they read: a norm and a pooling. Otherwise a shortcut into
  * the next stage makes all blocks of its own stage be computed again before their turn. */
 enum { MOST_BEFORE_CONVOLUTION = 2 };
