@@ -448,4 +448,4 @@ static ls_status narrow_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return LS_OK;
 }
 
-const ls__cpu_provider ls__narrow_provider = { "narrow", narrow_candidates, narrow_open };
+const ls__cpu_provider ls__narrow_provider = { "narrow", narrow_candidates, narrow_open, NULL };
