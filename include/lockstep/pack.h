@@ -72,7 +72,7 @@ LS_API ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_
                                ls_pack_summary *out);
 
 /* Is there a part of that name ("" for the one without) in a pack at that path? True also for a
- * pack that is damaged, as opening it will tell. */
+ * file that is damaged or can't be read, as opening it will tell. */
 LS_API bool ls_pack_holds(const char *path, const char *part);
 
 LS_END_DECLARATIONS

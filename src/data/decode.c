@@ -167,8 +167,7 @@ static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
     return LS_OK;
 }
 
-/* Is it the file that is at fault, or have we run out of something? */
-static ls_status status_of_errno(int number)
+ls_status ls__file_status(int number)
 {
     switch (number) {
     case ENOENT:
@@ -183,7 +182,7 @@ static ls_status status_of_errno(int number)
 static ls_status undecodable_errno(ls__decoder *decoder, int number)
 {
     char text[LS__ERRNO_TEXT_SIZE];
-    return ls__undecodable(decoder, status_of_errno(number), "%s",
+    return ls__undecodable(decoder, ls__file_status(number), "%s",
                            ls__errno_text(number, text, sizeof(text)));
 }
 

@@ -85,6 +85,10 @@ ls_status ls__decode_png(ls__decoder *decoder);
 ls_status ls__decode_bmp(ls__decoder *decoder);
 ls_status ls__decode_pnm(ls__decoder *decoder);
 
+/* What an errno of opening or reading a file means: is the file at fault, or have we run out of
+ * something? */
+ls_status ls__file_status(int number);
+
 /* Keeps the reason and returns the status. */
 ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);

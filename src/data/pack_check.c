@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include <lockstep/pack.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool all_zero(const uint8_t *at, const uint8_t *end)
 {
@@ -74,7 +75,8 @@ bool ls_pack_holds(const char *path, const char *part)
     char reason[LS__REASON_SIZE];
     if (!path || !part) return false;
     const ls_status status = ls__pack_map(path, &pack, reason);
-    if (status != LS_OK) return status == LS_ERR_FORMAT;
+    struct stat there;
+    if (status != LS_OK) return stat(path, &there) == 0 && S_ISREG(there.st_mode);
     bool found = false;
     for (int64_t i = 0; i < pack.n_parts && !found; i++)
         found = strcmp(ls__pack_text(&pack, ls__pack_part(&pack, i).name), part) == 0;

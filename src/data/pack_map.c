@@ -25,7 +25,7 @@ static ls_status refuse_errno(char reason[LS__REASON_SIZE], int number)
 {
     char text[LS__ERRNO_TEXT_SIZE];
     refuse(reason, "%s", ls__errno_text(number, text, sizeof(text)));
-    return number == ENOENT || number == ENOTDIR ? LS_ERR_NOT_FOUND : LS_ERR_IO;
+    return ls__file_status(number);
 }
 
 /* ---- Records ---- */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { N_PICTURES = 3 };
@@ -107,6 +108,27 @@ START_TEST(cut_and_grown_files_are_refused)
     write_file(path, bytes, 2 * n);
     ck_assert_int_eq(use(ctx, path), LS_ERR_FORMAT);
     free(bytes);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+/* What can't be opened is not taken for a pack without that part, nor for a damaged one. */
+START_TEST(no_file_handles)
+{
+    char *folder = new_folder();
+    size_t n;
+    free(make_pack(folder, false, &n));
+    const char *path = path_in(folder, "pack");
+    ls_context *ctx = ls_context_open(NULL);
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
+    const bool held = ls_pack_holds(path, "");
+    const ls_status checked = ls_pack_check(ctx, path, NULL, NULL);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert(held);
+    ck_assert_int_eq(checked, LS_ERR_DEVICE);
     ls_context_close(&ctx);
     remove_folder(folder);
 }
@@ -224,9 +246,9 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = { flipped_bits_are_found, cut_and_grown_files_are_refused,
+    const TTest *const tests[] = { flipped_bits_are_found,     cut_and_grown_files_are_refused,
                                    hostile_indices_do_no_harm, files_may_be_large,
-                                   cut_while_it_is_open };
+                                   cut_while_it_is_open,       no_file_handles };
     Suite *suite = suite_create("pack_damage");
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
         TCase *one = tcase_create(tests[i]->name);
