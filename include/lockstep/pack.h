@@ -50,8 +50,8 @@ typedef struct ls_pack_config {
 typedef struct ls_pack_summary {
     int n_parts;
     int64_t n_samples;
-    int64_t n_bad; /* written: unreadable; checked: those of them of which there is just the reason
-                    */
+    /* Written: unreadable ones; checked: those of them of which the pack just has the reason. */
+    int64_t n_bad;
     int64_t bytes; /* of the pack */
     bool pixels;
     int64_t resize; /* 0 = not resized */
@@ -59,15 +59,19 @@ typedef struct ls_pack_summary {
 
 /* Writes a pack, which appears whole or not at all. Each image is decoded, also for a pack of
  * files, so that what is unreadable is found now. config NULL: all defaults; out may be NULL.
- * Errors: a part without a name beside others, or named twice, or that is no image folder's;
- * a file that is there; an unreadable image; a disk that is full. */
+ *
+ * LS_ERR_INVALID: a part without a name beside others, with a slash in it, or named twice; a data
+ * set that is no image folder's, or of another context, or has its classes in another order than
+ * that of their bytes. LS_ERR_IO: a file that is there, a full disk, or progress said false. Of an
+ * unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA, as ls_loader_next. LS_ERR_MEMORY. */
 LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
                                const ls_pack_part *parts, const ls_pack_config *config,
                                ls_pack_summary *out);
 
-/* Reads a whole pack and compares all of it with the hashes in it. LS_ERR_FORMAT names the first
- * sample that is damaged. out may be NULL; of config, which may be NULL too, only progress counts.
- */
+/* Reads a whole pack and compares all of it with the hashes in it. LS_ERR_FORMAT: no pack, or
+ * damaged; the message names the first sample that is. LS_ERR_NOT_FOUND, LS_ERR_IO: could not be
+ * read, or progress said false. out may be NULL; of config, which may be NULL too, only progress
+ * counts. */
 LS_API ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config *config,
                                ls_pack_summary *out);
 

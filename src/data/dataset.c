@@ -73,7 +73,7 @@ static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_e
     if (!atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed)) {
         if (!ls__pack_is_sound(dataset->pack, &sample))
             return ls__undecodable(decoder, LS_ERR_DATA, "damaged in the pack");
-        atomic_store_explicit(&dataset->packed_sound[i], 1, memory_order_relaxed);
+        atomic_store_explicit(&dataset->packed_sound[i], true, memory_order_relaxed);
     }
     return ls__pack_read(dataset->pack, &sample, honour_exif, decoder, out);
 }

@@ -30,8 +30,8 @@ struct ls_dataset {
 
     /* In a pack. Else NULL. */
     ls__pack *pack;
-    int64_t *packed_as;         /* n_samples: the sample's number in the pack */
-    atomic_uchar *packed_sound; /* n_samples: its data were found to be those that were written */
+    int64_t *packed_as;        /* n_samples: the sample's number in the pack */
+    atomic_bool *packed_sound; /* n_samples: its data were found to be those that were written */
 
     /* In memory: [n_samples,height,width,channels]. Else NULL. */
     uint8_t *images;

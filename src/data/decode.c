@@ -144,6 +144,16 @@ static const struct {
     { "<", 0, 1, "HTML, XML or SVG", NULL },
 };
 
+/* decoder->picture, as stored, becomes decoder->part's pixels, upright. */
+static ls_status turn(ls__decoder *decoder)
+{
+    LS_TRY(ls__exif_turn(decoder));
+    const ls__picture *picture = &decoder->picture;
+    decoder->part.view = (ls__view){ picture->pixels, picture->width * picture->channels,
+                                     picture->height, picture->width, picture->channels };
+    return LS_OK;
+}
+
 static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
 {
     const size_t bytes = decoder->file_bytes;
@@ -160,11 +170,7 @@ static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
                                "a file of type %s, wanted JPEG, PNG, BMP or PNM", formats[i].name);
     decoder->orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].decode(decoder));
-    LS_TRY(ls__exif_turn(decoder));
-    const ls__picture *picture = &decoder->picture;
-    decoder->part.view = (ls__view){ picture->pixels, picture->width * picture->channels,
-                                     picture->height, picture->width, picture->channels };
-    return LS_OK;
+    return turn(decoder);
 }
 
 ls_status ls__file_status(int number)
@@ -259,6 +265,21 @@ ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes
     decoder->file = file;
     decoder->file_bytes = bytes;
     const ls_status status = decode_bytes(decoder, honour_exif);
+    give_back(decoder);
+    return status;
+}
+
+ls_status ls__decode_pixels(ls__decoder *decoder, const ls__view *stored, int orientation)
+{
+    begin(decoder);
+    ls_status status = ls__decoder_begin(decoder, stored->height, stored->width);
+    if (status == LS_OK) {
+        for (int64_t y = 0; y < stored->height; y++)
+            memcpy(decoder->picture.pixels + y * 3 * stored->width,
+                   stored->pixels + y * stored->row_bytes, (size_t)(3 * stored->width));
+        decoder->orientation = orientation;
+        status = turn(decoder);
+    }
     give_back(decoder);
     return status;
 }

@@ -72,6 +72,8 @@ ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_ex
 
 /* The same for the bytes of a file that lie in memory; they stay as they are. */
 ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes, bool honour_exif);
+/* The same for RGB pixels as a file holds them, which are turned upright. */
+ls_status ls__decode_pixels(ls__decoder *decoder, const ls__view *stored, int orientation);
 /* The first half of ls__decode_file: the file's bytes into decoder->file. */
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 

@@ -2,10 +2,7 @@
 #include "data/pack.h"
 
 #include "base/hash.h"
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const ls_status status_of[LS__PACK_N_STATES] = { [LS__PACK_NOT_FOUND] = LS_ERR_NOT_FOUND,
                                                         [LS__PACK_UNREAD] = LS_ERR_IO,
@@ -22,24 +19,6 @@ bool ls__pack_is_sound(const ls__pack *pack, const ls__pack_sample *sample)
     return ls__hash(pack->map + sample->offset, (size_t)sample->bytes, 0) == sample->hash;
 }
 
-static ls__part all_of(const uint8_t *pixels, int64_t height, int64_t width)
-{
-    const ls__view view = { pixels, 3 * width, height, width, 3 };
-    return ls__part_of_all(&view);
-}
-
-/* Pixels whose picture is to be turned. */
-static ls_status read_turned(const ls__pack *pack, const ls__pack_sample *sample,
-                             ls__decoder *decoder, ls__part *out)
-{
-    LS_TRY(ls__decoder_begin(decoder, sample->height, sample->width));
-    memcpy(decoder->picture.pixels, pack->map + sample->offset, (size_t)sample->bytes);
-    decoder->orientation = sample->orientation;
-    LS_TRY(ls__exif_turn(decoder));
-    *out = all_of(decoder->picture.pixels, decoder->picture.height, decoder->picture.width);
-    return LS_OK;
-}
-
 ls_status ls__pack_read(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
                         ls__decoder *decoder, ls__part *out)
 {
@@ -52,7 +31,10 @@ ls_status ls__pack_read(const ls__pack *pack, const ls__pack_sample *sample, boo
         *out = decoder->part;
         return LS_OK;
     }
-    if (honour_exif && sample->orientation > 1) return read_turned(pack, sample, decoder, out);
-    *out = all_of(data, sample->height, sample->width);
+    const ls__view view = { data, 3 * (int64_t)sample->width, sample->height, sample->width, 3 };
+    *out = ls__part_of_all(&view);
+    if (!honour_exif || sample->orientation <= 1) return LS_OK;
+    LS_TRY(ls__decode_pixels(decoder, &view, sample->orientation));
+    *out = decoder->part;
     return LS_OK;
 }

@@ -35,10 +35,9 @@ typedef struct narrow_kernel {
 
 typedef struct narrow_call {
     const narrow_kernel *k;
-    const float *x, *w, *dy;
-    float *y, *dx, *bias; /* bias: padded, or where its gradient goes; NULL: none */
-    float *workspace;     /* packed weights, or partial sums [task][wide_out of bias, taps] */
-    bool with_bias;
+    const float *x, *w, *dy, *bias;
+    float *y, *dx, *dw, *db; /* bias, db: NULL: none */
+    float *workspace;        /* packed weights, or partial sums [task][taps and bias][wide_out] */
 } narrow_call;
 
 static int64_t min_i64(int64_t a, int64_t b)
@@ -276,17 +275,15 @@ static void weights_task(void *arg, int64_t task, int thread)
                                                        .b_inner = k->wide_out,
                                                        .out_row = k->wide_out,
                                                        .add = true });
-        if (call->with_bias)
+        if (call->db)
             ls__narrow_add_rows(dy, p.rows * k->yw, k->wide_out,
                                 sums + k->kernel_h * k->stretch * k->wide_out);
     }
 }
 
 /* Adds the parts of one kernel row in a binary tree; behind the last row stands db. */
-static void reduce_task(void *arg, int64_t row, int thread)
+static void reduce_row(const narrow_call *call, int64_t row)
 {
-    (void)thread;
-    const narrow_call *call = arg;
     const narrow_kernel *k = call->k;
     const bool is_bias = row == k->kernel_h;
     const int64_t taps = is_bias ? 1 : k->stretch, n = taps * k->wide_out;
@@ -297,7 +294,7 @@ static void reduce_task(void *arg, int64_t row, int thread)
             const float *restrict from = to + step * part_floats(k);
             for (int64_t i = 0; i < n; i++) to[i] += from[i];
         }
-    float *to = is_bias ? call->bias : call->y + row * k->stretch;
+    float *to = is_bias ? call->db : call->dw + row * k->stretch;
     const int64_t apart = is_bias ? 1 : k->kernel_h * k->stretch;
     for (int64_t o = 0; o < k->out; o++)
         for (int64_t t = 0; t < taps; t++) to[o * apart + t] = first[t * k->wide_out + o];
@@ -311,13 +308,12 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
     narrow_call call = { .k = k,
                          .x = buffers[0],
                          .dy = buffers[1],
-                         .y = buffers[2],
-                         .bias = buffers[3],
-                         .with_bias = buffers[3] != NULL,
+                         .dw = buffers[2],
+                         .db = buffers[3],
                          .workspace = workspace };
     ls__threads_run(k->cpu->threads, k->n_tasks, weights_task, &call);
-    const int64_t n_rows = k->kernel_h + call.with_bias;
-    for (int64_t row = 0; row < n_rows; row++) reduce_task(&call, row, 0);
+    const int64_t n_rows = k->kernel_h + (call.db != NULL);
+    for (int64_t row = 0; row < n_rows; row++) reduce_row(&call, row);
     return LS_OK;
 }
 
@@ -414,9 +410,8 @@ static void narrow_close(ls__kernel *kernel)
 
 static ls_status narrow_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
-    static const struct {
-        ls_status (*run)(ls__kernel *, void *const *, void *, const ls__step *);
-    } runs[] = { { run_forward }, { run_data }, { run_weights } };
+    static ls_status (*const runs[])(ls__kernel *, void *const *, void *,
+                                     const ls__step *) = { run_forward, run_data, run_weights };
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
     narrow_kernel found;
@@ -434,7 +429,7 @@ static ls_status narrow_open(ls__cpu *cpu, const ls__op *op, const char *name, l
                                ? k->kernel_h * k->out * k->wide_stretch
                                : part_floats(k);
     k->kernel.workspace_bytes = (size_t)(weights ? k->n_tasks * packed : packed) * sizeof(float);
-    k->kernel.run = runs[op->kind - LS__OP_CONV2D].run;
+    k->kernel.run = runs[op->kind - LS__OP_CONV2D];
     k->kernel.close = narrow_close;
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
     const int64_t widened = weights ? k->rows_per_piece * k->yw * k->wide_out : 0;
