@@ -15,14 +15,14 @@ typedef struct ls_loader ls_loader;
 
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 
-/* Or a pack of one, see pack.h: "photos.pack" or, where it has parts, "photos.pack/train".
+/* dir may also name a pack (see pack.h): "photos.pack" or, where it has parts, "photos.pack/train".
  *
  * Classes are the sub-folder names in byte order; samples are the files below them, class by class,
  * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read.
  * Names that begin with a dot are skipped. Links to files and folders are followed. Errors: no such
- * folder, no class folders, a class folder without images, a link back to a folder above it; each
- * says what was found and what was expected. A warning: one class only, or classes that are called
- * train, val or test. */
+ * folder, no class folders, a class folder without images, a link back to a folder above it, a pack
+ * that is damaged or has no such part; each says what was found and what was expected. A warning:
+ * one class only, or classes that are called train, val or test. */
 LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 
 /* The same, with the classes given: for validation data, whose numbering must be that of the
