@@ -1,5 +1,6 @@
-/* loader_work.c: what workers do: fill one place of a batch. Nothing here depends on which worker
- * it is or on what it did before, and nothing touches the context's error. */
+/* loader_work.c: what workers do: fill one place of a batch. No pixel depends on which worker it is
+ * or on what it did before: a file that was read to its end once is just read less far later. And
+ * nothing touches the context's error. */
 #include "data/loader.h"
 
 #include <stdio.h>
