@@ -253,8 +253,7 @@ static ls_status choose_blocks(search *s)
     return LS_OK;
 }
 
-/* A copy of value v in another block. */
-static int add_copy(ls__program *p, int v, int64_t block)
+int ls__value_copy(ls__program *p, int v)
 {
     if (p->n_values == p->value_room) {
         ls__value *larger = ls__bump_grow(&p->bump, p->values, (size_t)p->n_values,
@@ -265,9 +264,16 @@ static int add_copy(ls__program *p, int v, int64_t block)
     }
     const int copy = p->n_values++;
     p->values[copy] = p->values[v];
-    p->values[copy].block = block;
     p->values[copy].storage = copy;
     p->values[copy].pinned = false;
+    return copy;
+}
+
+/* A copy of value v in another block. */
+static int add_copy(ls__program *p, int v, int64_t block)
+{
+    const int copy = ls__value_copy(p, v);
+    if (copy >= 0) p->values[copy].block = block;
     return copy;
 }
 

@@ -160,9 +160,12 @@ ls_status ls__program_layout(ls__program *program);
 ls_status ls__program_choose(ls__program *program, bool timed);
 /* Times kernels for ops that the tables do not have, and puts the fastest into the context's. */
 ls_status ls__program_tune(ls__program *program);
+/* After kernels are chosen and before memory is planned: it adds instructions and values. */
 ls_status ls__program_recompute(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
 
+/* A value like v with memory of its own, not pinned; -1 without memory. */
+int ls__value_copy(ls__program *program, int v);
 /* Fills instruction->op.operands from its values' types, shapes and blocks. */
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
 /* The candidate that the policy prefers by cost: its index in out (room for LS__MAX_CANDIDATES), or

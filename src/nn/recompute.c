@@ -163,29 +163,13 @@ static ls_status append(pass *s, const ls__instruction *in)
     return LS_OK;
 }
 
-static int copy_value(ls__program *p, int v)
-{
-    if (p->n_values == p->value_room) {
-        const size_t room = 2 * (size_t)p->value_room;
-        ls__value *larger =
-            ls__bump_grow(&p->bump, p->values, (size_t)p->n_values, room, sizeof *larger);
-        if (!larger) return -1;
-        p->values = larger;
-        p->value_room = (int)room;
-    }
-    const int copy = p->n_values++;
-    p->values[copy] = p->values[v];
-    p->values[copy].storage = copy;
-    return copy;
-}
-
 /* Computes forward instruction i's first output again, or keeps it after all where there is no
  * kernel for that. */
 static ls_status compute_again(pass *s, int i)
 {
     ls__program *p = s->p;
     const ls__instruction *in = &p->instructions[i];
-    const int v = in->operands[in->n_inputs], copy = copy_value(p, v);
+    const int v = in->operands[in->n_inputs], copy = ls__value_copy(p, v);
     if (copy < 0) return ls__fail_memory(p->ctx, "recompute", sizeof *p->values);
     ls__instruction again = replay_of(in, copy);
     for (int j = 0; j < again.n_inputs; j++)
