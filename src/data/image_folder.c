@@ -26,10 +26,16 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* `names` must be sorted. */
+/* Where in `names`, which must be sorted; -1: it is not there. */
+static int64_t place_of(const char *const *names, int64_t n, const char *name)
+{
+    const char *const *at = bsearch(&name, names, (size_t)n, sizeof(char *), compare_texts);
+    return at ? at - names : -1;
+}
+
 static bool contains(const char *const *names, int64_t n, const char *name)
 {
-    return bsearch(&name, names, (size_t)n, sizeof(char *), compare_texts) != NULL;
+    return place_of(names, n, name) >= 0;
 }
 
 /* "'cat', 'dog', ... (10 in all)" into a buffer. */
@@ -99,12 +105,11 @@ static ls_status list(reading *r)
     return status;
 }
 
-/* The paths that the samples of class number `label` had below the folder. */
-static ls_status list_packed_class(reading *r, int label, const char *name)
+/* The paths that the samples of class number `label` had below the folder. The pack's classes are
+ * sorted, as what was found is. */
+static ls_status list_packed_class(reading *r, int label, int64_t found)
 {
-    int64_t c = r->first_class;
-    while (strcmp(ls__pack_text(r->pack, ls__pack_class(r->pack, c).name), name) != 0) c++;
-    const ls__pack_group class = ls__pack_class(r->pack, c);
+    const ls__pack_group class = ls__pack_class(r->pack, r->first_class + found);
     r->packed_as[label] = (int64_t) class.first;
     for (uint64_t i = 0; i < class.n; i++) {
         const ls__pack_sample sample = ls__pack_sample_at(r->pack, (int64_t)(class.first + i));
@@ -163,8 +168,8 @@ static ls_status read_classes(reading *r, int n_classes, const char *const *name
     for (int i = 0; i < n_classes; i++) {
         r->dataset->class_names[i] = ls__strdup(r->ctx, names[i]);
         if (!r->dataset->class_names[i]) return ls__fail_memory(r->ctx, r->dir, strlen(names[i]));
-        if (contains(r->found, r->top.folders.n, names[i]))
-            LS_TRY(r->pack ? list_packed_class(r, i, names[i]) : list_class(r, names[i]));
+        const int64_t found = place_of(r->found, r->top.folders.n, names[i]);
+        if (found >= 0) LS_TRY(r->pack ? list_packed_class(r, i, found) : list_class(r, names[i]));
         r->class_ends[i] = r->files.images.n;
     }
     return LS_OK;
