@@ -168,4 +168,5 @@ fail:
     return status;
 }
 
-const ls__cpu_provider ls__emulated_provider = { "emulated", emulated_candidates, emulated_open };
+const ls__cpu_provider ls__emulated_provider = { "emulated", emulated_candidates, emulated_open,
+                                                 NULL };

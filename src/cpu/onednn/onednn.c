@@ -74,4 +74,4 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return status;
 }
 
-const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open };
+const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, NULL };

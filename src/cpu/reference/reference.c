@@ -96,5 +96,5 @@ static ls_status reference_open(ls__cpu *cpu, const ls__op *op, const char *name
     return LS_OK;
 }
 
-const ls__cpu_provider ls__reference_provider = { "reference", reference_candidates,
-                                                  reference_open };
+const ls__cpu_provider ls__reference_provider = { "reference", reference_candidates, reference_open,
+                                                  NULL };

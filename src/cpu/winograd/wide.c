@@ -6,7 +6,9 @@
  *   forward, data    weights, pictures -> transformed | products | results back
  *   weights          pictures, gradients -> transformed | products, sums over all tiles | back
  *
- * A sum's order is the same as kernel.c's: over channels, or over tiles, one after the other. */
+ * One block of output channels after the other, so that of transformed weights, or of their sums,
+ * and of results only a block is in memory. A sum's order is the same as kernel.c's: over channels,
+ * or over tiles. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cpu/winograd/winograd.h"
@@ -14,8 +16,7 @@
 #include <string.h>
 
 enum {
-    XI_GAP = 16,          /* as in kernel.c */
-    TRANSFORM_TILES = 12, /* of a task that transforms; a multiple of LS__WINO_ROWS */
+    TRANSFORM_TILES = 12, /* of a task that transforms */
     CHANNELS = 128,       /* of a task: with TILES a quarter of a second-level cache */
     TILES = 96,           /* of a task that multiplies, at most */
     WEIGHT_TILES = 48     /* summed at a time for backward weights */
@@ -24,16 +25,15 @@ enum {
 typedef struct wide_kernel {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
+    const ls__wino_lanes *lanes;
     ls__wino_geometry g;
     bool turned;
-    int64_t tiles;                /* rounded up to whole rows of a product */
-    int64_t n_tile_blocks;        /* for transforms */
-    int64_t c_blocks, k_blocks;   /* of CHANNELS input and output channels */
-    int64_t n_panels, row_blocks; /* of correlations */
-    int64_t rows;                 /* of a row block */
-    int64_t v_xi, m_xi;           /* floats from one position to the next */
-    int64_t m_width;
-    size_t m_offset, u_offset; /* floats, in the workspace */
+    int64_t n_tile_blocks;      /* for transforms */
+    int64_t c_blocks, k_blocks; /* of CHANNELS input and output channels */
+    int64_t row_blocks, rows;   /* of correlations: rows of a row block */
+    int64_t v_stride;           /* floats from tile to tile */
+    int64_t v_xi, m_xi, u_xi;   /* from position to position */
+    size_t m_offset, u_offset;  /* floats, in the workspace */
 } wide_kernel;
 
 typedef struct wide_call {
@@ -41,36 +41,47 @@ typedef struct wide_call {
     const float *x, *w, *bias;
     float *y;
     float *v, *m, *u; /* transformed pictures, results or gradients, weights or their sums */
+    int64_t block;    /* of output channels, the one at hand */
 } wide_call;
 
-static int64_t divide_up(int64_t a, int64_t b)
+/* Channels of a block of output channels. */
+static int64_t width_of(const wide_kernel *k, int64_t block)
 {
-    return (a + b - 1) / b;
-}
-
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
+    return ls__wino_min(CHANNELS, k->g.out_channels - block * CHANNELS);
 }
 
 /* ---- Forward, and backward by data ---- */
+
+static void transform_pictures(const wide_call *call, int64_t tile_block, int64_t c_block)
+{
+    const wide_kernel *k = call->k;
+    const int64_t first = tile_block * TRANSFORM_TILES, c0 = c_block * CHANNELS;
+    k->lanes->input(&k->g, call->x, first, ls__wino_min(TRANSFORM_TILES, k->g.n_tiles - first), c0,
+                    ls__wino_min(c0 + CHANNELS, k->g.in_channels),
+                    call->v + first * k->v_stride + c0, k->v_xi, k->v_stride);
+}
+
+static void transform_panel(const wide_call *call, int64_t block, int64_t panel)
+{
+    const wide_kernel *k = call->k;
+    k->lanes->weights(&k->g, call->w, k->turned, block * (CHANNELS / k->lanes->panel) + panel,
+                      call->u + panel * LS__WINO_XI * k->g.in_channels * k->lanes->panel);
+}
+
+static int64_t n_panels(const wide_kernel *k, int64_t block)
+{
+    return block < k->k_blocks ? ls__wino_divide_up(width_of(k, block), k->lanes->panel) : 0;
+}
 
 static void open_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const wide_call *call = arg;
-    const wide_kernel *k = call->k;
-    const int64_t channels = k->g.in_channels;
-    if (task < k->n_panels) {
-        float *panel = call->u + task * LS__WINO_XI * channels * LS__WINO_PANEL;
-        ls__wino_weights(&k->g, call->w, k->turned, task, panel);
-        return;
-    }
-    task -= k->n_panels;
-    const int64_t first = task / k->c_blocks * TRANSFORM_TILES, c0 = task % k->c_blocks * CHANNELS;
-    ls__wino_input(&k->g, call->x, first, min_i64(TRANSFORM_TILES, k->tiles - first), c0,
-                   min_i64(c0 + CHANNELS, channels), call->v + first * channels + c0, k->v_xi,
-                   channels);
+    const int64_t pictures = task - n_panels(call->k, 0), blocks = call->k->c_blocks;
+    if (pictures < 0)
+        transform_panel(call, 0, task);
+    else
+        transform_pictures(call, pictures / blocks, pictures % blocks);
 }
 
 static void multiply_task(void *arg, int64_t task, int thread)
@@ -78,29 +89,31 @@ static void multiply_task(void *arg, int64_t task, int thread)
     (void)thread;
     const wide_call *call = arg;
     const wide_kernel *k = call->k;
-    const int64_t channels = k->g.in_channels;
-    const int64_t first = task % k->row_blocks * k->rows;
-    const int64_t block = task / k->row_blocks % k->k_blocks;
-    const int64_t xi = task / k->row_blocks / k->k_blocks;
-    const int64_t panel0 = block * (CHANNELS / LS__WINO_PANEL);
-    const int64_t panel1 = min_i64(panel0 + CHANNELS / LS__WINO_PANEL, k->n_panels);
-    for (int64_t p = panel0; p < panel1; p++)
-        ls__wino_multiply(call->v + xi * k->v_xi + first * channels, channels,
-                          call->u + (p * LS__WINO_XI + xi) * channels * LS__WINO_PANEL, channels,
-                          min_i64(k->rows, k->tiles - first),
-                          call->m + xi * k->m_xi + first * k->m_width + p * LS__WINO_PANEL,
-                          k->m_width);
+    const int64_t channels = k->g.in_channels, panel = k->lanes->panel;
+    const int64_t first = task % k->row_blocks * k->rows, xi = task / k->row_blocks;
+    const int64_t width = width_of(k, call->block);
+    for (int64_t p = 0; p < width; p += panel)
+        k->lanes->multiply(call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
+                           call->u + (p * LS__WINO_XI + xi * panel) * channels, channels,
+                           ls__wino_min(k->rows, k->g.n_tiles - first),
+                           ls__wino_min(panel, width - p),
+                           call->m + xi * k->m_xi + first * CHANNELS + p, CHANNELS);
 }
 
+/* Results of this block, and the next one's weights. */
 static void close_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const wide_call *call = arg;
     const wide_kernel *k = call->k;
-    const int64_t first = task / k->k_blocks * TRANSFORM_TILES, k0 = task % k->k_blocks * CHANNELS;
-    ls__wino_output(&k->g, call->m + first * k->m_width + k0, k->m_xi, k->m_width, first,
-                    min_i64(TRANSFORM_TILES, k->tiles - first), k0,
-                    min_i64(k0 + CHANNELS, k->g.out_channels), call->bias, call->y);
+    if (task >= k->n_tile_blocks) {
+        transform_panel(call, call->block + 1, task - k->n_tile_blocks);
+        return;
+    }
+    const int64_t first = task * TRANSFORM_TILES, k0 = call->block * CHANNELS;
+    k->lanes->output(&k->g, call->m + first * CHANNELS, k->m_xi, CHANNELS, first,
+                     ls__wino_min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
+                     k0 + width_of(k, call->block), call->bias, call->y);
 }
 
 static ls_status run_correlation(ls__kernel *kernel, void *const *buffers, void *workspace,
@@ -117,62 +130,62 @@ static ls_status run_correlation(ls__kernel *kernel, void *const *buffers, void 
     call.m = call.v + k->m_offset;
     call.u = call.v + k->u_offset;
     ls__threads *threads = k->cpu->threads;
-    ls__threads_run(threads, k->n_panels + k->n_tile_blocks * k->c_blocks, open_task, &call);
-    ls__threads_run(threads, LS__WINO_XI * k->k_blocks * k->row_blocks, multiply_task, &call);
-    ls__threads_run(threads, k->n_tile_blocks * k->k_blocks, close_task, &call);
+    ls__threads_run(threads, n_panels(k, 0) + k->n_tile_blocks * k->c_blocks, open_task, &call);
+    for (; call.block < k->k_blocks; call.block++) {
+        ls__threads_run(threads, LS__WINO_XI * k->row_blocks, multiply_task, &call);
+        ls__threads_run(threads, k->n_tile_blocks + n_panels(k, call.block + 1), close_task, &call);
+    }
     return LS_OK;
 }
 
 /* ---- Backward weights: x dy -> dw ---- */
 
-/* Each block of input channels lies by itself, so that the products read short rows. */
-static float *block_of_v(const wide_call *call, int64_t block)
+static void transform_gradients(const wide_call *call, int64_t block, int64_t tile_block)
 {
-    return call->v + block * LS__WINO_XI * call->k->v_xi;
+    const wide_kernel *k = call->k;
+    const int64_t first = tile_block * TRANSFORM_TILES, k0 = block * CHANNELS;
+    k->lanes->gradient(&k->g, call->w, first, ls__wino_min(TRANSFORM_TILES, k->g.n_tiles - first),
+                       k0, k0 + width_of(k, block), call->m + first * CHANNELS, k->m_xi, CHANNELS);
 }
 
 static void open_weights_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const wide_call *call = arg;
-    const wide_kernel *k = call->k;
-    const int64_t blocks = k->c_blocks + k->k_blocks;
-    const int64_t first = task / blocks * TRANSFORM_TILES, block = task % blocks;
-    const int64_t n = min_i64(TRANSFORM_TILES, k->tiles - first);
-    if (block < k->c_blocks) {
-        const int64_t c0 = block * CHANNELS;
-        ls__wino_input(&k->g, call->x, first, n, c0, min_i64(c0 + CHANNELS, k->g.in_channels),
-                       block_of_v(call, block) + first * CHANNELS, k->v_xi, CHANNELS);
-    } else {
-        const int64_t k0 = (block - k->c_blocks) * CHANNELS;
-        ls__wino_gradient(&k->g, call->w, first, n, k0, min_i64(k0 + CHANNELS, k->g.out_channels),
-                          call->m + first * k->m_width + k0, k->m_xi, k->m_width);
-    }
+    const int64_t pictures = task - call->k->n_tile_blocks, blocks = call->k->c_blocks;
+    if (pictures < 0)
+        transform_gradients(call, 0, task);
+    else
+        transform_pictures(call, pictures / blocks, pictures % blocks);
 }
 
-static void outer_task(void *arg, int64_t task, int thread)
+static void outer_task(void *arg, int64_t xi, int thread)
 {
     (void)thread;
     const wide_call *call = arg;
     const wide_kernel *k = call->k;
-    const int64_t block = task % k->c_blocks, xi = task / k->c_blocks, c0 = block * CHANNELS;
-    const int64_t channels = min_i64(CHANNELS, k->g.in_channels - c0), columns = k->m_width;
-    float *sums = call->u + (xi * k->g.in_channels + c0) * columns;
-    memset(sums, 0, (size_t)(channels * columns) * sizeof *sums);
-    for (int64_t first = 0; first < k->tiles; first += WEIGHT_TILES)
-        ls__wino_outer(block_of_v(call, block) + xi * k->v_xi + first * CHANNELS, CHANNELS,
-                       call->m + xi * k->m_xi + first * columns, columns,
-                       min_i64(WEIGHT_TILES, k->tiles - first), channels, columns, sums, columns);
+    const int64_t rows = width_of(k, call->block);
+    float *sums = call->u + xi * k->u_xi;
+    memset(sums, 0, (size_t)(rows * k->v_stride) * sizeof *sums);
+    for (int64_t first = 0; first < k->g.n_tiles; first += WEIGHT_TILES)
+        k->lanes->outer(call->m + xi * k->m_xi + first * CHANNELS, CHANNELS,
+                        call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
+                        ls__wino_min(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels,
+                        sums, k->v_stride);
 }
 
+/* Weights' gradients of this block, and the next one's transformed gradients. */
 static void close_weights_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const wide_call *call = arg;
     const wide_kernel *k = call->k;
-    const int64_t c = task * LS__WINO_VECTOR;
-    ls__wino_weight_gradient(&k->g, call->u + c * k->m_width, k->g.in_channels * k->m_width,
-                             k->m_width, c, call->y);
+    const int64_t rows = width_of(k, call->block);
+    if (task < rows)
+        k->lanes->weight_gradient(&k->g, call->u + task * k->v_stride, k->u_xi,
+                                  call->block * CHANNELS + task, call->y);
+    else
+        transform_gradients(call, call->block + 1, task - rows);
 }
 
 static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *workspace,
@@ -184,10 +197,13 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
     call.m = call.v + k->m_offset;
     call.u = call.v + k->u_offset;
     ls__threads *threads = k->cpu->threads;
-    ls__threads_run(threads, k->n_tile_blocks * (k->c_blocks + k->k_blocks), open_weights_task,
-                    &call);
-    ls__threads_run(threads, LS__WINO_XI * k->c_blocks, outer_task, &call);
-    ls__threads_run(threads, k->g.in_channels / LS__WINO_VECTOR, close_weights_task, &call);
+    ls__threads_run(threads, k->n_tile_blocks * (1 + k->c_blocks), open_weights_task, &call);
+    for (; call.block < k->k_blocks; call.block++) {
+        const bool last = call.block + 1 == k->k_blocks;
+        ls__threads_run(threads, LS__WINO_XI, outer_task, &call);
+        ls__threads_run(threads, width_of(k, call.block) + (last ? 0 : k->n_tile_blocks),
+                        close_weights_task, &call);
+    }
     return LS_OK;
 }
 
@@ -201,21 +217,18 @@ static void close_kernel(ls__kernel *kernel)
 static void plan(wide_kernel *k, bool weights)
 {
     const ls__wino_geometry *g = &k->g;
-    k->n_panels = divide_up(g->out_channels, LS__WINO_PANEL);
-    k->tiles = weights ? g->n_tiles : divide_up(g->n_tiles, LS__WINO_ROWS) * LS__WINO_ROWS;
-    k->n_tile_blocks = divide_up(k->tiles, TRANSFORM_TILES);
-    k->row_blocks = divide_up(k->tiles, TILES);
-    k->rows = divide_up(divide_up(k->tiles, k->row_blocks), LS__WINO_ROWS) * LS__WINO_ROWS;
-    k->row_blocks = divide_up(k->tiles, k->rows);
-    k->c_blocks = divide_up(g->in_channels, CHANNELS);
-    k->k_blocks = divide_up(g->out_channels, CHANNELS);
-    k->m_width = weights ? g->out_channels : k->n_panels * LS__WINO_PANEL;
-    k->v_xi = k->tiles * (weights ? CHANNELS : g->in_channels) + XI_GAP;
-    k->m_xi = k->tiles * k->m_width + XI_GAP;
-    k->m_offset = (size_t)(LS__WINO_XI * k->v_xi * (weights ? k->c_blocks : 1));
+    k->n_tile_blocks = ls__wino_divide_up(g->n_tiles, TRANSFORM_TILES);
+    k->c_blocks = ls__wino_divide_up(g->in_channels, CHANNELS);
+    k->k_blocks = ls__wino_divide_up(g->out_channels, CHANNELS);
+    k->row_blocks = ls__wino_divide_up(g->n_tiles, TILES);
+    k->rows = ls__wino_divide_up(g->n_tiles, k->row_blocks);
+    k->v_stride = ls__wino_stride(k->lanes, g->in_channels);
+    k->v_xi = g->n_tiles * k->v_stride + LS__WINO_GAP;
+    k->m_xi = g->n_tiles * CHANNELS + LS__WINO_GAP;
+    k->u_xi = CHANNELS * (weights ? k->v_stride : g->in_channels);
+    k->m_offset = (size_t)(LS__WINO_XI * k->v_xi);
     k->u_offset = k->m_offset + (size_t)(LS__WINO_XI * k->m_xi);
-    const size_t floats = k->u_offset + (size_t)(LS__WINO_XI * g->in_channels * k->m_width);
-    k->kernel.workspace_bytes = floats * sizeof(float);
+    k->kernel.workspace_bytes = (k->u_offset + (size_t)(LS__WINO_XI * k->u_xi)) * sizeof(float);
 }
 
 /* Transformed pictures go through memory here; that pays where they are small beside the weights,
@@ -225,20 +238,21 @@ static void plan(wide_kernel *k, bool weights)
  * 8x8 1.09. */
 bool ls__wino_is_wide(const ls__wino_geometry *g, ls__op_kind kind)
 {
-    const int64_t channels = min_i64(g->in_channels, g->out_channels);
+    const int64_t channels = ls__wino_min(g->in_channels, g->out_channels);
     if (kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
         return channels >= CHANNELS && g->n_tiles <= 4 * channels;
     return channels >= 2 * CHANNELS && g->n_tiles <= channels;
 }
 
 ls_status ls__wino_wide_open(ls__cpu *cpu, const ls__wino_geometry *g, ls__op_kind kind,
-                             const char *name, ls__kernel **out)
+                             const ls__wino_lanes *lanes, const char *name, ls__kernel **out)
 {
     ls_context *ctx = cpu->device.ctx;
     wide_kernel *k = ls__zalloc(ctx, sizeof *k);
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     const bool weights = kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
     k->cpu = cpu;
+    k->lanes = lanes;
     k->g = *g;
     k->turned = kind == LS__OP_CONV2D_BACKWARD_DATA;
     plan(k, weights);

@@ -1,0 +1,14 @@
+/* lanes.c: the kernels of one vector width. A generated file for each width defines LS__WINO_LANES
+ * and LS__WINO_TABLE and includes this one. */
+#include "cpu/winograd/product.h"
+#include "cpu/winograd/transform.h"
+
+const ls__wino_lanes LS__WINO_TABLE = { .lanes = LANES,
+                                        .panel = PANEL,
+                                        .input = input,
+                                        .output = output,
+                                        .gradient = gradient,
+                                        .weights = weights,
+                                        .weight_gradient = weight_gradient,
+                                        .multiply = multiply,
+                                        .outer = outer };

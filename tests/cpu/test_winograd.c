@@ -1,0 +1,123 @@
+/* Winograd's kernels of both vector widths: every convolution case's bits must be equal. The
+ * 16-wide kernels are built for AVX2, as pairs of registers: same source, same bits, on a machine
+ * without AVX-512. And the error against direct convolution at the shapes of the bundled nets. */
+#include "../suite.h"
+#include "cpu/winograd/winograd.h"
+#include "op_case.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const ls__wino_lanes ls__wino_pairs; /* 16 wide, of AVX2 */
+
+/* The kernel's results; the workspace and what lies beyond edges start as NaN. */
+static void run_lanes(ls_context *ctx, const op_case *c, const ls__wino_lanes *lanes, op_buffers *b)
+{
+    static const ls__step step = { .seed = 1 };
+    ls__cpu *cpu = (ls__cpu *)ctx->device;
+    ls__kernel *kernel;
+    ck_assert_int_eq(ls__wino_open(cpu, &c->op, lanes, "winograd 4x4", &kernel), LS_OK);
+    for (int t = 0; t < cpu->n_threads; t++) memset(cpu->scratch[t], 0xff, cpu->scratch_bytes);
+    const size_t bytes = (kernel->workspace_bytes + 63) / 64 * 64;
+    void *workspace = aligned_alloc(64, bytes);
+    ck_assert_ptr_nonnull(workspace);
+    memset(workspace, 0xff, bytes);
+    fill_buffers(c, b, false);
+    ck_assert_int_eq(kernel->run(kernel, b->memory, workspace, &step), LS_OK);
+    check_guards(c, b);
+    kernel->close(kernel);
+    free(workspace);
+}
+
+/* Of the op's first output, the last operand but for db. */
+static int output_of(const op_case *c)
+{
+    return c->op.kind == LS__OP_CONV2D ? 3 : 2;
+}
+
+static void check_widths(const op_case *c)
+{
+    ls_context *ctx = open_cpu(2, -1);
+    ls__candidate kernels[LS__MAX_CANDIDATES];
+    const int n = list_kernels(ctx, c, false, kernels);
+    bool ours = false;
+    for (int i = 0; i < n; i++) ours = ours || strcmp(kernels[i].name, "winograd 4x4") == 0;
+    if (ours) {
+        op_buffers narrow, wide;
+        run_lanes(ctx, c, &ls__wino_avx2, &narrow);
+        run_lanes(ctx, c, &ls__wino_pairs, &wide);
+        const int out = output_of(c);
+        ck_assert_msg(memcmp(narrow.memory[out], wide.memory[out], narrow.bytes[out]) == 0,
+                      "%s: bits of 8 lanes and of 16 differ", c->name);
+        compare_buffers(c, "winograd 4x4", &wide, &narrow);
+        free_buffers(&narrow);
+        free_buffers(&wide);
+    }
+    ls_context_close(&ctx);
+}
+
+START_TEST(widths)
+{
+    const op_case *c = &all_cases()->cases[_i];
+    if (c->op.kind >= LS__OP_CONV2D && c->op.kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS)
+        check_widths(c);
+}
+END_TEST
+
+/* Channels and sizes of the bundled nets' 3x3 layers of stride 1. */
+static const struct {
+    int64_t channels, size;
+} layers[] = { { 16, 32 }, { 32, 16 }, { 64, 8 },   { 64, 32 },  { 128, 16 }, { 256, 8 },
+               { 512, 4 }, { 64, 56 }, { 128, 28 }, { 256, 14 }, { 512, 7 } };
+enum { N_LAYERS = sizeof layers / sizeof layers[0], N_DIRECTIONS = 3 };
+static const double LARGEST_ERROR = 5e-6; /* relative, L2 */
+
+static double relative_error(const float *got, const float *wanted, size_t n)
+{
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)got[i] - (double)wanted[i];
+        difference += d * d;
+        norm += (double)wanted[i] * (double)wanted[i];
+    }
+    return sqrt(difference / norm);
+}
+
+START_TEST(errors)
+{
+    const int64_t c = layers[_i / N_DIRECTIONS].channels, size = layers[_i / N_DIRECTIONS].size;
+    const int direction = _i % N_DIRECTIONS;
+    const ls__operand x = activation(2, size, size, c, 0), none = absent();
+    const ls__operand w = dense(LS_F32, LS_SHAPE(c, 3, 3, c));
+    const ls__operand operands[N_DIRECTIONS][4] = { { x, w, none, x },
+                                                    { x, w, x },
+                                                    { x, x, w, none } };
+    case_list list = { NULL, 0, 0 };
+    op_case *layer = add_case(&list, (ls__op_kind)(LS__OP_CONV2D + direction),
+                              direction == 1 ? 3 : 4, operands[direction], "3x3");
+    for (int d = 0; d < 2; d++)
+        layer->op.u.conv.kernel[d] = 3, layer->op.u.conv.stride[d] = 1,
+        layer->op.u.conv.padding[d] = 1, layer->op.u.conv.dilation[d] = 1;
+    layer->op.u.conv.groups = 1;
+    ls_context *ctx = open_cpu(2, -1);
+    op_buffers got, wanted;
+    run_lanes(ctx, layer, &ls__wino_avx2, &got);
+    fill_buffers(layer, &wanted, false);
+    run_kernel(ctx, layer, reference_name(layer), &wanted);
+    const int out = output_of(layer);
+    const double error =
+        relative_error(got.memory[out], wanted.memory[out], got.bytes[out] / sizeof(float));
+    ck_assert_msg(error <= LARGEST_ERROR, "%s: relative error %g", layer->name, error);
+    free_buffers(&got);
+    free_buffers(&wanted);
+    free(list.cases);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+int main(void)
+{
+    if (ls__isa_detect() < LS__ISA_AVX2) return 0;
+    const int failed = run_loop("winograd: widths", widths, all_cases()->n);
+    return run_loop("winograd: errors", errors, N_LAYERS * N_DIRECTIONS) || failed;
+}
