@@ -39,7 +39,7 @@ typedef struct ls_pack_config {
                                   through the context's log; loaders do with it as with the file */
     int workers;               /* threads that read and decode; 0 = the calling thread does. They
                                   never change a byte of the pack */
-    bool overwrite;            /* whatever file is there already */
+    bool overwrite;            /* whatever file is there already, but for a picture to be packed */
 
     /* Called now and then by the calling thread; false stops, which is LS_ERR_IO and leaves no
      * file. */
@@ -62,8 +62,9 @@ typedef struct ls_pack_summary {
  *
  * LS_ERR_INVALID: a part without a name beside others, with a slash in it, or named twice; a data
  * set that is no image folder's, or of another context, or has its classes in another order than
- * that of their bytes. LS_ERR_IO: a file that is there, a full disk, or progress said false. Of an
- * unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA, as ls_loader_next. LS_ERR_MEMORY. */
+ * that of their bytes; a path that is one of the pictures. LS_ERR_IO: a file that is there, a full
+ * disk, or progress said false. Of an unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA,
+ * as ls_loader_next. LS_ERR_MEMORY. */
 LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
                                const ls_pack_part *parts, const ls_pack_config *config,
                                ls_pack_summary *out);

@@ -167,6 +167,32 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
     return LS_OK;
 }
 
+/* Replacing a file must not take a picture away. */
+static ls_status check_replaced(const packing *p, const struct stat *there)
+{
+    for (int i = 0; i < p->n_parts; i++) {
+        const ls_dataset *d = p->parts[i].dataset;
+        for (int64_t k = 0; k < d->n_samples; k++) {
+            struct stat picture;
+            if (stat(d->paths[k], &picture) == 0 && picture.st_ino == there->st_ino &&
+                picture.st_dev == there->st_dev)
+                return ls__fail(p->ctx, LS_ERR_INVALID,
+                                "%s: '%s' is one of the pictures to be packed, '%s'", what, p->path,
+                                d->paths[k]);
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status check_path(const packing *p)
+{
+    struct stat there;
+    if (stat(p->path, &there) != 0 || !S_ISREG(there.st_mode)) return LS_OK;
+    if (p->config.overwrite) return check_replaced(p, &there);
+    return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': there is a file already; overwrite replaces it",
+                    what, p->path);
+}
+
 static ls_status write_all(packing *p)
 {
     LS_TRY(ls__pack_file_open(p->ctx, p->path, p->form, p->config.resize, p->n_parts, p->n_classes,
@@ -180,6 +206,7 @@ static ls_status write_all(packing *p)
         if (i == 0) LS_TRY(ls__pack_file_part(&p->file, part->name));
         LS_TRY(write_sample(p, &p->slots[ls__queue_take(p->queue)], part->dataset, i));
     }
+    LS_TRY(check_path(p)); /* somebody may have written one meanwhile */
     return ls__pack_file_finish(&p->file);
 }
 
@@ -265,15 +292,6 @@ static ls_status check_parts(ls_context *ctx, int n_parts, const ls_pack_part *p
     return LS_OK;
 }
 
-static ls_status check_path(ls_context *ctx, const char *path, bool overwrite)
-{
-    struct stat there;
-    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "%s: no path given", what);
-    if (overwrite || stat(path, &there) != 0 || !S_ISREG(there.st_mode)) return LS_OK;
-    return ls__fail(ctx, LS_ERR_IO, "%s: '%s': there is a file already; overwrite replaces it",
-                    what, path);
-}
-
 ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts, const ls_pack_part *parts,
                         const ls_pack_config *config, ls_pack_summary *out)
 {
@@ -283,8 +301,9 @@ ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts, const ls
     if (config) p.config = *config;
     p.form = p.config.pixels || p.config.resize > 0 ? LS__PACK_PIXELS : LS__PACK_FILES;
     LS_TRY(check_config(ctx, &p.config));
-    LS_TRY(check_path(ctx, path, p.config.overwrite));
+    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "%s: no path given", what);
     LS_TRY(check_parts(ctx, n_parts, parts));
+    LS_TRY(check_path(&p));
     for (int i = 0; i < n_parts; i++) {
         p.n_classes += parts[i].dataset->n_classes;
         p.n_samples += parts[i].dataset->n_samples;

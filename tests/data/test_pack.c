@@ -253,6 +253,17 @@ START_TEST(names_may_hold_any_byte)
 }
 END_TEST
 
+/* Another file comes to stand where the pack is to be. */
+static bool write_meanwhile(void *path, int64_t n_done, int64_t n_samples)
+{
+    (void)n_done;
+    (void)n_samples;
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fclose(f);
+    return true;
+}
+
 static bool stop_at_20(void *user, int64_t n_done, int64_t n_samples)
 {
     ck_assert_int_eq(n_samples, N_PICTURES);
@@ -329,6 +340,16 @@ START_TEST(mistakes)
         ls_pack_check(ctx, path_in(place, "is"), &config, NULL);
         expect_error(ctx, LS_ERR_IO, "/is", "stopped");
     }
+    char *late = strdup(path_in(place, "late"));
+    const ls_pack_config meanwhile = { .progress = write_meanwhile, .user = late };
+    ls_pack_write(ctx, late, 1, &part, &meanwhile, NULL);
+    expect_error(ctx, LS_ERR_IO, "there is a file already", "/late");
+    ck_assert_int_eq(unlink(late), 0);
+    free(late);
+    const char *picture = ls_dataset_sample_path(data, 0);
+    ls_pack_write(ctx, picture, 1, &part, &(ls_pack_config){ .overwrite = true }, NULL);
+    expect_error(ctx, LS_ERR_INVALID, "one of the pictures", picture);
+
     ls_pack_check(ctx, path_in(place, "none"), NULL, NULL);
     expect_error(ctx, LS_ERR_NOT_FOUND, "none", "No such file");
     ls_pack_check(ctx, folder, NULL, NULL);
