@@ -20,10 +20,21 @@ static bool is_file(const char *path)
     return stat(path, &there) == 0 && S_ISREG(there.st_mode);
 }
 
+/* "photos.pack/train": a part of a pack. */
+static bool is_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char pack[PATH_SIZE];
+    if (!slash || slash == path || slash - path >= PATH_SIZE) return false;
+    snprintf(pack, sizeof(pack), "%.*s", (int)(slash - path), path);
+    return is_file(pack) && ls_pack_holds(pack, slash + 1);
+}
+
 /* "" is the folder itself, or a pack of one part. */
 static bool holds(const char *dir, const char *name)
 {
     if (is_file(dir)) return ls_pack_holds(dir, name);
+    if (*name == '\0' && is_part(dir)) return true;
     char path[PATH_SIZE];
     const int length = snprintf(path, sizeof(path), "%s/%s", dir, name);
     return length > 0 && length < PATH_SIZE && is_folder(path);

@@ -63,7 +63,7 @@ void ls__precision_fill(ls_net *net)
         if (scale->growth_interval == 0) scale->growth_interval = GROWTH_INTERVAL;
     }
     if (ls__emulates_precision(net))
-        ls__warn(ctx, "device %s emulates %s: its values, at a lower speed than f32's",
+        ls__warn(ctx, "device %s emulates %s: its values, not its speed",
                  ctx->device->backend->name, rules->name);
 }
 

@@ -97,6 +97,12 @@ START_TEST(a_class_folder_alone)
     expect_out("20 pictures");
     ck_assert_int_eq(run_command(TRAIN "--data-dir val.pack --out other"), 3);
     expect_err("val.pack: a pack without a folder 'train'");
+    expect(0, "pack data all.pack");
+    expect(0, "eval --checkpoint run/last.safetensors --data-dir all.pack/val");
+    expect_out("20 pictures");
+    ck_assert_int_eq(run_command("eval --checkpoint run/last.safetensors --data-dir all.pack/of"),
+                     3);
+    expect_err("all.pack/of: no such folder");
     expect(0, "pack data/train train.pack");
     ck_assert_int_eq(run_command(TRAIN "--data-dir none.pack --out other"), 3);
     expect_err("none.pack: no such folder");
