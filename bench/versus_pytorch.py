@@ -15,8 +15,8 @@ ours. f16 and bf16: autocast, f16 with a GradScaler. tf32: torch's two switches.
 for one by one. "left_out" tells which sides were not measured, and why: what --seconds left was not enough, or their second
 step took much longer than another's.
 
---table runs every row that the project has a goal for on CPUs, prints it as Markdown, and puts its line into the file (in the
-place of the same row's with the same PyTorch). A row has a time limit; what it does not reach is left out.
+--table runs every row that the project has a goal for on CPUs, prints it as Markdown, and with --out puts its line into that file
+(in the place of the same row's with the same PyTorch). A row has a time limit; what it does not reach is left out.
 """
 import argparse
 import json
@@ -29,7 +29,6 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCH = os.path.join(HERE, "..", "build", "bench", "bench_step")
-RESULTS = os.path.join(HERE, "results", "versus_pytorch_cpu.json")
 
 LAYOUTS = "channels_last,contiguous"
 COMPILED = "compile,contiguous+compile"
@@ -129,7 +128,7 @@ def compare(options):
         import torch
         import torch_side
     except ImportError as error:
-        sys.exit("no PyTorch: " + first_line(error))
+        sys.exit("no PyTorch for %s: %s" % (sys.executable, first_line(error)))
     on_gpu = options.torch_device.startswith("cuda")
     if on_gpu and not torch.cuda.is_available():
         sys.exit("no PyTorch that reaches the GPU: " + torch.__version__)
@@ -246,12 +245,17 @@ def keep(path, name, line):
 
 
 def table(options):
+    names = options.rows.split(",") if options.rows else list(ROWS)
+    for name in names:
+        if name not in ROWS:
+            sys.exit("no row '%s'; there are %s" % (name, ", ".join(ROWS)))
     print("| work | goal | Lockstep by PyTorch | PyTorch | |\n|---|---|---|---|---|", flush=True)
-    for name in options.rows.split(",") if options.rows else ROWS:
+    for name in names:
         row = ROWS[name]
         seconds = min(options.seconds, 135)
         command = [sys.executable, os.path.abspath(__file__), "--bench", options.bench, "--threads",
-                   row.get("threads", options.threads), "--rounds", options.rounds, "--seconds", seconds / 1.7, "--steps", row.get("steps", options.steps),
+                   row.get("threads", options.threads), "--rounds", options.rounds, "--seconds", seconds / 1.7,
+                   "--steps", row.get("steps", options.steps),
                    "--sides", row["sides"], "--model", row["model"], "--image-size", row["image_size"],
                    "--batch", row["batch"], "--precision", row.get("precision", "f32")]
         command += ["--first-step"] if row.get("first_step") else []
@@ -269,14 +273,15 @@ def table(options):
         for side in row["sides"].split(","):
             if side + "_images_per_second" not in line and not row.get("first_step"):
                 line["left_out"].setdefault(side, "no time")
-        keep(options.out, name, line)
+        if options.out:
+            keep(options.out, name, line)
         for cells in goal_of(name, line):
             met = {True: "met", False: "missed", None: ""}[cells[-1]]
             print("| " + " | ".join(cells[:-1]) + " | %s |" % met, flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--image-size", type=int, default=32)
     parser.add_argument("--batch", type=int, default=128)
@@ -294,8 +299,8 @@ def main():
     parser.add_argument("--first-step", action="store_true", help="from a process's start to its first step's end")
     parser.add_argument("--torch-first-step", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--table", action="store_true", help="every row that has a goal")
-    parser.add_argument("--rows", help="of the table: these")
-    parser.add_argument("--out", default=RESULTS)
+    parser.add_argument("--rows", help="of the table: these of " + ", ".join(ROWS))
+    parser.add_argument("--out", help="of the table: a file of JSON lines, such as bench/results/versus_pytorch_cpu.json")
     options = parser.parse_args()
     options.torch_device = options.torch_device or options.device
     if options.table:
