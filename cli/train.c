@@ -62,6 +62,10 @@ static void tell_end(const trainer *t, outcome end)
                 t->verb->name, (int)caught_signal, (long long)t->epoch + 1, (long long)t->step,
                 t->dir);
     const long long done = (long long)trainer_steps_done(t);
+    if (end == OUTCOME_HALTED && t->sums.n_images > 0)
+        printf("epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n", (long long)t->epoch + 1,
+               (long long)t->step, t->sums.loss / (double)t->sums.n_images,
+               t->sums.top1 / (double)t->sums.n_images);
     if (end == OUTCOME_HALTED && t->recipe->steps == done)
         printf(
             "ended after %lld steps, as asked; 'lockstep train --resume %s --steps N' goes on to "

@@ -184,8 +184,11 @@ bool trainer_is_stale(const trainer *t)
 
 outcome trainer_run(trainer *t)
 {
-    const int64_t steps = ls_loader_steps(t->train);
-    progress_open(&t->progress, (t->recipe->epochs - t->epoch) * steps - t->step);
+    const int64_t done = trainer_steps_done(t);
+    int64_t last = t->recipe->epochs * ls_loader_steps(t->train);
+    if (t->recipe->steps > 0 && t->recipe->steps < last) last = t->recipe->steps;
+    if (t->recipe->stop_at > 0 && t->recipe->stop_at < last) last = t->recipe->stop_at;
+    progress_open(&t->progress, last > done ? last - done : 0);
     outcome end = OUTCOME_DONE;
     while (end == OUTCOME_DONE && t->epoch < t->recipe->epochs && !trainer_is_stale(t)) {
         sums val = { 0 };
@@ -197,7 +200,9 @@ outcome trainer_run(trainer *t)
     }
     const bool to_continue = end == OUTCOME_STOPPED || end == OUTCOME_HALTED;
     if (to_continue && trainer_save(t) != LS_OK) end = OUTCOME_ERROR;
-    tell_bad(t->train, t->train_data);
-    if (t->val) tell_bad(t->val, t->val_data);
+    if (t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL) {
+        tell_bad(t->train, t->train_data);
+        if (t->val) tell_bad(t->val, t->val_data);
+    }
     return end;
 }
