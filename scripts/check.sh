@@ -34,6 +34,7 @@ sanitizer_build=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS
 title "address and undefined-behaviour sanitizers"
 build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_CUDA=OFF
 # A test program's cases run in one process (CK_FORK): the leak check at the end of each of thousands took most of the time.
+# Those of tests/cuda, which load modules, keep a process each, without that check.
 # A refused allocation is answered with NULL, as without the sanitizer: tests ask for too much on purpose.
 # Left to scripts/test.sh is what takes minutes here and runs no code of ours that other tests do not: what kills hundreds
 # of processes, oneDNN's kernels for lesser processors, the emulated GPU's op cases (whose memory has guards, and is closed

@@ -17,7 +17,8 @@ static void run_lanes(ls_context *ctx, const op_case *c, const ls__wino_lanes *l
     ls__cpu *cpu = (ls__cpu *)ctx->device;
     ls__kernel *kernel;
     ck_assert_int_eq(ls__wino_open(cpu, &c->op, lanes, "winograd 4x4", &kernel), LS_OK);
-    for (int t = 0; t < cpu->n_threads; t++) memset(cpu->scratch[t], 0xff, cpu->scratch_bytes);
+    for (int t = 0; t < cpu->n_threads && cpu->scratch_bytes > 0; t++)
+        memset(cpu->scratch[t], 0xff, cpu->scratch_bytes);
     const size_t bytes = (kernel->workspace_bytes + 63) / 64 * 64;
     void *workspace = aligned_alloc(64, bytes);
     ck_assert_ptr_nonnull(workspace);
