@@ -51,6 +51,16 @@ typedef struct ls__cpu_provider {
     const bool *bf16_kinds;
 } ls__cpu_provider;
 
+static inline int64_t ls__min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t ls__divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 extern const ls__cpu_provider ls__onednn_provider;
 extern const ls__cpu_provider ls__native_provider;
 extern const ls__cpu_provider ls__reference_provider;

@@ -40,19 +40,9 @@ typedef struct narrow_call {
     float *workspace;        /* packed weights, or partial sums [task][taps and bias][wide_out] */
 } narrow_call;
 
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t whole_vectors(int64_t n)
 {
-    return divide_up(n, VECTOR) * VECTOR;
+    return ls__divide_up(n, VECTOR) * VECTOR;
 }
 
 /* ---- Pieces ---- */
@@ -64,7 +54,7 @@ typedef struct piece {
 static piece piece_at(const narrow_kernel *k, int64_t i)
 {
     const int64_t first = i % k->pieces_per_image * k->rows_per_piece;
-    return (piece){ i / k->pieces_per_image, first, min_i64(k->rows_per_piece, k->yh - first) };
+    return (piece){ i / k->pieces_per_image, first, ls__min(k->rows_per_piece, k->yh - first) };
 }
 
 static int64_t input_rows(const narrow_kernel *k, int64_t rows)
@@ -80,7 +70,7 @@ static int64_t piece_floats(const narrow_kernel *k)
 /* Where the part of a padded row that is in the picture begins, and its length; in places. */
 static int64_t inside(const narrow_kernel *k, int64_t *length)
 {
-    *length = min_i64(k->xw, k->columns - k->padding[1]);
+    *length = ls__min(k->xw, k->columns - k->padding[1]);
     return k->padding[1];
 }
 
@@ -371,8 +361,8 @@ static bool plan(ls__cpu *cpu, const ls__op *op, narrow_kernel *k)
     if (data && input_rows(k, k->yh) * k->pitch > MOST_PICTURE) return false;
     k->rows_per_piece = data ? k->yh : PIECE_FLOATS / k->pitch / k->stride_h;
     if (k->rows_per_piece < 1) k->rows_per_piece = 1;
-    k->rows_per_piece = min_i64(k->rows_per_piece, k->yh);
-    k->pieces_per_image = divide_up(k->yh, k->rows_per_piece);
+    k->rows_per_piece = ls__min(k->rows_per_piece, k->yh);
+    k->pieces_per_image = ls__divide_up(k->yh, k->rows_per_piece);
     k->n_pieces = k->images * k->pieces_per_image;
     return true;
 }
@@ -422,8 +412,8 @@ static ls_status narrow_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     *k = found;
     const bool weights = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
-    k->n_tasks = min_i64(k->n_pieces, (int64_t)(flops(k) / TASK_FLOPS));
-    if (weights) k->n_tasks = min_i64(k->n_tasks, MOST_PARTS);
+    k->n_tasks = ls__min(k->n_pieces, (int64_t)(flops(k) / TASK_FLOPS));
+    if (weights) k->n_tasks = ls__min(k->n_tasks, MOST_PARTS);
     if (k->n_tasks < 1) k->n_tasks = 1;
     const int64_t packed = op->kind == LS__OP_CONV2D_BACKWARD_DATA
                                ? k->kernel_h * k->out * k->wide_stretch

@@ -89,16 +89,6 @@ LS__ALWAYS_INLINE float ls__where(bool condition, float value)
     return value;
 }
 
-static inline int64_t ls__min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t ls__divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 typedef struct ls__range {
     int64_t begin, end;
 } ls__range;

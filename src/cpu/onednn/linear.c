@@ -33,11 +33,6 @@ typedef struct linear_kernel {
     atomic_bool failed;
 } linear_kernel;
 
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* y and bias */
 static bool forward(const linear_kernel *k, int64_t row, int64_t rows, int64_t column,
                     int64_t columns)
@@ -74,7 +69,7 @@ static void sum_columns(const linear_kernel *k, int64_t row, int64_t rows)
     for (int64_t o = row; o < row + rows; o++) {
         float total = 0.0f;
         for (int64_t first = 0; first < k->n; first += SUM_ROWS) {
-            const int64_t last = min_i64(first + SUM_ROWS, k->n);
+            const int64_t last = ls__min(first + SUM_ROWS, k->n);
             float sum = 0.0f;
             for (int64_t n = first; n < last; n++) sum += dy[n * k->out + o];
             total += sum;
@@ -99,8 +94,8 @@ static void run_task(void *arg, int64_t task, int thread)
     linear_kernel *k = arg;
     const int64_t row = task / k->n_column_parts * k->row_part;
     const int64_t column = task % k->n_column_parts * k->column_part;
-    const int64_t rows = min_i64(k->row_part, k->rows - row);
-    const int64_t columns = min_i64(k->column_part, k->columns - column);
+    const int64_t rows = ls__min(k->row_part, k->rows - row);
+    const int64_t columns = ls__min(k->column_part, k->columns - column);
     const bool good = k->kind == LS__OP_LINEAR ? forward(k, row, rows, column, columns)
                       : k->kind == LS__OP_LINEAR_BACKWARD_DATA
                           ? backward_data(k, row, rows, column, columns)
@@ -129,7 +124,7 @@ static void linear_close(ls__kernel *kernel)
 /* Parts of a multiple of PART_MULTIPLE, at most `wanted` of them. Returns a part's size. */
 static int64_t part(int64_t size, double wanted, int64_t *n_parts)
 {
-    int64_t n = min_i64((int64_t)wanted, MAX_PARTS);
+    int64_t n = ls__min((int64_t)wanted, MAX_PARTS);
     if (n < 1) n = 1;
     const int64_t rounded = (size + n - 1) / n;
     const int64_t length = (rounded + PART_MULTIPLE - 1) / PART_MULTIPLE * PART_MULTIPLE;

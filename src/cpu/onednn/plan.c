@@ -22,11 +22,6 @@ enum { MAX_PARTIAL_SUMS = 16, MIN_TASKS = 16 };
 enum { WINOGRAD_IMAGES = 16 }; /* it transforms the weights once per task, and wants over 8 */
 enum { MAX_PLANAR_CHANNELS = 7 };
 
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -86,15 +81,15 @@ static void cut(ls__conv_plan *plan)
     const double least_flops = weights ? WEIGHTS_TASK_FLOPS : TASK_FLOPS;
     if (task_flops < least_flops) task_flops = least_flops;
     double wanted = ls__conv_plan_flops(plan) / (double)plan->n_slices / task_flops;
-    int64_t max_batches = min_i64(plan->images, MAX_BATCHES);
+    int64_t max_batches = ls__min(plan->images, MAX_BATCHES);
     if (weights) {
         /* Every sub-batch makes a whole slice of dw, which is to be small beside what it reads. */
         const double sums = activation_bytes(plan) / (2 * weight_bytes(plan));
         if (wanted > sums) wanted = sums;
-        max_batches = min_i64(plan->images, MAX_PARTIAL_SUMS);
+        max_batches = ls__min(plan->images, MAX_PARTIAL_SUMS);
     }
-    if (t->winograd) max_batches = min_i64(max_batches, plan->images / WINOGRAD_IMAGES);
-    plan->n_batches = max_i64(1, min_i64(max_batches, (int64_t)wanted));
+    if (t->winograd) max_batches = ls__min(max_batches, plan->images / WINOGRAD_IMAGES);
+    plan->n_batches = max_i64(1, ls__min(max_batches, (int64_t)wanted));
     if (weights && plan->n_batches * plan->n_slices < MIN_TASKS &&
         ls__conv_plan_flops(plan) > MIN_TASKS * WEIGHTS_TASK_FLOPS) {
         const double bytes = weight_bytes(plan) * (double)plan->n_batches / MIN_TASKS;

@@ -57,18 +57,18 @@ static void block_task(void *arg, int64_t task, int thread)
     const wino_kernel *k = call->k;
     const int64_t c = k->g.in_channels, panel = k->lanes->panel, width = GROUP_CHANNELS;
     const int64_t first = task * k->block_tiles;
-    const int64_t tiles = ls__wino_min(k->block_tiles, k->g.n_tiles - first);
+    const int64_t tiles = ls__min(k->block_tiles, k->g.n_tiles - first);
     const int64_t v_xi = k->block_tiles * k->v_stride + LS__WINO_GAP;
     const int64_t m_xi = k->block_tiles * width + LS__WINO_GAP;
     float *v = (float *)k->cpu->scratch[thread], *m = v + LS__WINO_XI * v_xi;
     k->lanes->input(&k->g, call->x, first, tiles, 0, c, v, v_xi, k->v_stride);
     for (int64_t k0 = 0; k0 < k->g.out_channels; k0 += width) {
-        const int64_t k1 = ls__wino_min(k0 + width, k->g.out_channels);
+        const int64_t k1 = ls__min(k0 + width, k->g.out_channels);
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             for (int64_t p = k0; p < k1; p += panel)
                 k->lanes->multiply(v + xi * v_xi, k->v_stride,
                                    call->workspace + (p * LS__WINO_XI + xi * panel) * c, c, tiles,
-                                   ls__wino_min(panel, k1 - p), m + xi * m_xi + p - k0, width);
+                                   ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width);
         k->lanes->output(&k->g, m, m_xi, width, first, tiles, k0, k1, call->bias, call->y);
     }
 }
@@ -94,12 +94,12 @@ static size_t plan_correlation(wino_kernel *k)
     const ls__wino_geometry *g = &k->g;
     const int64_t width = GROUP_CHANNELS;
     const int64_t tile_bytes = LS__WINO_XI * (k->v_stride + width) * (int64_t)sizeof(float);
-    int64_t tiles = ls__wino_min(CORE_CACHE_BYTES / tile_bytes, MOST_TILES);
+    int64_t tiles = ls__min(CORE_CACHE_BYTES / tile_bytes, MOST_TILES);
     if (tiles < LEAST_TILES) tiles = LEAST_TILES;
-    k->n_blocks = ls__wino_divide_up(g->n_tiles, tiles);
-    k->block_tiles = ls__wino_divide_up(g->n_tiles, k->n_blocks); /* no short last block */
-    k->n_blocks = ls__wino_divide_up(g->n_tiles, k->block_tiles);
-    k->n_panels = ls__wino_divide_up(g->out_channels, k->lanes->panel);
+    k->n_blocks = ls__divide_up(g->n_tiles, tiles);
+    k->block_tiles = ls__divide_up(g->n_tiles, k->n_blocks); /* no short last block */
+    k->n_blocks = ls__divide_up(g->n_tiles, k->block_tiles);
+    k->n_panels = ls__divide_up(g->out_channels, k->lanes->panel);
     k->scratch_bytes =
         (size_t)(k->block_tiles * tile_bytes) + 2 * LS__WINO_XI * LS__WINO_GAP * sizeof(float);
     return (size_t)(LS__WINO_XI * g->in_channels * k->lanes->panel * k->n_panels) * sizeof(float);
@@ -118,7 +118,7 @@ static void part_task(void *arg, int64_t task, int thread)
     const wino_kernel *k = call->k;
     const int64_t channels = k->g.in_channels, v_stride = k->v_stride;
     const int64_t part = task / k->k_parts, k0 = task % k->k_parts * k->k_per_part;
-    const int64_t k1 = ls__wino_min(k0 + k->k_per_part, k->g.out_channels);
+    const int64_t k1 = ls__min(k0 + k->k_per_part, k->g.out_channels);
     const int64_t v_xi = WEIGHT_TILES * v_stride + LS__WINO_GAP;
     const int64_t d_xi = WEIGHT_TILES * k->d_stride + LS__WINO_GAP;
     float *v = (float *)k->cpu->scratch[thread], *d = v + LS__WINO_XI * v_xi;
@@ -126,9 +126,9 @@ static void part_task(void *arg, int64_t task, int thread)
     const int64_t s_xi = k->g.out_channels * v_stride;
     for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
         memset(sums + xi * s_xi, 0, (size_t)((k1 - k0) * v_stride) * sizeof *sums);
-    const int64_t end = ls__wino_min((part + 1) * k->part_tiles, k->g.n_tiles);
+    const int64_t end = ls__min((part + 1) * k->part_tiles, k->g.n_tiles);
     for (int64_t first = part * k->part_tiles; first < end; first += WEIGHT_TILES) {
-        const int64_t n = ls__wino_min(WEIGHT_TILES, end - first);
+        const int64_t n = ls__min(WEIGHT_TILES, end - first);
         k->lanes->input(&k->g, call->x, first, n, 0, channels, v, v_xi, v_stride);
         k->lanes->gradient(&k->g, call->w, first, n, k0, k1, d, d_xi, k->d_stride);
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
@@ -143,7 +143,7 @@ static void reduce_task(void *arg, int64_t task, int thread)
     (void)thread;
     const wino_call *call = arg;
     const wino_kernel *k = call->k;
-    const int64_t k0 = task * REDUCE_ROWS, k1 = ls__wino_min(k0 + REDUCE_ROWS, k->g.out_channels);
+    const int64_t k0 = task * REDUCE_ROWS, k1 = ls__min(k0 + REDUCE_ROWS, k->g.out_channels);
     const int64_t n = (k1 - k0) * k->v_stride, part_floats = sum_floats(k);
     const int64_t s_xi = k->g.out_channels * k->v_stride;
     for (int64_t xi = 0; xi < LS__WINO_XI; xi++) {
@@ -169,8 +169,8 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
         .k = k, .x = buffers[0], .w = buffers[1], .y = buffers[2], .workspace = workspace
     };
     ls__threads_run(k->cpu->threads, k->parts * k->k_parts, part_task, &call);
-    ls__threads_run(k->cpu->threads, ls__wino_divide_up(k->g.out_channels, REDUCE_ROWS),
-                    reduce_task, &call);
+    ls__threads_run(k->cpu->threads, ls__divide_up(k->g.out_channels, REDUCE_ROWS), reduce_task,
+                    &call);
     return LS_OK;
 }
 
@@ -182,15 +182,15 @@ static size_t plan_weights(wino_kernel *k)
     const int64_t bytes = LS__WINO_XI * g->in_channels * g->out_channels * (int64_t)sizeof(float);
     int64_t parts = PARTIAL_BYTES / bytes;
     if (parts < 1) parts = 1;
-    parts = ls__wino_min(parts, MOST_PARTS);
-    parts = ls__wino_min(parts, ls__wino_divide_up(g->n_tiles, 2 * WEIGHT_TILES));
-    k->part_tiles = ls__wino_divide_up(g->n_tiles, parts);
-    k->parts = ls__wino_divide_up(g->n_tiles, k->part_tiles);
+    parts = ls__min(parts, MOST_PARTS);
+    parts = ls__min(parts, ls__divide_up(g->n_tiles, 2 * WEIGHT_TILES));
+    k->part_tiles = ls__divide_up(g->n_tiles, parts);
+    k->parts = ls__divide_up(g->n_tiles, k->part_tiles);
     /* Few parts: cut the output channels as well, at the price of transforming x for each cut. */
     k->k_parts = k->parts >= 8 ? 1 : g->out_channels >= 256 ? 4 : g->out_channels >= 64 ? 2 : 1;
-    const int64_t vectors = ls__wino_divide_up(g->out_channels, k->lanes->lanes);
-    k->k_per_part = ls__wino_divide_up(vectors, k->k_parts) * k->lanes->lanes;
-    k->k_parts = ls__wino_divide_up(g->out_channels, k->k_per_part);
+    const int64_t vectors = ls__divide_up(g->out_channels, k->lanes->lanes);
+    k->k_per_part = ls__divide_up(vectors, k->k_parts) * k->lanes->lanes;
+    k->k_parts = ls__divide_up(g->out_channels, k->k_per_part);
     k->d_stride = ls__wino_stride(k->lanes, k->k_per_part);
     k->scratch_bytes =
         (size_t)(LS__WINO_XI * (WEIGHT_TILES * (k->v_stride + k->d_stride) + 2 * LS__WINO_GAP)) *
@@ -247,8 +247,8 @@ static void find_geometry(const ls__op *op, ls__wino_geometry *g)
                               .out_channels = out->shape.dims[3],
                               .pad_h = back ? 2 - op->u.conv.padding[0] : op->u.conv.padding[0],
                               .pad_w = back ? 2 - op->u.conv.padding[1] : op->u.conv.padding[1] };
-    g->tiles_h = ls__wino_divide_up(g->out_h, LS__WINO_OUT);
-    g->tiles_w = ls__wino_divide_up(g->out_w, LS__WINO_OUT);
+    g->tiles_h = ls__divide_up(g->out_h, LS__WINO_OUT);
+    g->tiles_w = ls__divide_up(g->out_w, LS__WINO_OUT);
     g->n_tiles = g->n * g->tiles_h * g->tiles_w;
 }
 

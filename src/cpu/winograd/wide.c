@@ -47,7 +47,7 @@ typedef struct wide_call {
 /* Channels of a block of output channels. */
 static int64_t width_of(const wide_kernel *k, int64_t block)
 {
-    return ls__wino_min(CHANNELS, k->g.out_channels - block * CHANNELS);
+    return ls__min(CHANNELS, k->g.out_channels - block * CHANNELS);
 }
 
 /* ---- Forward, and backward by data ---- */
@@ -56,9 +56,9 @@ static void transform_pictures(const wide_call *call, int64_t tile_block, int64_
 {
     const wide_kernel *k = call->k;
     const int64_t first = tile_block * TRANSFORM_TILES, c0 = c_block * CHANNELS;
-    k->lanes->input(&k->g, call->x, first, ls__wino_min(TRANSFORM_TILES, k->g.n_tiles - first), c0,
-                    ls__wino_min(c0 + CHANNELS, k->g.in_channels),
-                    call->v + first * k->v_stride + c0, k->v_xi, k->v_stride);
+    k->lanes->input(&k->g, call->x, first, ls__min(TRANSFORM_TILES, k->g.n_tiles - first), c0,
+                    ls__min(c0 + CHANNELS, k->g.in_channels), call->v + first * k->v_stride + c0,
+                    k->v_xi, k->v_stride);
 }
 
 static void transform_panel(const wide_call *call, int64_t block, int64_t panel)
@@ -70,7 +70,7 @@ static void transform_panel(const wide_call *call, int64_t block, int64_t panel)
 
 static int64_t n_panels(const wide_kernel *k, int64_t block)
 {
-    return block < k->k_blocks ? ls__wino_divide_up(width_of(k, block), k->lanes->panel) : 0;
+    return block < k->k_blocks ? ls__divide_up(width_of(k, block), k->lanes->panel) : 0;
 }
 
 static void open_task(void *arg, int64_t task, int thread)
@@ -95,8 +95,7 @@ static void multiply_task(void *arg, int64_t task, int thread)
     for (int64_t p = 0; p < width; p += panel)
         k->lanes->multiply(call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
                            call->u + (p * LS__WINO_XI + xi * panel) * channels, channels,
-                           ls__wino_min(k->rows, k->g.n_tiles - first),
-                           ls__wino_min(panel, width - p),
+                           ls__min(k->rows, k->g.n_tiles - first), ls__min(panel, width - p),
                            call->m + xi * k->m_xi + first * CHANNELS + p, CHANNELS);
 }
 
@@ -112,7 +111,7 @@ static void close_task(void *arg, int64_t task, int thread)
     }
     const int64_t first = task * TRANSFORM_TILES, k0 = call->block * CHANNELS;
     k->lanes->output(&k->g, call->m + first * CHANNELS, k->m_xi, CHANNELS, first,
-                     ls__wino_min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
+                     ls__min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
                      k0 + width_of(k, call->block), call->bias, call->y);
 }
 
@@ -144,8 +143,8 @@ static void transform_gradients(const wide_call *call, int64_t block, int64_t ti
 {
     const wide_kernel *k = call->k;
     const int64_t first = tile_block * TRANSFORM_TILES, k0 = block * CHANNELS;
-    k->lanes->gradient(&k->g, call->w, first, ls__wino_min(TRANSFORM_TILES, k->g.n_tiles - first),
-                       k0, k0 + width_of(k, block), call->m + first * CHANNELS, k->m_xi, CHANNELS);
+    k->lanes->gradient(&k->g, call->w, first, ls__min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
+                       k0 + width_of(k, block), call->m + first * CHANNELS, k->m_xi, CHANNELS);
 }
 
 static void open_weights_task(void *arg, int64_t task, int thread)
@@ -170,8 +169,8 @@ static void outer_task(void *arg, int64_t xi, int thread)
     for (int64_t first = 0; first < k->g.n_tiles; first += WEIGHT_TILES)
         k->lanes->outer(call->m + xi * k->m_xi + first * CHANNELS, CHANNELS,
                         call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
-                        ls__wino_min(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels,
-                        sums, k->v_stride);
+                        ls__min(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels, sums,
+                        k->v_stride);
 }
 
 /* Weights' gradients of this block, and the next one's transformed gradients. */
@@ -217,11 +216,11 @@ static void close_kernel(ls__kernel *kernel)
 static void plan(wide_kernel *k, bool weights)
 {
     const ls__wino_geometry *g = &k->g;
-    k->n_tile_blocks = ls__wino_divide_up(g->n_tiles, TRANSFORM_TILES);
-    k->c_blocks = ls__wino_divide_up(g->in_channels, CHANNELS);
-    k->k_blocks = ls__wino_divide_up(g->out_channels, CHANNELS);
-    k->row_blocks = ls__wino_divide_up(g->n_tiles, TILES);
-    k->rows = ls__wino_divide_up(g->n_tiles, k->row_blocks);
+    k->n_tile_blocks = ls__divide_up(g->n_tiles, TRANSFORM_TILES);
+    k->c_blocks = ls__divide_up(g->in_channels, CHANNELS);
+    k->k_blocks = ls__divide_up(g->out_channels, CHANNELS);
+    k->row_blocks = ls__divide_up(g->n_tiles, TILES);
+    k->rows = ls__divide_up(g->n_tiles, k->row_blocks);
     k->v_stride = ls__wino_stride(k->lanes, g->in_channels);
     k->v_xi = g->n_tiles * k->v_stride + LS__WINO_GAP;
     k->m_xi = g->n_tiles * CHANNELS + LS__WINO_GAP;
@@ -238,7 +237,7 @@ static void plan(wide_kernel *k, bool weights)
  * 8x8 1.09. */
 bool ls__wino_is_wide(const ls__wino_geometry *g, ls__op_kind kind)
 {
-    const int64_t channels = ls__wino_min(g->in_channels, g->out_channels);
+    const int64_t channels = ls__min(g->in_channels, g->out_channels);
     if (kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
         return channels >= CHANNELS && g->n_tiles <= 4 * channels;
     return channels >= 2 * CHANNELS && g->n_tiles <= channels;

@@ -16,9 +16,9 @@
  * wide.c       tasks for many channels and few tiles, cut by shape alone
  * kernel.c     tasks for all else, cut by shape alone; the provider
  *
- * Every result is one sum in one order, over channels or over tiles, whatever the width: the bits
- * are those of any other width. Against direct convolution in f32 the relative L2 error is about
- * 1e-6. */
+ * Every result is summed in one order, over channels in chains or over tiles, whatever the width:
+ * the bits are those of any other width. Against direct convolution in f32 the relative L2 error is
+ * at most 5e-6. */
 #ifndef LS_CPU_WINOGRAD_WINOGRAD_H
 #define LS_CPU_WINOGRAD_WINOGRAD_H
 
@@ -77,21 +77,11 @@ typedef struct ls__wino_lanes {
 
 extern const ls__wino_lanes ls__wino_avx2, ls__wino_avx512;
 
-static inline int64_t ls__wino_divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static inline int64_t ls__wino_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* From one tile to the next: whole vectors; not a large power of two, else a tile's neighbours fall
  * on each other in the first-level cache. */
 static inline int64_t ls__wino_stride(const ls__wino_lanes *lanes, int64_t channels)
 {
-    const int64_t floats = ls__wino_divide_up(channels, lanes->lanes) * lanes->lanes;
+    const int64_t floats = ls__divide_up(channels, lanes->lanes) * lanes->lanes;
     return floats >= 256 ? floats + LS__WINO_GAP : floats;
 }
 
