@@ -308,7 +308,7 @@ int main(int argc, char **argv)
         { "--model", BENCH_MODEL, &o.model },
         { "--image-size", BENCH_NUMBER, &o.image_size },
         { "--batch", BENCH_NUMBER, &o.batch },
-        { "--threads", BENCH_NUMBER, &o.threads },
+        { "--threads", BENCH_COUNT, &o.threads },
         { "--repeats", BENCH_NUMBER, &o.repeats },
         { "--only", BENCH_TEXT, &o.only },
         { 0 },

@@ -18,8 +18,8 @@ enum { MAX_COUNTS = 16, MAX_REPEATS = 32 };
 
 typedef struct options {
     const char *data_dir, *recipe, *decode;
-    int64_t image_size, batch, images;
-    int repeat, n_counts, workers[MAX_COUNTS];
+    int64_t image_size, batch, images, repeat;
+    int n_counts, workers[MAX_COUNTS];
 } options;
 
 static int fail(const char *text)
@@ -39,32 +39,6 @@ static bool parse_workers(const char *text, options *o)
         text = end + 1;
     }
     return false;
-}
-
-static bool parse(int argc, char **argv, options *o)
-{
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const char *name = argv[i], *value = argv[i + 1];
-        if (strcmp(name, "--data-dir") == 0) {
-            o->data_dir = value;
-        } else if (strcmp(name, "--recipe") == 0) {
-            o->recipe = value;
-        } else if (strcmp(name, "--decode") == 0) {
-            o->decode = value;
-        } else if (strcmp(name, "--image-size") == 0) {
-            o->image_size = atoll(value);
-        } else if (strcmp(name, "--batch") == 0) {
-            o->batch = atoll(value);
-        } else if (strcmp(name, "--images") == 0) {
-            o->images = atoll(value);
-        } else if (strcmp(name, "--repeat") == 0) {
-            o->repeat = atoi(value);
-        } else if (strcmp(name, "--workers") != 0 || !parse_workers(value, o)) {
-            return false;
-        }
-    }
-    return argc % 2 == 1 && o->data_dir && o->repeat >= 1 && o->repeat <= MAX_REPEATS &&
-           o->images >= 1;
 }
 
 static ls_loader_config configure(const options *o, int workers)
@@ -112,7 +86,7 @@ static rate measure(ls_loader *loader, int64_t epoch, int64_t images)
     return (rate){ (double)n / (bench_now() - begin), (double)n / (processor_now() - processor) };
 }
 
-static void print_side(side *s, int repeat)
+static void print_side(side *s, int64_t repeat)
 {
     bench_sort(s->per_second, repeat);
     bench_sort(s->per_core, repeat);
@@ -161,13 +135,23 @@ int main(int argc, char **argv)
                   .image_size = 224,
                   .batch = 64,
                   .images = 1024,
-                  .repeat = 3,
-                  .n_counts = 3,
-                  .workers = { 0, 1, 2 } };
-    if (!parse(argc, argv, &o))
-        return fail(
-            "usage: bench_load --data-dir DIR [--image-size S] [--recipe rrc|pad|val] "
-            "[--batch N] [--workers 0,1,2] [--images N] [--repeat N] [--decode exact|fast]");
+                  .repeat = 3 };
+    const char *workers = "0,1,2";
+    const bench_option table[] = {
+        { "--data-dir", BENCH_TEXT, &o.data_dir },
+        { "--recipe", BENCH_TEXT, &o.recipe },
+        { "--decode", BENCH_TEXT, &o.decode },
+        { "--image-size", BENCH_NUMBER, &o.image_size },
+        { "--batch", BENCH_NUMBER, &o.batch },
+        { "--images", BENCH_NUMBER, &o.images },
+        { "--repeat", BENCH_NUMBER, &o.repeat },
+        { "--workers", BENCH_TEXT, &workers },
+        { 0 },
+    };
+    if (!bench_options(argc, argv, table)) return 2;
+    if (!o.data_dir) return fail("--data-dir is missing");
+    if (o.repeat > MAX_REPEATS) return fail("--repeat is more than 32");
+    if (!parse_workers(workers, &o)) return fail("--workers is no list of numbers, such as 0,1,2");
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     const int code = run(ctx, &o);
     ls_context_close(&ctx);

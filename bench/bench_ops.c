@@ -61,7 +61,7 @@ enum { N_OPS = 3, MAX_LAYOUTS = 4, MAX_KERNELS = MAX_LAYOUTS * LS__MAX_CANDIDATE
 
 typedef struct settings {
     const char *op, *shape, *filter;
-    int batch, threads, repeat;
+    int64_t batch, threads, repeat;
 } settings;
 
 /* One kernel of one layout, and its times. */
@@ -85,7 +85,8 @@ static ls__operand operand(ls_shape dims, int64_t block)
     return (ls__operand){ LS_F32, dims, block };
 }
 
-static ls__op make_op(const shape *s, int batch, int direction, int64_t x_block, int64_t y_block)
+static ls__op make_op(const shape *s, int64_t batch, int direction, int64_t x_block,
+                      int64_t y_block)
 {
     static const ls__op_kind kinds[2][N_OPS] = {
         { LS__OP_LINEAR, LS__OP_LINEAR_BACKWARD_DATA, LS__OP_LINEAR_BACKWARD_WEIGHTS },
@@ -114,15 +115,15 @@ static ls__op make_op(const shape *s, int batch, int direction, int64_t x_block,
 }
 
 /* Nominal: padding counts. */
-static double flops(const shape *s, int batch)
+static double flops(const shape *s, int64_t batch)
 {
-    if (s->size == 0) return 2.0 * batch * (double)(s->in * s->out);
+    if (s->size == 0) return 2.0 * (double)(batch * s->in * s->out);
     const int64_t out = (s->size + 2 * s->padding - s->kernel) / s->stride + 1;
-    return 2.0 * batch * (double)(out * out * s->out * s->in * s->kernel * s->kernel);
+    return 2.0 * (double)(batch * out * out * s->out * s->in * s->kernel * s->kernel);
 }
 
 /* All kernels of all layouts that fit together. */
-static int list_entries(ls_context *ctx, const settings *set, const shape *s, int batch,
+static int list_entries(ls_context *ctx, const settings *set, const shape *s, int64_t batch,
                         int direction, entry *entries)
 {
     const ls__backend *backend = ctx->device->backend;
@@ -156,20 +157,21 @@ static int64_t largest_operand(const ls__op *op)
     return largest;
 }
 
-static void print_entry(const settings *set, const shape *s, int batch, int direction,
+static void print_entry(const settings *set, const shape *s, int64_t batch, int direction,
                         const entry *e)
 {
     bench_sort(e->ms, set->repeat);
     const double median = e->ms[set->repeat / 2];
     const int x = direction == 1 ? 2 : 0, y = direction == 0 ? 3 : direction == 1 ? 0 : 1;
-    printf("{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %d, \"threads\": %d, \"x_block\": %d, "
-           "\"y_block\": %d, \"kernel\": \"%s\", \"median_ms\": %.4f, \"best_ms\": %.4f, "
-           "\"gflops\": %.1f, \"best_gflops\": %.1f, \"best_cpu_ms\": %.4f, "
-           "\"gflops_per_cpu\": %.1f}\n",
-           op_names[direction], s->name, batch, set->threads, (int)e->op.operands[x].block,
-           (int)e->op.operands[y].block, e->name, median, e->ms[0], flops(s, batch) / median * 1e-6,
-           flops(s, batch) / e->ms[0] * 1e-6, e->best_cpu_ms,
-           flops(s, batch) / e->best_cpu_ms * 1e-6);
+    printf(
+        "{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %lld, \"threads\": %lld, \"x_block\": %d, "
+        "\"y_block\": %d, \"kernel\": \"%s\", \"median_ms\": %.4f, \"best_ms\": %.4f, "
+        "\"gflops\": %.1f, \"best_gflops\": %.1f, \"best_cpu_ms\": %.4f, "
+        "\"gflops_per_cpu\": %.1f}\n",
+        op_names[direction], s->name, (long long)batch, (long long)set->threads,
+        (int)e->op.operands[x].block, (int)e->op.operands[y].block, e->name, median, e->ms[0],
+        flops(s, batch) / median * 1e-6, flops(s, batch) / e->ms[0] * 1e-6, e->best_cpu_ms,
+        flops(s, batch) / e->best_cpu_ms * 1e-6);
     fflush(stdout);
 }
 
@@ -177,7 +179,7 @@ static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int
 {
     static const ls__step step = { .seed = 1 };
     const ls__backend *backend = ctx->device->backend;
-    const int batch = set->batch ? set->batch : s->batch;
+    const int64_t batch = set->batch ? set->batch : s->batch;
     entry entries[MAX_KERNELS];
     const int n = list_entries(ctx, set, s, batch, direction, entries);
     const ls__op op = make_op(s, batch, direction, s->in, s->out);
@@ -229,37 +231,21 @@ fail:
     return status;
 }
 
-static int usage(void)
-{
-    fprintf(stderr, "usage: bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] "
-                    "[--batch N] [--threads N] [--repeat N]\n");
-    return 2;
-}
-
 int main(int argc, char **argv)
 {
     settings set = { .repeat = 7 };
-    for (int i = 1; i < argc; i += 2) {
-        if (i + 1 == argc) return usage();
-        const char *flag = argv[i], *value = argv[i + 1];
-        if (strcmp(flag, "--op") == 0)
-            set.op = value;
-        else if (strcmp(flag, "--shape") == 0)
-            set.shape = value;
-        else if (strcmp(flag, "--filter") == 0)
-            set.filter = value;
-        else if (strcmp(flag, "--batch") == 0)
-            set.batch = atoi(value);
-        else if (strcmp(flag, "--threads") == 0)
-            set.threads = atoi(value);
-        else if (strcmp(flag, "--repeat") == 0)
-            set.repeat = atoi(value);
-        else
-            return usage();
-    }
-    if (set.batch < 0 || set.threads < 0 || set.repeat < 1) return usage();
+    const bench_option table[] = {
+        { "--op", BENCH_TEXT, &set.op },
+        { "--shape", BENCH_TEXT, &set.shape },
+        { "--filter", BENCH_TEXT, &set.filter },
+        { "--batch", BENCH_NUMBER, &set.batch },
+        { "--threads", BENCH_COUNT, &set.threads },
+        { "--repeat", BENCH_NUMBER, &set.repeat },
+        { 0 },
+    };
+    if (!bench_options(argc, argv, table)) return 2;
 
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = set.threads });
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = (int)set.threads });
     ls_status status = ls_context_status(ctx);
     set.threads = ls_context_threads(ctx);
     for (int i = 0; i < N_SHAPES && status == LS_OK; i++)

@@ -277,9 +277,9 @@ int main(int argc, char **argv)
 {
     options o = { .repeats = 3 };
     const bench_option table[] = {
-        { "--only", BENCH_TEXT, &o.only },         { "--device", BENCH_TEXT, &o.device },
-        { "--count", BENCH_NUMBER, &o.count },     { "--repeats", BENCH_NUMBER, &o.repeats },
-        { "--threads", BENCH_NUMBER, &o.threads }, { 0 },
+        { "--only", BENCH_TEXT, &o.only },        { "--device", BENCH_TEXT, &o.device },
+        { "--count", BENCH_NUMBER, &o.count },    { "--repeats", BENCH_NUMBER, &o.repeats },
+        { "--threads", BENCH_COUNT, &o.threads }, { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;
     if (o.repeats > MAX_REPEATS) o.repeats = MAX_REPEATS;

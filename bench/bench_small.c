@@ -180,10 +180,10 @@ int main(int argc, char **argv)
 {
     options o = { .warmup = 3 };
     const bench_option table[] = {
-        { "--model", BENCH_TEXT, &o.model },       { "--batch", BENCH_NUMBER, &o.batch },
-        { "--threads", BENCH_NUMBER, &o.threads }, { "--steps", BENCH_NUMBER, &o.steps },
-        { "--warmup", BENCH_NUMBER, &o.warmup },   { "--benchmark", BENCH_FLAG, &o.tune },
-        { "--ops", BENCH_FLAG, &o.ops },           { 0 },
+        { "--model", BENCH_TEXT, &o.model },      { "--batch", BENCH_NUMBER, &o.batch },
+        { "--threads", BENCH_COUNT, &o.threads }, { "--steps", BENCH_NUMBER, &o.steps },
+        { "--warmup", BENCH_COUNT, &o.warmup },   { "--benchmark", BENCH_FLAG, &o.tune },
+        { "--ops", BENCH_FLAG, &o.ops },          { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;
     int n_run = 0;

@@ -19,13 +19,13 @@ typedef struct options {
     const ls_model *model;
     const char *data_dir;
     int64_t image_size, batch, workers, threads, steps, rounds;
-    bool caller_loads, rrc;
+    bool rrc;
 } options;
 
 static ls_loader *open_loader(const options *o, ls_dataset *data)
 {
     ls_loader_config config = { .batch = o->batch,
-                                .workers = o->caller_loads ? 0 : (int)o->workers,
+                                .workers = (int)o->workers,
                                 .shuffle = true,
                                 .drop_last = true,
                                 .crop = o->image_size,
@@ -91,8 +91,8 @@ static void print_result(const options *o, const bench_work *work, double *real,
            "\"ratio\": {\"median\": %.4f, \"least\": %.4f, \"largest\": %.4f}, "
            "\"device\": \"%s\"}\n",
            o->model->name, (long long)o->image_size, (long long)o->batch, o->rrc ? "rrc" : "pad",
-           ls_context_threads(work->ctx), o->caller_loads ? 0 : (int)o->workers,
-           (long long)o->steps, (long long)o->rounds, rate, other, rate / other, least, largest,
+           ls_context_threads(work->ctx), (int)o->workers, (long long)o->steps,
+           (long long)o->rounds, rate, other, rate / other, least, largest,
            ls_context_device(work->ctx));
 }
 
@@ -110,9 +110,8 @@ int main(int argc, char **argv)
         { "--image-size", BENCH_NUMBER, &o.image_size },
         { "--batch", BENCH_NUMBER, &o.batch },
         { "--rrc", BENCH_FLAG, &o.rrc },
-        { "--workers", BENCH_NUMBER, &o.workers },
-        { "--no-workers", BENCH_FLAG, &o.caller_loads },
-        { "--threads", BENCH_NUMBER, &o.threads },
+        { "--workers", BENCH_COUNT, &o.workers },
+        { "--threads", BENCH_COUNT, &o.threads },
         { "--steps", BENCH_NUMBER, &o.steps },
         { "--rounds", BENCH_NUMBER, &o.rounds },
         { 0 },

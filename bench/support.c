@@ -16,21 +16,31 @@ static bool set_option(const bench_option *option, const char *text)
     case BENCH_MODEL:
         *(const ls_model **)option->value = ls_model_find(text);
         return *(const ls_model **)option->value != NULL;
-    case BENCH_NUMBER: break;
+    case BENCH_NUMBER:
+    case BENCH_COUNT: break;
     }
     char *end;
     const long long number = strtoll(text, &end, 10);
     *(int64_t *)option->value = number;
-    return end != text && *end == '\0' && number >= 1 && number <= 1000000;
+    return end != text && *end == '\0' && number >= (option->kind == BENCH_NUMBER) &&
+           number <= 1000000;
+}
+
+static void list_options(FILE *out, const bench_option *table)
+{
+    static const char *const kinds[] = {
+        [BENCH_FLAG] = "",       [BENCH_NUMBER] = " NUMBER", [BENCH_COUNT] = " NUMBER",
+        [BENCH_MODEL] = " NAME", [BENCH_TEXT] = " TEXT",
+    };
+    for (; table->name; table++) fprintf(out, " [%s%s]", table->name, kinds[table->kind]);
+    fprintf(out, "\n");
 }
 
 static bool usage(const char *program, const char *argument, const bench_option *table)
 {
-    static const char *const kinds[] = { "", " NUMBER", " NAME", " TEXT" };
     fprintf(stderr, "%s: not understood, or without a proper value: '%s'; options are", program,
             argument);
-    for (; table->name; table++) fprintf(stderr, " [%s%s]", table->name, kinds[table->kind]);
-    fprintf(stderr, "\n");
+    list_options(stderr, table);
     return false;
 }
 
@@ -38,6 +48,11 @@ bool bench_options(int argc, char **argv, const bench_option *table)
 {
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i];
+        if (strcmp(argument, "--help") == 0) {
+            printf("usage: %s", argv[0]);
+            list_options(stdout, table);
+            exit(EXIT_SUCCESS);
+        }
         const bench_option *option = table;
         while (option->name && strcmp(option->name, argument) != 0) option++;
         if (!option->name) return usage(argv[0], argument, table);

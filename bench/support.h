@@ -11,6 +11,7 @@
 typedef enum bench_option_kind {
     BENCH_FLAG,   /* bool */
     BENCH_NUMBER, /* int64_t, 1 to 1000000 */
+    BENCH_COUNT,  /* int64_t, 0 to 1000000 */
     BENCH_MODEL,  /* const ls_model * */
     BENCH_TEXT    /* const char * */
 } bench_option_kind;
@@ -21,8 +22,8 @@ typedef struct bench_option {
     void *value;
 } bench_option;
 
-/* False, after a line on stderr that lists all options, when an argument is none of them. The table
- * ends with an entry without a name. */
+/* False, after a line on stderr that lists all options, when an argument is none of them; --help
+ * prints them on stdout and ends the program. The table ends with an entry without a name. */
 bool bench_options(int argc, char **argv, const bench_option *table);
 
 /* ---- Times ---- */
