@@ -54,7 +54,8 @@ typedef struct ls_loss_scale_config {
 /* What of the forward part the backward part computes again instead of keeping it in memory. No
  * result changes by a bit. */
 typedef enum ls_recompute {
-    LS_RECOMPUTE_AUTO, /* on the CPU as CHEAP, on CUDA devices as NONE */
+    LS_RECOMPUTE_AUTO, /* on the CPU as CHEAP where all that a step computes is more than 16 MiB,
+                          elsewhere as NONE */
     LS_RECOMPUTE_NONE, /* everything is kept */
     LS_RECOMPUTE_CHEAP /* results of normalisation, ReLU, additions, pooling, and of convolutions
                           of up to 64 products for a result */

@@ -36,6 +36,8 @@ enum { MOST_BEFORE_CONVOLUTION = 2 };
 /* Operands that would be kept for the recomputation alone must be so much smaller than its result
  * in all. Pictures of u8 are 4 times smaller than normalised ones. */
 enum { LEAST_GAIN = 4 };
+/* Programs of no more stay in the outer cache, and nobody misses the memory. */
+enum { SMALL_BYTES = 16 << 20 };
 
 typedef struct pass {
     ls__program *p;
@@ -253,11 +255,21 @@ static ls_status rebuild(pass *s)
     return LS_OK;
 }
 
+/* All that a program computes, if no two values shared memory. */
+static size_t arena_bytes(const ls__program *p)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < p->n_values; v++)
+        if (p->values[v].place == LS__PLACE_ARENA) bytes += p->values[v].bytes;
+    return bytes;
+}
+
 static bool is_wanted(const ls__program *p)
 {
     const ls_recompute wanted = p->net->config.recompute;
     if (!p->gradients || wanted == LS_RECOMPUTE_NONE) return false;
-    return wanted == LS_RECOMPUTE_CHEAP || p->ctx->device->backend->host_memory;
+    return wanted == LS_RECOMPUTE_CHEAP ||
+           (p->ctx->device->backend->host_memory && arena_bytes(p) > SMALL_BYTES);
 }
 
 ls_status ls__program_recompute(ls__program *p)

@@ -275,8 +275,8 @@ START_TEST(types_of_operands)
     }
     ck_assert_int_gt(n_halves, 80);
     /* parameters; input and its gradient; the op of one's own: to and from it, forward and
-     * backward; two outputs; three of them once more in backward (see nn/recompute.c) */
-    ck_assert_int_eq(n_casts, 12);
+     * backward; two outputs */
+    ck_assert_int_eq(n_casts, 9);
     ls_context_close(&r.ctx);
 }
 END_TEST

@@ -190,7 +190,7 @@ END_TEST
 
 START_TEST(what_is_computed_again)
 {
-    run r = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_AUTO, 1);
+    run r = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_CHEAP, 1);
     /* All ten norms' results, and some of a chain's once more. */
     ck_assert_int_ge(count_again(&r, LS__OP_NORM_APPLY), 10);
     ck_assert_int_le(count_again(&r, LS__OP_NORM_APPLY), 20);
@@ -207,6 +207,22 @@ START_TEST(what_is_computed_again)
     ck_assert_int_gt(ls_net_describe(r.net, text, sizeof text), 0);
     ck_assert(strstr(text, "norm_apply native (recomputed)"));
     ls_context_close(&r.ctx);
+}
+END_TEST
+
+/* Unless told, what fits into a cache is kept. */
+START_TEST(small_programs)
+{
+    run small = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_AUTO, 1);
+    ck_assert_int_eq(count_again(&small, LS__OP_NORM_APPLY), 0);
+    const ls_spec larger = { LS_U8, { 4, { 32, 4 * SIDE, 4 * SIDE, 3 } } };
+    run r = { .ctx = small.ctx };
+    r.net = ls_net_build(
+        r.ctx, residual, &(int){ 2 },
+        &(ls_net_config){ .input = { .image = larger }, .loss = { LS_CROSS_ENTROPY } });
+    ck_assert_int_eq(ls_context_status(r.ctx), LS_OK);
+    ck_assert_int_gt(count_again(&r, LS__OP_NORM_APPLY), 0);
+    ls_context_close(&small.ctx);
 }
 END_TEST
 
@@ -285,7 +301,7 @@ END_TEST
 int main(void)
 {
     const int kinds = run_loop("recompute in each precision", bits_stay, N_PRECISIONS);
-    return RUN_SUITE("recompute", what_is_computed_again, what_is_kept, chains_are_bounded,
-                     frozen_and_evaluated, misuse) ||
+    return RUN_SUITE("recompute", what_is_computed_again, small_programs, what_is_kept,
+                     chains_are_bounded, frozen_and_evaluated, misuse) ||
            kinds;
 }
