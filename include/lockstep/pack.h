@@ -36,7 +36,8 @@ typedef struct ls_pack_config {
     int64_t resize; /* > 0: pixels of each picture resized, the shorter side to this; enlarged where
                        it was less */
     ls_bad_image on_bad_image; /* SKIP: an unreadable image stays in the pack as such, and is listed
-                                  through the context's log; loaders do with it as with the file */
+                                  through the context's log; loaders do with it as with the file.
+                                  One image at least must be of use */
     int workers;               /* threads that read and decode; 0 = the calling thread does. They
                                   never change a byte of the pack */
     bool overwrite;            /* whatever file is there already, but for a picture to be packed */
@@ -64,7 +65,7 @@ typedef struct ls_pack_summary {
  * set that is no image folder's, or of another context, or has its classes in another order than
  * that of their bytes; a path that is one of the pictures. LS_ERR_IO: a file that is there, a full
  * disk, or progress said false. Of an unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA,
- * as ls_loader_next. LS_ERR_MEMORY. */
+ * as ls_loader_next. LS_ERR_DATA also where none can be used. LS_ERR_MEMORY. */
 LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
                                const ls_pack_part *parts, const ls_pack_config *config,
                                ls_pack_summary *out);

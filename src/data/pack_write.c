@@ -206,6 +206,9 @@ static ls_status write_all(packing *p)
         if (i == 0) LS_TRY(ls__pack_file_part(&p->file, part->name));
         LS_TRY(write_sample(p, &p->slots[ls__queue_take(p->queue)], part->dataset, i));
     }
+    if (p->n_bad == p->n_samples)
+        return ls__fail(p->ctx, LS_ERR_DATA, "%s: '%s': none of the %lld images can be used", what,
+                        p->path, (long long)p->n_samples);
     LS_TRY(check_path(p)); /* somebody may have written one meanwhile */
     return ls__pack_file_finish(&p->file);
 }

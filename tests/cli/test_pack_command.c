@@ -137,6 +137,24 @@ START_TEST(bad_pictures)
 }
 END_TEST
 
+/* Nothing is left of a pack of which nothing could be used; another one keeps its place. */
+START_TEST(nothing_to_use)
+{
+    begin_folder();
+    draw_data();
+    expect(3, "pack data p --resize 65536 --on-bad-image skip");
+    expect_err("pixels when resized");
+    expect_err("'p': none of the 100 images can be used");
+    ck_assert(!exists("p"));
+    expect(0, "pack data p");
+    expect(0, "pack data before");
+    expect(3, "pack data p --resize 65536 --on-bad-image skip --overwrite");
+    ck_assert(same_files("p", "before"));
+    expect_clean();
+    end_folder();
+}
+END_TEST
+
 START_TEST(damage_and_mistakes)
 {
     begin_folder();
@@ -203,6 +221,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("pack_command", packs_train_to_the_same_bits, resized_packs_are_other_data,
-                     a_class_folder_alone, bad_pictures, damage_and_mistakes,
+                     a_class_folder_alone, bad_pictures, nothing_to_use, damage_and_mistakes,
                      packs_appear_whole_or_not_at_all);
 }
