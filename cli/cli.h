@@ -24,7 +24,8 @@ enum { MAX_IMAGE_SIZE = 4096 };
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
 #define MODEL_NAMES     "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
 
-/* Prints the context's error (ctx NULL: no memory) and returns `answer`. */
+/* Prints the context's error (ctx NULL: no memory) and returns `answer`; EXIT_RUNTIME for EXIT_DATA
+ * where there was no memory, which no picture is to blame for. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);
 
 /* For ls_context_config.log: to stderr. */

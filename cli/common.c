@@ -6,9 +6,10 @@
 
 int print_error(const cli_verb *verb, ls_context *ctx, int answer)
 {
+    const ls_status status = ls_context_status(ctx);
     const char *message = ctx ? ls_context_message(ctx) : "out of memory";
     fprintf(stderr, "lockstep %s: %s\n", verb->name, message);
-    return answer;
+    return answer == EXIT_DATA && status == LS_ERR_MEMORY ? EXIT_RUNTIME : answer;
 }
 
 void print_log(void *user, ls_log_level level, const char *message)

@@ -136,9 +136,10 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
 static int evaluate_folder(const cli_verb *verb, ls_context *ctx, const eval_values *v,
                            const model_card *card)
 {
-    ls_dataset *dataset =
-        folders_open_val(verb, ctx, v->data_dir, true, (int)card->options.n_classes, card->classes);
-    if (!dataset) return EXIT_DATA;
+    ls_dataset *dataset;
+    const int answer = folders_open_val(verb, ctx, v->data_dir, true, (int)card->options.n_classes,
+                                        card->classes, &dataset);
+    if (answer != EXIT_DONE) return answer;
     ls_loader_config config = card_loader_config(card, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;

@@ -82,49 +82,45 @@ ls_dataset *folders_open(ls_context *ctx, const char *dir)
     return dataset;
 }
 
-ls_dataset *folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir)
+int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, ls_dataset **out)
 {
     char path[PATH_SIZE];
+    *out = NULL;
     if (!find_folder(dir, 1, split_names, path)) {
         fprintf(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<picture>\n", verb->name,
                 dir, lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
-        return NULL;
+        return EXIT_DATA;
     }
-    ls_dataset *dataset = ls_image_folder_open(ctx, path);
-    if (!dataset) {
-        print_error(verb, ctx, EXIT_DATA);
-        return NULL;
-    }
-    if (ls_dataset_classes(dataset) < 2) {
+    *out = ls_image_folder_open(ctx, path);
+    if (!*out) return print_error(verb, ctx, EXIT_DATA);
+    if (ls_dataset_classes(*out) < 2) {
         fprintf(stderr,
                 "lockstep %s: %s: only one class, '%s'; at least two are needed to tell apart\n",
-                verb->name, path, ls_dataset_class_name(dataset, 0));
-        ls_dataset_close(&dataset);
-        return NULL;
+                verb->name, path, ls_dataset_class_name(*out, 0));
+        ls_dataset_close(out);
+        return EXIT_DATA;
     }
-    tell_ignored(dataset, path);
-    return dataset;
+    tell_ignored(*out, path);
+    return EXIT_DONE;
 }
 
-ls_dataset *folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir,
-                             bool dir_itself, int n_classes, const char *const *classes)
+int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, bool dir_itself,
+                     int n_classes, const char *const *classes, ls_dataset **out)
 {
     char path[PATH_SIZE];
+    *out = NULL;
     if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
         if (!dir_itself || !holds(dir, "")) {
             fprintf(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
                     lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
                          "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
                     dir_itself ? "" : "; --no-val trains without one");
-            return NULL;
+            return EXIT_DATA;
         }
         snprintf(path, sizeof(path), "%s", dir);
     }
-    ls_dataset *dataset = ls_image_folder_open_classes(ctx, path, n_classes, classes);
-    if (!dataset) {
-        print_error(verb, ctx, EXIT_DATA);
-        return NULL;
-    }
-    tell_ignored(dataset, path);
-    return dataset;
+    *out = ls_image_folder_open_classes(ctx, path, n_classes, classes);
+    if (!*out) return print_error(verb, ctx, EXIT_DATA);
+    tell_ignored(*out, path);
+    return EXIT_DONE;
 }

@@ -17,12 +17,12 @@ int folders_find_splits(const char *dir, const char *found[N_SPLITS]);
 /* An image folder, and tells which files were left out. */
 ls_dataset *folders_open(ls_context *ctx, const char *dir);
 
-/* DIR/train. On failure prints why and returns NULL, as the next one does. */
-ls_dataset *folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir);
+/* DIR/train. On failure prints why and returns the command's answer, as the next one does. */
+int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, ls_dataset **out);
 
 /* DIR/val, DIR/validation, DIR/valid or DIR/test, the first that is there, with the classes of the
  * training data. dir_itself: else DIR itself, when it holds no such folder. */
-ls_dataset *folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir,
-                             bool dir_itself, int n_classes, const char *const *classes);
+int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, bool dir_itself,
+                     int n_classes, const char *const *classes, ls_dataset **out);
 
 #endif

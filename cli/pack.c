@@ -100,7 +100,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
 {
     ls_pack_part parts[N_SPLITS];
     const int n = open_parts(ctx, dir, parts);
-    if (ls_context_status(ctx) != LS_OK) return print_error(verb, ctx, EXIT_DATA);
+    if (!parts[n - 1].dataset) return print_error(verb, ctx, EXIT_DATA);
     progress bar;
     progress_open(&bar, 0);
     progress_begin(&bar, "pack", false, 0, 0);

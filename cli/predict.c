@@ -52,21 +52,20 @@ static void print_top(const model_card *card, int64_t k, float *probabilities)
 }
 
 /* A loader's own message tells of an epoch and a step, which mean nothing here. */
-static void print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader *loader,
-                          const char *path)
+static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader *loader,
+                         const char *path)
 {
     const char *reason = NULL;
-    if (ls_loader_bad_sample(loader, 0, &reason) < 0) {
-        print_error(verb, ctx, EXIT_DATA);
-    } else {
-        ls_context_status(ctx); /* read: the other pictures have a right to be seen */
-        fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
-    }
+    if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
+    ls_context_status(ctx); /* read: the other pictures have a right to be seen */
+    fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
+    return EXIT_DATA;
 }
 
-/* One picture, prepared as in validation. False after printing why it can't be. */
-static bool predict(const cli_verb *verb, ls_context *ctx, const model_card *card, ls_net *net,
-                    const char *path, float *values)
+/* One picture, prepared as in validation. Returns EXIT_DONE, or the command's answer after printing
+ * why it can't be. */
+static int predict(const cli_verb *verb, ls_context *ctx, const model_card *card, ls_net *net,
+                   const char *path, float *values)
 {
     ls_loader_config config = card_loader_config(card, 1);
     ls_dataset *dataset = ls_image_list_open(ctx, 1, &path, NULL, 0);
@@ -78,10 +77,10 @@ static bool predict(const cli_verb *verb, ls_context *ctx, const model_card *car
     if (status == LS_OK)
         status = ls_tensor_read(ls_net_output(net, "output"), values,
                                 (size_t)card->options.n_classes * sizeof(*values));
-    if (status != LS_OK) print_failure(verb, ctx, loader, path);
+    const int answer = status == LS_OK ? EXIT_DONE : print_failure(verb, ctx, loader, path);
     ls_loader_close(&loader);
     ls_dataset_close(&dataset);
-    return status == LS_OK;
+    return answer;
 }
 
 static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_values *v,
@@ -92,8 +91,9 @@ static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_valu
     ls_net *net = card_open_net(ctx, card, v->checkpoint, 1, (ls_precision)v->precision, false);
     int answer = net ? EXIT_DONE : print_error(verb, ctx, EXIT_RUNTIME);
     for (int i = 0; net && i < n; i++) {
-        if (!predict(verb, ctx, card, net, paths[i], values)) {
-            answer = EXIT_DATA;
+        const int one = predict(verb, ctx, card, net, paths[i], values);
+        if (one != EXIT_DONE) {
+            answer = one;
             continue;
         }
         softmax(card->options.n_classes, values);

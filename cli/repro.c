@@ -165,8 +165,9 @@ static void plan_runs(const repro_values *v, const axis *workers, const axis *th
 /* Prints why and returns the answer when the recipe cannot be run so. */
 static int check_data(const repro *r, const recipe *train)
 {
-    ls_dataset *data = folders_open_train(r->verb, r->ctx, train->data_dir);
-    if (!data) return EXIT_DATA;
+    ls_dataset *data;
+    const int answer = folders_open_train(r->verb, r->ctx, train->data_dir, &data);
+    if (answer != EXIT_DONE) return answer == EXIT_RUNTIME ? EXIT_NO_VERDICT : answer;
     const int64_t per_epoch = ls_dataset_count(data) / train->batch;
     ls_dataset_close(&data);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;

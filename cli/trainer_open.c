@@ -9,13 +9,13 @@
 static int open_data(trainer *t)
 {
     const recipe *r = t->recipe;
-    t->train_data = folders_open_train(t->verb, t->ctx, r->data_dir);
-    if (!t->train_data) {
+    int answer = folders_open_train(t->verb, t->ctx, r->data_dir, &t->train_data);
+    if (answer != EXIT_DONE) {
         if (r->resume && !file_exists(r->data_dir))
             fprintf(stderr,
                     "lockstep %s: that is where they were; --data-dir DIR names another place\n",
                     t->verb->name);
-        return EXIT_DATA;
+        return answer;
     }
     const int n_classes = ls_dataset_classes(t->train_data);
     t->classes = calloc((size_t)n_classes, sizeof(*t->classes));
@@ -23,11 +23,10 @@ static int open_data(trainer *t)
     for (int i = 0; i < n_classes; i++) t->classes[i] = ls_dataset_class_name(t->train_data, i);
     t->card.classes = t->classes;
     t->card.options.n_classes = n_classes;
-    if (!r->no_val) {
-        t->val_data = folders_open_val(t->verb, t->ctx, r->data_dir, false, n_classes, t->classes);
-        if (!t->val_data) return EXIT_DATA;
-    }
-
+    if (!r->no_val)
+        answer = folders_open_val(t->verb, t->ctx, r->data_dir, false, n_classes, t->classes,
+                                  &t->val_data);
+    if (answer != EXIT_DONE) return answer;
     if (ls_dataset_count(t->train_data) < r->batch) {
         fprintf(stderr,
                 "lockstep %s: %s: %lld training pictures do not fill one batch of %lld: use -b "
