@@ -106,7 +106,7 @@ bool card_read(ls_context *ctx, const cli_verb *verb, const char *path, model_ca
     *out = (model_card){ 0 };
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
     if (!file) {
-        fprintf(stderr, "lockstep %s: %s\n", verb->name, ls_context_message(ctx));
+        print_error(verb, ctx, EXIT_RUNTIME);
         return false;
     }
     const char *key = read_keys(ctx, file, out);

@@ -24,6 +24,10 @@ enum { MAX_IMAGE_SIZE = 4096 };
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
 #define MODEL_NAMES     "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
 
+/* A message of the library without the call that it may begin with, "ls_net_build: ": of that, who
+ * typed a command knows nothing. */
+const char *plain_message(const char *message);
+
 /* Prints the context's error (ctx NULL: no memory) and returns `answer`; EXIT_RUNTIME for EXIT_DATA
  * where there was no memory, which no picture is to blame for. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);

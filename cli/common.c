@@ -2,12 +2,20 @@
 #include "cli.h"
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+const char *plain_message(const char *message)
+{
+    const size_t n = strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    const bool names_call = strncmp(message, "ls_", 3) == 0 && strncmp(message + n, ": ", 2) == 0;
+    return message + (names_call ? n + 2 : 0);
+}
 
 int print_error(const cli_verb *verb, ls_context *ctx, int answer)
 {
     const ls_status status = ls_context_status(ctx);
-    const char *message = ctx ? ls_context_message(ctx) : "out of memory";
+    const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
     fprintf(stderr, "lockstep %s: %s\n", verb->name, message);
     return answer == EXIT_DATA && status == LS_ERR_MEMORY ? EXIT_RUNTIME : answer;
 }
@@ -17,7 +25,7 @@ void print_log(void *user, ls_log_level level, const char *message)
     (void)user;
     if (level != LS_LOG_WARNING) return; /* kernels are in the table of `lockstep describe` */
     if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* a bar may be there */
-    fprintf(stderr, "lockstep: warning: %s\n", message);
+    fprintf(stderr, "lockstep: warning: %s\n", plain_message(message));
 }
 
 const ls_model *find_model(const cli_verb *verb, const char *name)

@@ -368,7 +368,9 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
         }
         if (parsed->given[i] && option->executor) continue;
         if (parsed->given[i] && !same_value(option, json, values)) {
-            char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+            char *text = json_is_null(json)
+                             ? strdup("default")
+                             : json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
             fprintf(stderr,
                     "lockstep %s: --%s differs from the run's own %s: a resumed run keeps its "
                     "recipe (%s)\n",

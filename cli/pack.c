@@ -3,6 +3,7 @@
 #include "progress.h"
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct pack_values {
     int64_t resize, workers;
@@ -101,6 +102,11 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     ls_pack_part parts[N_SPLITS];
     const int n = open_parts(ctx, dir, parts);
     if (!parts[n - 1].dataset) return print_error(verb, ctx, EXIT_DATA);
+    struct stat there;
+    if (stat(dir, &there) != 0 || !S_ISDIR(there.st_mode)) {
+        fprintf(stderr, "lockstep pack: %s: a pack already; wanted a folder\n", dir);
+        return EXIT_DATA;
+    }
     progress bar;
     progress_open(&bar, 0);
     progress_begin(&bar, "pack", false, 0, 0);
@@ -114,6 +120,8 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     ls_pack_summary summary;
     const int answer =
         answer_of(verb, ctx, &bar, ls_pack_write(ctx, path, n, parts, &config, &summary));
+    if (answer != EXIT_DONE && !v->overwrite && file_exists(path))
+        fprintf(stderr, "lockstep pack: --overwrite replaces it\n");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
     for (int i = 0; i < n; i++)

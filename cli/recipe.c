@@ -164,6 +164,22 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
     return true;
 }
 
+static bool check_rates(const cli_verb *verb, const recipe *r)
+{
+    if (r->min_rate > r->rate) {
+        fprintf(stderr, "lockstep %s: --lr-min %g is above --lr %g\n", verb->name, r->min_rate,
+                r->rate);
+        return false;
+    }
+    if (r->schedule == SCHEDULE_PLATEAU && r->gamma >= 1) {
+        fprintf(stderr,
+                "lockstep %s: --lr-gamma %g would never lower the rate; wanted less than 1\n",
+                verb->name, r->gamma);
+        return false;
+    }
+    return true;
+}
+
 bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
 {
     const ls_model *model = find_model(verb, r->model);
@@ -191,7 +207,7 @@ bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
                 verb->name, (long long)r->warmup_epochs, (long long)r->epochs);
         return false;
     }
-    return check_dependences(verb, parsed, r);
+    return check_dependences(verb, parsed, r) && check_rates(verb, r);
 }
 
 /* ---- What the options make ---- */

@@ -53,7 +53,8 @@ static ls_status forgive_plan(trainer *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
     ls_context_status(t->ctx); /* read: the context works on */
-    fprintf(stderr, "lockstep %s: warning: %s\n", t->verb->name, ls_context_message(t->ctx));
+    fprintf(stderr, "lockstep %s: warning: %s\n", t->verb->name,
+            plain_message(ls_context_message(t->ctx)));
     return LS_OK;
 }
 
@@ -65,7 +66,7 @@ static ls_status check_place(trainer *t, const char *plan)
     if (status == LS_OK || !file_exists(plan)) return status;
     ls_context_status(t->ctx); /* read: the context works on */
     fprintf(stderr, "lockstep %s: warning: what is timed is not kept: %s\n", t->verb->name,
-            ls_context_message(t->ctx));
+            plain_message(ls_context_message(t->ctx)));
     t->writes_plan = false;
     return LS_OK;
 }

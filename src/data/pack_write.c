@@ -189,8 +189,7 @@ static ls_status check_path(const packing *p)
     struct stat there;
     if (stat(p->path, &there) != 0 || !S_ISREG(there.st_mode)) return LS_OK;
     if (p->config.overwrite) return check_replaced(p, &there);
-    return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': there is a file already; overwrite replaces it",
-                    what, p->path);
+    return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': there is a file already", what, p->path);
 }
 
 static ls_status write_all(packing *p)

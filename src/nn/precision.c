@@ -33,8 +33,8 @@ ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config)
     const precision_rules *rules = &precisions[config->precision];
     if (rules->needs & ~ctx->device->backend->precisions)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "ls_net_build: config.precision is %s, which device %s does not have",
-                        rules->name, ctx->device->backend->name);
+                        "ls_net_build: precision is %s, which device %s does not have", rules->name,
+                        ctx->device->backend->name);
     if (scale->initial == 0 && scale->growth_interval == 0) return LS_OK;
     if (!rules->scales_loss || config->inference)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.loss_scale is set; %s has none",

@@ -76,6 +76,8 @@ START_TEST(mistakes_on_the_command_line)
         { "train --data-dir x --image-size 64 --crop-padding 4", "--crop-padding does nothing" },
         { "train --data-dir x --opt adam --momentum 0.9", "--momentum does nothing here" },
         { "train --data-dir x --lr-gamma 0.5", "--lr-gamma does nothing here" },
+        { "train --data-dir x --lr 0.1 --lr-min 0.2", "--lr-min 0.2 is above --lr 0.1" },
+        { "train --data-dir x --lr-scheduler plateau --lr-gamma 1", "--lr-gamma 1 would never" },
         { "train --data-dir x --epochs 5 --lr-warmup-epochs 5", "leaves nothing of 5 epochs" },
         { "train --data-dir x --epochs 1 --lr-warmup-epochs 1", "leaves nothing of 1 epochs" },
         { "train --resume a --out b", "--out and --resume exclude each other" },
@@ -121,7 +123,7 @@ START_TEST(failures_at_run_time)
     expect(1, "train --resume nothing");
     expect_err("nothing/config.json");
     expect(1, "train --data-dir x --device tpu");
-    expect_err("tpu");
+    expect_err("lockstep train: there is no device 'tpu'");
     expect(1, "describe --device tpu");
     expect(1, "describe --image-size 4096 -b 100000");
     expect_err("out of device memory");

@@ -162,6 +162,9 @@ START_TEST(damage_and_mistakes)
     expect(0, "pack data p");
     expect(1, "pack data p");
     expect_err("there is a file already");
+    expect_err("--overwrite replaces it");
+    expect(3, "pack p/train q");
+    expect_err("p/train: a pack already");
     expect(0, "pack data p --overwrite");
     expect(0, "pack --check p");
     expect_out("all of it is as it was written");

@@ -141,6 +141,8 @@ START_TEST(sixteen_bits)
     ck_assert(number(row, "loss_scale") > 0 && number(row, "skipped_updates") >= 0);
     json_decref(row);
     expect(2, "train --resume stopped --precision f32");
+    expect(2, "train --resume stopped --precision f32 --force");
+    expect_err("--precision differs from the run's own \"f16\": a resumed run keeps its recipe");
     expect(0, TRAIN "--epochs 1 --precision bf16 --out bf16");
     ck_assert(!same_files("whole/record.txt", "bf16/record.txt"));
     row = read_row("bf16/metrics.jsonl", 0);
@@ -152,7 +154,7 @@ START_TEST(sixteen_bits)
     expect(0, "describe --batch-size 2 --precision bf16");
     expect_out("precision: bf16, emulated");
     expect(1, TRAIN "--precision tf32 --out refused");
-    expect_err("tf32, which device cpu does not have");
+    expect_err("lockstep train: precision is tf32, which device cpu does not have");
     expect(1, TRAIN "--nvtx --out refused");
     expect_err("nvtx: device cpu has no ranges");
     end_folder();
