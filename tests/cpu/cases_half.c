@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_ELEMENTS = 3000 }; /* of all operands: larger cases show nothing else here */
+/* Of all operands: larger cases show nothing else here, but for convolutions, of which our own
+ * kernels have several ways by size. */
+enum { MOST_ELEMENTS = 3000, MOST_CONVOLUTION_ELEMENTS = 1000000 };
 
 static bool may_be_half(const op_case *c, int operand)
 {
@@ -19,8 +21,7 @@ static int64_t count_elements(const op_case *c)
     return n;
 }
 
-/* dx may be made from the dadd that is stored, so from a dy1 + dy2 that is rounded once more. */
-static bool keeps_gradient(const op_case *c)
+bool rounds_between(const op_case *c)
 {
     return c->op.kind == LS__OP_BATCH_NORM_BACKWARD && !ls__is_absent(&c->op.operands[3]) &&
            !ls__is_absent(&c->op.operands[10]);
@@ -37,7 +38,7 @@ static void add_half_case(case_list *list, const op_case *from, ls_dtype dtype)
     op_case copy = *from;
     for (int i = 0; i < copy.op.n_operands; i++)
         if (may_be_half(from, i)) copy.op.operands[i].dtype = dtype;
-    if (keeps_gradient(&copy)) copy.tolerance = dtype == LS_BF16 ? 0x1p-8 : 0x1p-11;
+    if (rounds_between(&copy)) copy.tolerance = dtype == LS_BF16 ? 0x1p-8 : 0x1p-11;
     if (rounds_factors(&copy)) copy.tolerance = dtype == LS_BF16 ? 0x1p-6 : 0x1p-9;
     copy.gradient_step = 0; /* differences of rounded values say nothing */
     snprintf(copy.name, sizeof copy.name, "%s %.180s", ls_dtype_name(dtype), from->name);
@@ -61,15 +62,31 @@ static void add_casts(case_list *list, ls_dtype dtype)
              ls_dtype_name(dtype));
 }
 
+/* Our own convolutions take bf16 themselves, so all that they might want stand in the list. */
+static bool may_be_our_convolution(const op_case *c)
+{
+    const ls__operand *o = c->op.operands;
+    if (c->op.kind < LS__OP_CONV2D || c->op.kind > LS__OP_CONV2D_BACKWARD_WEIGHTS) return false;
+    return o[0].block == o[0].shape.dims[3];
+}
+
+static bool wants_half(const op_case *c, int i, ls_dtype dtype)
+{
+    if (c->op.kind > LS__OP_TOP_K) return false;
+    if (dtype == LS_BF16 && may_be_our_convolution(c))
+        return count_elements(c) <= MOST_CONVOLUTION_ELEMENTS;
+    if (count_elements(c) > MOST_ELEMENTS) return false;
+    return ls__op_is_optional(c->op.kind) || (i % 2 == 0) == (dtype == LS_BF16);
+}
+
 void add_half_cases(case_list *list)
 {
     static const ls_dtype dtypes[] = { LS_BF16, LS_F16 };
     const int n = list->n;
     for (int i = 0; i < n; i++) {
         const op_case from = list->cases[i]; /* the list moves as it grows */
-        if (from.op.kind > LS__OP_TOP_K || count_elements(&from) > MOST_ELEMENTS) continue;
-        add_half_case(list, &from, dtypes[i % 2]);
-        if (ls__op_is_optional(from.op.kind)) add_half_case(list, &from, dtypes[(i + 1) % 2]);
+        for (int d = 0; d < 2; d++)
+            if (wants_half(&from, i, dtypes[d])) add_half_case(list, &from, dtypes[d]);
     }
     for (int d = 0; d < 2; d++) add_casts(list, dtypes[d]);
 }

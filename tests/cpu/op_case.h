@@ -43,6 +43,10 @@ void add_optimizer_cases(case_list *list);
 void add_fused_cases(case_list *list);
 void add_half_cases(case_list *list);
 
+/* Whether dx may be made from the dadd that is stored, so from a dy1 + dy2 that is rounded once
+ * more. */
+bool rounds_between(const op_case *c);
+
 /* All of them, in that order; then the small ones of them again with 16-bit operands. */
 const case_list *all_cases(void);
 

@@ -1,8 +1,9 @@
 /* Every kernel gives the same bits for any number of threads, on every run, our own kernels give
- * the same bits on every instruction set, and a norm's result has the same bits when it is computed
- * again from what the norm has saved. */
+ * the same bits on every instruction set, and in bf16 those of the emulation, and a norm's result
+ * has the same bits when it is computed again from what the norm has saved. */
 #include "op_case.h"
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,67 @@ START_TEST(instruction_sets)
 }
 END_TEST
 
+/* ---- bf16 ---- */
+
+static bool has_kernel(const ls__candidate *kernels, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(kernels[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A kernel that takes bf16 itself against the one in f32 between casts. Returns how many. */
+static int compare_emulated(ls_context *ctx, const op_case *c)
+{
+    ls__candidate kernels[LS__MAX_CANDIDATES];
+    const int n = list_kernels(ctx, c, false, kernels);
+    op_buffers inputs, native = { 0 }, emulated = { 0 };
+    int n_compared = 0;
+    fill_buffers(c, &inputs, true);
+    for (int k = 0; k < n; k++) {
+        char name[LS__KERNEL_NAME_SIZE + sizeof "emulated "];
+        snprintf(name, sizeof name, "emulated %s", kernels[k].name);
+        if (!has_kernel(kernels, n, name)) continue;
+        copy_buffers(c, &inputs, &native);
+        copy_buffers(c, &inputs, &emulated);
+        run_kernel(ctx, c, kernels[k].name, &native);
+        run_kernel(ctx, c, name, &emulated);
+        check_same(c, kernels[k].name, &native, &emulated, "emulation", 0);
+        n_compared++;
+    }
+    free_buffers(&native);
+    free_buffers(&emulated);
+    free_buffers(&inputs);
+    return n_compared;
+}
+
+START_TEST(emulation)
+{
+    ls_context *ctx = open_cpu(1, -1);
+    int n[LS__N_OPS] = { 0 };
+    for (int i = 0; i < all_cases()->n; i++) {
+        const op_case *c = &all_cases()->cases[i];
+        if (!rounds_between(c)) n[c->op.kind] += compare_emulated(ctx, c);
+    }
+    static const ls__op_kind kinds[] = { LS__OP_REORDER,
+                                         LS__OP_NORMALIZE,
+                                         LS__OP_BATCH_NORM,
+                                         LS__OP_BATCH_NORM_BACKWARD,
+                                         LS__OP_RELU,
+                                         LS__OP_ADD,
+                                         LS__OP_MAX_POOL,
+                                         LS__OP_MAX_POOL_BACKWARD,
+                                         LS__OP_GLOBAL_AVG_POOL,
+                                         LS__OP_DROPOUT };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        ck_assert_msg(n[kinds[i]] > 0, "%s: no kernel takes bf16 itself", ls__op_name(kinds[i]));
+    for (int kind = LS__OP_CONV2D; kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS; kind++)
+        ck_assert_msg(n[kind] > 0 || ls__isa_detect() < LS__ISA_AVX2,
+                      "%s: no kernel takes bf16 itself", ls__op_name((ls__op_kind)kind));
+    ls_context_close(&ctx);
+}
+END_TEST
+
 /* ---- What a norm leaves is enough to have its result once more ---- */
 
 enum { NORM_OPERANDS = 9, NORM_Y = 6, APPLY_OPERANDS = 7, APPLY_Y = 6 };
@@ -153,6 +215,7 @@ int main(void)
     TCase *tcase = tcase_create("bits");
     tcase_add_loop_test(tcase, threads, 0, N_TESTS);
     tcase_add_loop_test(tcase, instruction_sets, 0, N_TESTS);
+    tcase_add_test(tcase, emulation);
     tcase_add_test(tcase, norms_again);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -1,6 +1,7 @@
-/* Winograd's kernels of both vector widths: every convolution case's bits must be equal. The
- * 16-wide kernels are built for AVX2, as pairs of registers: same source, same bits, on a machine
- * without AVX-512. And the error against direct convolution at the shapes of the bundled nets. */
+/* Winograd's kernels of both vector widths, in f32 and bf16: every convolution case's bits must be
+ * equal. The 16-wide kernels are built for AVX2, as pairs of registers: same source, same bits, on
+ * a machine without AVX-512. And the error against direct convolution at the shapes of the bundled
+ * nets. */
 #include "../suite.h"
 #include "cpu/winograd/winograd.h"
 #include "op_case.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const ls__wino_lanes ls__wino_pairs; /* 16 wide, of AVX2 */
+extern const ls__wino_lanes ls__wino_pairs, ls__wino_pairs_bf16; /* 16 wide, of AVX2 */
 
 /* The kernel's results; the workspace and what lies beyond edges start as NaN. */
 static void run_lanes(ls_context *ctx, const op_case *c, const ls__wino_lanes *lanes, op_buffers *b)
@@ -44,9 +45,10 @@ static void check_widths(const op_case *c)
     bool ours = false;
     for (int i = 0; i < n; i++) ours = ours || strcmp(kernels[i].name, "winograd 4x4") == 0;
     if (ours) {
+        const bool bf16 = c->op.operands[0].dtype == LS_BF16;
         op_buffers narrow, wide;
-        run_lanes(ctx, c, &ls__wino_avx2, &narrow);
-        run_lanes(ctx, c, &ls__wino_pairs, &wide);
+        run_lanes(ctx, c, bf16 ? &ls__wino_avx2_bf16 : &ls__wino_avx2, &narrow);
+        run_lanes(ctx, c, bf16 ? &ls__wino_pairs_bf16 : &ls__wino_pairs, &wide);
         const int out = output_of(c);
         ck_assert_msg(memcmp(narrow.memory[out], wide.memory[out], narrow.bytes[out]) == 0,
                       "%s: bits of 8 lanes and of 16 differ", c->name);

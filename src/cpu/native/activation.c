@@ -1,13 +1,9 @@
-/* activation.c: ReLU, addition, dropout and casts: element-wise, over memory in its own order. */
-#include "base/half.h"
+/* activation.c: ReLU, addition and dropout: element-wise, over memory in its own order. */
 #include "base/random.h"
-#include "cpu/native/native.h"
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include "cpu/native/element.h"
 
 /* Tasks begin at cache lines. */
-enum { LINE = 16 };
+enum { LINE = 64 / sizeof(ls__element) };
 
 static ls__range elements(const ls__native *k, int64_t task)
 {
@@ -18,10 +14,11 @@ static ls__range elements(const ls__native *k, int64_t task)
 static bool plan_elements(ls__native *k, ls__native_task run)
 {
     const ls__operand *first = &k->op.operands[0];
+    if (first->dtype != ls__element_type) return false;
     for (int i = 1; i < k->op.n_operands; i++)
         if (!ls__same_layout(first, &k->op.operands[i])) return false;
     k->n_chunks = ls__divide_up(ls__count(first), LS__TASK_ELEMENTS);
-    k->bytes = (double)k->op.n_operands * (double)ls__count(first) * sizeof(float);
+    k->bytes = (double)k->op.n_operands * (double)ls__count(first) * sizeof(ls__element);
     ls__add_stage(k, run, k->n_chunks);
     return true;
 }
@@ -29,11 +26,14 @@ static bool plan_elements(ls__native *k, ls__native_task run)
 /* x -> y */
 static void relu(const ls__native *k, int64_t task)
 {
-    const float *x = k->buffers[0];
-    float *y = k->buffers[1];
+    const ls__element *x = k->buffers[0];
+    ls__element *y = k->buffers[1];
     const ls__range r = elements(k, task);
     LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) y[i] = x[i] < 0 ? 0 : x[i];
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const float value = ls__get(x[i]);
+        y[i] = ls__put(value < 0 ? 0 : value);
+    }
 }
 
 static bool plan_relu(ls__native *k)
@@ -44,11 +44,12 @@ static bool plan_relu(ls__native *k)
 /* y dy -> dx */
 static void relu_backward(const ls__native *k, int64_t task)
 {
-    const float *y = k->buffers[0], *dy = k->buffers[1];
-    float *dx = k->buffers[2];
+    const ls__element *y = k->buffers[0], *dy = k->buffers[1];
+    ls__element *dx = k->buffers[2];
     const ls__range r = elements(k, task);
     LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) dx[i] = ls__where(y[i] > 0, dy[i]);
+    for (int64_t i = r.begin; i < r.end; i++)
+        dx[i] = ls__put(ls__where(ls__get(y[i]) > 0, ls__get(dy[i])));
 }
 
 static bool plan_relu_backward(ls__native *k)
@@ -59,22 +60,22 @@ static bool plan_relu_backward(ls__native *k)
 /* a b -> y */
 static void add(const ls__native *k, int64_t task)
 {
-    const float *a = k->buffers[0], *b = k->buffers[1];
-    float *y = k->buffers[2];
+    const ls__element *a = k->buffers[0], *b = k->buffers[1];
+    ls__element *y = k->buffers[2];
     const ls__range r = elements(k, task);
     LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) y[i] = a[i] + b[i];
+    for (int64_t i = r.begin; i < r.end; i++) y[i] = ls__put(ls__get(a[i]) + ls__get(b[i]));
 }
 
 static void add_relu(const ls__native *k, int64_t task)
 {
-    const float *a = k->buffers[0], *b = k->buffers[1];
-    float *y = k->buffers[2];
+    const ls__element *a = k->buffers[0], *b = k->buffers[1];
+    ls__element *y = k->buffers[2];
     const ls__range r = elements(k, task);
     LS__INDEPENDENT
     for (int64_t i = r.begin; i < r.end; i++) {
-        const float sum = a[i] + b[i];
-        y[i] = sum < 0 ? 0 : sum;
+        const float sum = ls__get(a[i]) + ls__get(b[i]);
+        y[i] = ls__put(sum < 0 ? 0 : sum);
     }
 }
 
@@ -137,8 +138,8 @@ static int64_t logical(const ls__planes *p, int64_t offset)
 /* Where a multiple of four channels lies together, four elements in memory share one draw. */
 static void dropout_quads(const ls__native *k, int64_t task)
 {
-    const float *x = k->buffers[0];
-    float *y = k->buffers[1];
+    const ls__element *x = k->buffers[0];
+    ls__element *y = k->buffers[1];
     const float probability = k->op.u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const ls__philox_input input = dropout_input(k);
@@ -160,16 +161,16 @@ static void dropout_quads(const ls__native *k, int64_t task)
         const int64_t n = ls__min(4 * DRAWS, r.end - begin);
         LS__INDEPENDENT
         for (int64_t i = 0; i < n; i++) {
-            const float value = x[begin + i] * factors[i];
-            y[begin + i] = factors[i] > 0 ? value : 0; /* 0 also where x is not finite */
+            const float value = ls__get(x[begin + i]) * factors[i];
+            y[begin + i] = ls__put(factors[i] > 0 ? value : 0); /* 0 also where x is not finite */
         }
     }
 }
 
 static void dropout_singles(const ls__native *k, int64_t task)
 {
-    const float *x = k->buffers[0];
-    float *y = k->buffers[1];
+    const ls__element *x = k->buffers[0];
+    ls__element *y = k->buffers[1];
     const float probability = k->op.u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const ls__philox_input input = dropout_input(k);
@@ -181,7 +182,8 @@ static void dropout_singles(const ls__native *k, int64_t task)
                                       (uint32_t)(input.high >> 32) };
         uint32_t words[4];
         ls_philox4x32(counter, input.key, words);
-        y[i] = ls_random_uniform(words[element % 4]) >= probability ? x[i] * factor : 0;
+        const bool keep = ls_random_uniform(words[element % 4]) >= probability;
+        y[i] = ls__put(keep ? ls__get(x[i]) * factor : 0);
     }
 }
 
@@ -193,64 +195,7 @@ static bool plan_dropout(ls__native *k)
     return plan_elements(k, quads ? dropout_quads : dropout_singles);
 }
 
-/* x -> y, in another type */
-
-#define CAST_TASK(name, from, to, convert)                                                         \
-    static void name(const ls__native *k, int64_t task)                                            \
-    {                                                                                              \
-        const from *restrict x = k->buffers[0];                                                    \
-        to *restrict y = k->buffers[1];                                                            \
-        const ls__range r = elements(k, task);                                                     \
-        for (int64_t i = r.begin; i < r.end; i++) y[i] = convert(x[i]);                            \
-    }
-CAST_TASK(f32_to_bf16, float, uint16_t, ls__f32_to_bf16)
-CAST_TASK(bf16_to_f32, uint16_t, float, ls__bf16_to_f32)
-
-/* As base/half.h, bit by bit, where the processor has no instruction for it. */
-static void f32_to_f16(const ls__native *k, int64_t task)
-{
-    const float *x = k->buffers[0];
-    uint16_t *y = k->buffers[1];
-    const ls__range r = elements(k, task);
-    int64_t i = r.begin;
-#if defined(__F16C__)
-    for (; i + 8 <= r.end; i += 8)
-        _mm_storeu_si128((__m128i *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
-#endif
-    for (; i < r.end; i++) y[i] = ls__f32_to_f16(x[i]);
-}
-
-static void f16_to_f32(const ls__native *k, int64_t task)
-{
-    const uint16_t *x = k->buffers[0];
-    float *y = k->buffers[1];
-    const ls__range r = elements(k, task);
-    int64_t i = r.begin;
-#if defined(__F16C__)
-    for (; i + 8 <= r.end; i += 8)
-        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
-#endif
-    for (; i < r.end; i++) y[i] = ls__f16_to_f32(x[i]);
-}
-
-static bool plan_cast(ls__native *k)
-{
-    static const ls__native_task tasks[LS_N_DTYPES][LS_N_DTYPES] = {
-        [LS_F32] = { [LS_BF16] = f32_to_bf16, [LS_F16] = f32_to_f16 },
-        [LS_BF16] = { [LS_F32] = bf16_to_f32 },
-        [LS_F16] = { [LS_F32] = f16_to_f32 },
-    };
-    const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
-    const ls__native_task task = tasks[x->dtype][y->dtype];
-    if (!task || x->block != y->block) return false;
-    k->n_chunks = ls__divide_up(ls__count(x), LS__TASK_ELEMENTS);
-    k->bytes = (double)ls__count(x) * (sizeof(float) + sizeof(uint16_t));
-    ls__add_stage(k, task, k->n_chunks);
-    return true;
-}
-
-const ls__native_plan LS__ISA_NAME(ls__native_activation)[LS__N_OPS] = {
-    [LS__OP_CAST] = plan_cast,
+const ls__native_plan LS__ELEMENT_NAME(ls__native_activation)[LS__N_OPS] = {
     [LS__OP_RELU] = plan_relu,
     [LS__OP_RELU_BACKWARD] = plan_relu_backward,
     [LS__OP_ADD] = plan_add,

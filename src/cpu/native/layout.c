@@ -1,6 +1,6 @@
 /* layout.c: reorders between layouts, padding of channels, and the normalisation of bytes. */
 #include "base/element.h"
-#include "cpu/native/native.h"
+#include "cpu/native/element.h"
 
 /* Places that are copied together, so that both sides' lines stay in the cache meanwhile. */
 enum { TILE = 16 };
@@ -32,7 +32,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 /* ---- y = the first channels of x, then zeros: REORDER, PAD_CHANNELS and its backward. ---- */
 
 /* `run` channels lie together on both sides. from NULL: zeros. */
-LS__ALWAYS_INLINE void copy_places(const float *from, int64_t from_width, float *to,
+LS__ALWAYS_INLINE void copy_places(const ls__element *from, int64_t from_width, ls__element *to,
                                    int64_t to_width, int64_t places, int64_t run)
 {
     for (int64_t p = 0; p < places; p++)
@@ -40,7 +40,7 @@ LS__ALWAYS_INLINE void copy_places(const float *from, int64_t from_width, float 
             to[p * to_width + c] = from ? from[p * from_width + c] : 0;
 }
 
-static void copy_run(const float *from, int64_t from_width, float *to, int64_t to_width,
+static void copy_run(const ls__element *from, int64_t from_width, ls__element *to, int64_t to_width,
                      int64_t places, int64_t run)
 {
     if (!from)
@@ -69,9 +69,10 @@ static void transfer(const ls__native *k, int64_t task)
         const int64_t image = t / n_tiles, place = t % n_tiles * TILE;
         const int64_t places = ls__min(TILE, x.places - place);
         for (int64_t c = 0; c < y_channels; c += run) {
-            const float *from =
-                (const float *)k->buffers[0] + channel_offset(&x, image, c) + place * x.width;
-            float *to = (float *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
+            const ls__element *from =
+                (const ls__element *)k->buffers[0] + channel_offset(&x, image, c) + place * x.width;
+            ls__element *to =
+                (ls__element *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
             copy_run(c < n_common ? from : NULL, x.width, to, y.width, places, run);
         }
     }
@@ -79,12 +80,13 @@ static void transfer(const ls__native *k, int64_t task)
 
 static bool plan_transfer(ls__native *k)
 {
-    if (k->op.operands[0].shape.n_dims != 4) return false;
+    const ls__operand *operand = &k->op.operands[0];
+    if (operand->dtype != ls__element_type || operand->shape.n_dims != 4) return false;
     const ls__planes x = planes_of(&k->op.operands[0]);
     const int64_t count = ls__count(&k->op.operands[0]) + ls__count(&k->op.operands[1]);
     k->n_chunks = ls__min(ls__divide_up(count, 2 * LS__TASK_ELEMENTS),
                           x.images * ls__divide_up(x.places, TILE));
-    k->bytes = (double)count * sizeof(float);
+    k->bytes = (double)count * sizeof(ls__element);
     ls__add_stage(k, transfer, k->n_chunks);
     return true;
 }
@@ -97,16 +99,16 @@ static void fill_table(const ls__native *k, int64_t task)
 {
     (void)task;
     const float *mean = k->op.u.normalize.mean, *deviation = k->op.u.normalize.deviation;
-    float *table = (float *)k->workspace;
+    ls__element *table = (ls__element *)k->workspace;
     for (int64_t c = 0; c < k->op.operands[0].shape.dims[3]; c++)
         for (int64_t byte = 0; byte < BYTES; byte++)
-            table[c * BYTES + byte] = ls__normalize((uint8_t)byte, mean[c], deviation[c]);
+            table[c * BYTES + byte] = ls__put(ls__normalize((uint8_t)byte, mean[c], deviation[c]));
 }
 
 /* `channels` bytes a place become one value each, `step` apart from place to place. */
-LS__ALWAYS_INLINE void look_up(const float *restrict table, const uint8_t *restrict x,
-                               int64_t channels, float *restrict y, int64_t step, int64_t places,
-                               int64_t n)
+LS__ALWAYS_INLINE void look_up(const ls__element *restrict table, const uint8_t *restrict x,
+                               int64_t channels, ls__element *restrict y, int64_t step,
+                               int64_t places, int64_t n)
 {
     for (int64_t p = 0; p < places; p++)
         for (int64_t c = 0; c < n; c++) y[p * step + c] = table[c * BYTES + x[p * channels + c]];
@@ -115,14 +117,15 @@ LS__ALWAYS_INLINE void look_up(const float *restrict table, const uint8_t *restr
 static void normalize(const ls__native *k, int64_t task)
 {
     const ls__planes x = planes_of(&k->op.operands[0]), y = planes_of(&k->op.operands[1]);
-    const float *table = (const float *)k->workspace;
+    const ls__element *table = (const ls__element *)k->workspace;
     const ls__range places = ls__piece(x.images * x.places, k->n_chunks, task, 1);
     for (int64_t p = places.begin; p < places.end;) {
         const int64_t image = p / x.places, place = p % x.places;
         const int64_t n = ls__min(x.places - place, places.end - p);
         const uint8_t *from = (const uint8_t *)k->buffers[0] + p * x.width;
         for (int64_t c = 0; c < x.width; c += y.width) {
-            float *to = (float *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
+            ls__element *to =
+                (ls__element *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
             if (y.width == 3)
                 look_up(table, from, 3, to, 3, n, 3);
             else if (x.width == 1)
@@ -137,17 +140,19 @@ static void normalize(const ls__native *k, int64_t task)
 static bool plan_normalize(ls__native *k)
 {
     const ls__operand *x = &k->op.operands[0];
-    if (x->shape.n_dims != 4 || x->shape.dims[3] > 4 || x->dtype != LS_U8) return false;
+    if (k->op.operands[1].dtype != ls__element_type || x->shape.n_dims != 4 ||
+        x->shape.dims[3] > 4 || x->dtype != LS_U8)
+        return false;
     const int64_t count = ls__count(x);
     k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), count / x->shape.dims[3]);
-    k->kernel.workspace_bytes = (size_t)(x->shape.dims[3] * BYTES) * sizeof(float);
-    k->bytes = (double)count * (sizeof(float) + 1);
+    k->kernel.workspace_bytes = (size_t)(x->shape.dims[3] * BYTES) * sizeof(ls__element);
+    k->bytes = (double)count * (sizeof(ls__element) + 1);
     ls__add_stage(k, fill_table, 1);
     ls__add_stage(k, normalize, k->n_chunks);
     return true;
 }
 
-const ls__native_plan LS__ISA_NAME(ls__native_layout)[LS__N_OPS] = {
+const ls__native_plan LS__ELEMENT_NAME(ls__native_layout)[LS__N_OPS] = {
     [LS__OP_REORDER] = plan_transfer,
     [LS__OP_NORMALIZE] = plan_normalize,
     [LS__OP_PAD_CHANNELS] = plan_transfer,

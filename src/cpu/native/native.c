@@ -17,8 +17,10 @@
     }
 #endif
 static const ls__native_plan *const families[][LS__ISA_AVX512 + 1] = {
-    FAMILY(layout), FAMILY(norm), FAMILY(norm_bf16), FAMILY(activation),
-    FAMILY(pool),   FAMILY(loss), FAMILY(optimizer),
+    FAMILY(layout),    FAMILY(layout_bf16), FAMILY(norm),
+    FAMILY(norm_bf16), FAMILY(activation),  FAMILY(activation_bf16),
+    FAMILY(cast),      FAMILY(pool),        FAMILY(pool_bf16),
+    FAMILY(loss),      FAMILY(optimizer),
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
@@ -103,10 +105,25 @@ static ls_status native_open(ls__cpu *cpu, const ls__op *op, const char *name, l
 }
 
 static const bool bf16_kinds[LS__N_OPS] = {
+    [LS__OP_REORDER] = true,
+    [LS__OP_NORMALIZE] = true,
     [LS__OP_BATCH_NORM] = true,
     [LS__OP_BATCH_NORM_EVAL] = true,
     [LS__OP_BATCH_NORM_BACKWARD] = true,
     [LS__OP_NORM_APPLY] = true,
+    [LS__OP_RELU] = true,
+    [LS__OP_RELU_BACKWARD] = true,
+    [LS__OP_ADD] = true,
+    [LS__OP_PAD_CHANNELS] = true,
+    [LS__OP_PAD_CHANNELS_BACKWARD] = true,
+    [LS__OP_MAX_POOL] = true,
+    [LS__OP_MAX_POOL_BACKWARD] = true,
+    [LS__OP_AVG_POOL] = true,
+    [LS__OP_AVG_POOL_BACKWARD] = true,
+    [LS__OP_GLOBAL_AVG_POOL] = true,
+    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = true,
+    [LS__OP_DROPOUT] = true,
+    [LS__OP_DROPOUT_BACKWARD] = true,
 };
 
 const ls__cpu_provider ls__native_provider = { "native", native_candidates, native_open,

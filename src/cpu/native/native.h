@@ -53,10 +53,14 @@ typedef bool (*ls__native_plan)(ls__native *k);
     extern const ls__native_plan ls__native_##family##_avx2[LS__N_OPS];                            \
     extern const ls__native_plan ls__native_##family##_avx512[LS__N_OPS];
 LS__NATIVE_FAMILY(layout)
+LS__NATIVE_FAMILY(layout_bf16)
 LS__NATIVE_FAMILY(norm)
 LS__NATIVE_FAMILY(norm_bf16)
 LS__NATIVE_FAMILY(activation)
+LS__NATIVE_FAMILY(activation_bf16)
+LS__NATIVE_FAMILY(cast)
 LS__NATIVE_FAMILY(pool)
+LS__NATIVE_FAMILY(pool_bf16)
 LS__NATIVE_FAMILY(loss)
 LS__NATIVE_FAMILY(optimizer)
 

@@ -1,6 +1,5 @@
 /* pool.c: pooling, forward and backward by gathering: every output has one task that computes it,
  * backward too, where an input collects from the windows that hold it, in their order. */
-#include "cpu/native/native.h"
 #include "cpu/native/vector.h"
 
 /* Channels that are worked on together, in registers; then vectors of them, and less than one. */
@@ -64,12 +63,12 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
 /* A window in an activation: its places rows x columns, counted from `at` places behind `values`
  * (which may lie outside) in rows of `pitch` places. */
 typedef struct region {
-    const float *values;
+    const ls__element *values;
     int64_t at, pitch, width;
     ls__range rows, columns;
 } region;
 
-LS__ALWAYS_INLINE const float *region_at(const region *w, int64_t r, int64_t s)
+LS__ALWAYS_INLINE const ls__element *region_at(const region *w, int64_t r, int64_t s)
 {
     return w->values + (w->at + r * w->pitch + s) * w->width;
 }
@@ -78,7 +77,7 @@ LS__ALWAYS_INLINE const float *region_at(const region *w, int64_t r, int64_t s)
 
 /* Where a maximum and its place in the window go. */
 typedef struct maximum {
-    float *y;
+    ls__element *y;
     uint8_t *bytes; /* one of these two, or none */
     int32_t *words;
     int64_t kernel_width;
@@ -94,14 +93,14 @@ LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w,
 {
     ls__vf best[TILE / LS__LANES];
     ls__vi place[TILE / LS__LANES];
-    const float *first = region_at(w, w->rows.begin, w->columns.begin) + c;
+    const ls__element *first = region_at(w, w->rows.begin, w->columns.begin) + c;
     for (int i = 0; i < n; i++) {
         best[i] = ls__load_first(first + i * LS__LANES, lanes);
         place[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
     }
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
         for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
-            const float *from = region_at(w, r, s) + c;
+            const ls__element *from = region_at(w, r, s) + c;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)(r * m->kernel_width + s);
             for (int i = 0; i < n; i++) {
                 const ls__vf value = ls__load_first(from + i * LS__LANES, lanes);
@@ -132,7 +131,7 @@ static void max_pool(const ls__native *k, int64_t task)
             const int64_t to = (line * g.yw + q) * g.width;
             w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
             w.columns = window(&g, 1, g.xw, q);
-            const maximum m = { (float *)k->buffers[1] + to,
+            const maximum m = { (ls__element *)k->buffers[1] + to,
                                 indexed && bytes ? (uint8_t *)k->buffers[2] + to : NULL,
                                 indexed && !bytes ? (int32_t *)k->buffers[2] + to : NULL,
                                 g.kernel[1] };
@@ -156,7 +155,8 @@ static bool same_block(const ls__operand *a, const ls__operand *b)
 static bool plan_window(ls__native *k, int x_operand, int y_operand, bool forward,
                         ls__native_task run)
 {
-    if (!same_block(&k->op.operands[x_operand], &k->op.operands[y_operand])) return false;
+    const ls__operand *x = &k->op.operands[x_operand];
+    if (x->dtype != ls__element_type || !same_block(x, &k->op.operands[y_operand])) return false;
     const geometry g = geometry_of(k, x_operand, y_operand);
     k->n_chunks = count_chunks(k, g.images * g.groups * (forward ? g.yh : g.xh));
     k->bytes = 0;
@@ -179,7 +179,7 @@ typedef struct origin {
     const int32_t *words;
     int64_t place, row_step, column_step; /* place in the window of output (0, 0); falls by the
                                              steps from output to output */
-    float *dx;
+    ls__element *dx;
 } origin;
 
 LS__ALWAYS_INLINE ls__vi load_places(const origin *o, int64_t at, int lanes)
@@ -226,7 +226,7 @@ static void max_pool_backward(const ls__native *k, int64_t task)
     const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.xh, h = line % g.xh, from = plane * g.yh * g.yw * g.width;
-        region dy = { .values = (const float *)k->buffers[0] + from,
+        region dy = { .values = (const ls__element *)k->buffers[0] + from,
                       .pitch = g.yw,
                       .width = g.width };
         dy.rows = holders(&g, 0, g.yh, h);
@@ -234,7 +234,7 @@ static void max_pool_backward(const ls__native *k, int64_t task)
         for (int64_t w = 0; w < g.xw; w++) {
             dy.columns = holders(&g, 1, g.yw, w);
             o.place = (h + g.padding[0]) * g.kernel[1] + w + g.padding[1];
-            o.dx = (float *)k->buffers[2] + (line * g.xw + w) * g.width;
+            o.dx = (ls__element *)k->buffers[2] + (line * g.xw + w) * g.width;
             FOR_VECTORS(g.width, max_vectors_backward, &dy, &o);
         }
     }
@@ -242,8 +242,8 @@ static void max_pool_backward(const ls__native *k, int64_t task)
 
 /* Where windows tile the input each output tells its window: no divisions, dy is read once. */
 typedef struct whole_window {
-    const float *dy;
-    int64_t at, width, pitch, kernel[2]; /* pitch: of dx, in floats */
+    const ls__element *dy;
+    int64_t at, width, pitch, kernel[2]; /* pitch: of dx, in elements */
 } whole_window;
 
 LS__ALWAYS_INLINE void max_window_backward(int n, int lanes, int64_t c, const whole_window *w,
@@ -283,8 +283,8 @@ static void max_pool_backward_tiles(const ls__native *k, int64_t task)
     for (int64_t line = lines.begin; line < lines.end; line++)
         for (int64_t q = 0; q < g.yw; q++) {
             w.at = (line * g.yw + q) * g.width;
-            o.dx =
-                (float *)k->buffers[2] + line * g.kernel[0] * w.pitch + q * g.kernel[1] * g.width;
+            o.dx = (ls__element *)k->buffers[2] + line * g.kernel[0] * w.pitch +
+                   q * g.kernel[1] * g.width;
             FOR_VECTORS(g.width, max_window_backward, &w, &o);
         }
 }
@@ -301,26 +301,27 @@ static bool plan_max_pool_backward(ls__native *k)
 /* ---- Average: x -> y, padded zeros counted ---- */
 
 /* y = factor * the sum over a region, in double */
-LS__ALWAYS_INLINE void average_tile(int tile, int64_t c, const region *w, double factor, float *y)
+LS__ALWAYS_INLINE void average_tile(int tile, int64_t c, const region *w, double factor,
+                                    ls__element *y)
 {
     const int n = tile / LS__HALF_LANES;
     ls__vd sum[TILE / LS__HALF_LANES];
     for (int i = 0; i < n; i++) sum[i] = (ls__vd){ 0 };
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
         for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
-            const float *from = region_at(w, r, s) + c;
+            const ls__element *from = region_at(w, r, s) + c;
             for (int i = 0; i < n; i++) sum[i] += ls__load_double(from + i * LS__HALF_LANES);
         }
     for (int i = 0; i < n; i++) ls__store_double(y + c + i * LS__HALF_LANES, sum[i] * factor);
 }
 
-static inline void average_single(int64_t c, const region *w, double factor, float *y)
+static inline void average_single(int64_t c, const region *w, double factor, ls__element *y)
 {
     double sum = 0;
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
         for (int64_t s = w->columns.begin; s < w->columns.end; s++)
-            sum += (double)region_at(w, r, s)[c];
-    y[c] = (float)(sum * factor);
+            sum += (double)ls__get(region_at(w, r, s)[c]);
+    y[c] = ls__put((float)(sum * factor));
 }
 
 static void avg_pool(const ls__native *k, int64_t task)
@@ -336,7 +337,7 @@ static void avg_pool(const ls__native *k, int64_t task)
         for (int64_t q = 0; q < g.yw; q++) {
             w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
             w.columns = window(&g, 1, g.xw, q);
-            float *y = (float *)k->buffers[1] + (line * g.yw + q) * g.width;
+            ls__element *y = (ls__element *)k->buffers[1] + (line * g.yw + q) * g.width;
             FOR_TILES(g.width, average_tile, average_single, &w, factor, y);
         }
     }
@@ -359,7 +360,7 @@ static void avg_pool_backward(const ls__native *k, int64_t task)
         dy.rows = holders(&g, 0, g.yh, line % g.xh);
         for (int64_t w = 0; w < g.xw; w++) {
             dy.columns = holders(&g, 1, g.yw, w);
-            float *dx = (float *)k->buffers[1] + (line * g.xw + w) * g.width;
+            ls__element *dx = (ls__element *)k->buffers[1] + (line * g.xw + w) * g.width;
             FOR_TILES(g.width, average_tile, average_single, &dy, factor, dx);
         }
     }
@@ -375,12 +376,13 @@ static bool plan_avg_pool_backward(ls__native *k)
 /* Planes of the activation at operand i, the other operand is [N,C]. */
 static bool plan_global(ls__native *k, int i, ls__native_task run)
 {
+    if (k->op.operands[i].dtype != ls__element_type) return false;
     const int64_t *d = k->op.operands[i].shape.dims;
     const int64_t width = k->op.operands[i].block ? k->op.operands[i].block : d[3];
     k->planes = (ls__planes){ d[0], d[3] / width, d[1] * d[2], width };
     const int64_t count = ls__count(&k->op.operands[i]);
     k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), d[0] * k->planes.groups);
-    k->bytes = (double)count * sizeof(float);
+    k->bytes = (double)count * sizeof(ls__element);
     ls__add_stage(k, run, k->n_chunks);
     return true;
 }
@@ -391,11 +393,12 @@ static void global_avg_pool(const ls__native *k, int64_t task)
     const double factor = 1 / (double)p.places;
     const ls__range planes = ls__piece(p.images * p.groups, k->n_chunks, task, 1);
     for (int64_t i = planes.begin; i < planes.end; i++) {
-        const region plane = { .values = (const float *)k->buffers[0] + i * p.places * p.width,
+        const region plane = { .values =
+                                   (const ls__element *)k->buffers[0] + i * p.places * p.width,
                                .width = p.width,
                                .rows = { 0, 1 },
                                .columns = { 0, p.places } };
-        float *y = (float *)k->buffers[1] + i * p.width;
+        ls__element *y = (ls__element *)k->buffers[1] + i * p.width;
         FOR_TILES(p.width, average_tile, average_single, &plane, factor, y);
     }
 }
@@ -409,14 +412,15 @@ static bool plan_global_avg_pool(ls__native *k)
 static void global_avg_pool_backward(const ls__native *k, int64_t task)
 {
     const ls__planes p = k->planes;
-    const float *dy = k->buffers[0];
-    float *dx = k->buffers[1];
+    const ls__element *dy = k->buffers[0];
+    ls__element *dx = k->buffers[1];
     const double factor = 1 / (double)p.places;
     const ls__range planes = ls__piece(p.images * p.groups, k->n_chunks, task, 1);
     for (int64_t i = planes.begin; i < planes.end; i++) {
-        const float *restrict from = dy + i * p.width;
-        float *restrict to = dx + i * p.places * p.width;
-        for (int64_t c = 0; c < p.width; c++) to[c] = (float)((double)from[c] * factor);
+        const ls__element *restrict from = dy + i * p.width;
+        ls__element *restrict to = dx + i * p.places * p.width;
+        for (int64_t c = 0; c < p.width; c++)
+            to[c] = ls__put((float)((double)ls__get(from[c]) * factor));
         for (int64_t place = 1; place < p.places; place++)
             memcpy(to + place * p.width, to, (size_t)p.width * sizeof *to);
     }
@@ -427,7 +431,7 @@ static bool plan_global_avg_pool_backward(ls__native *k)
     return plan_global(k, 1, global_avg_pool_backward);
 }
 
-const ls__native_plan LS__ISA_NAME(ls__native_pool)[LS__N_OPS] = {
+const ls__native_plan LS__ELEMENT_NAME(ls__native_pool)[LS__N_OPS] = {
     [LS__OP_MAX_POOL] = plan_max_pool,
     [LS__OP_MAX_POOL_BACKWARD] = plan_max_pool_backward,
     [LS__OP_AVG_POOL] = plan_avg_pool,

@@ -1,11 +1,12 @@
 /* vector.h: vectors of the compiler's own kind (GCC and clang), for loops that the auto-vectoriser
- * does not keep in registers. Lane by lane the operations are those of scalars: same bits. */
+ * does not keep in registers. Lane by lane the operations are those of scalars: same bits. Vectors
+ * are f32, in memory they are elements. */
 #ifndef LS_CPU_NATIVE_VECTOR_H
 #define LS_CPU_NATIVE_VECTOR_H
 
-#include "cpu/native/native.h"
+#include "cpu/native/element.h"
 #if defined(__AVX2__)
-#include <immintrin.h>
+#include "cpu/bf16.h"
 #endif
 
 #if defined(__AVX2__)
@@ -23,41 +24,65 @@ typedef uint8_t ls__vb __attribute__((vector_size(LS__LANES)));
 typedef float ls__vh __attribute__((vector_size(LS__HALF_LANES * 4)));
 typedef double ls__vd __attribute__((vector_size(LS__HALF_LANES * 8)));
 
-LS__ALWAYS_INLINE ls__vf ls__load(const float *from)
+#if defined(LS__ELEMENT_BF16) && defined(__AVX2__)
+LS__ALWAYS_INLINE ls__vf ls__load(const ls__element *from)
+{
+    return ls__load_bf16(from);
+}
+
+LS__ALWAYS_INLINE void ls__store(ls__element *to, ls__vf v)
+{
+    ls__store_bf16(to, v);
+}
+#elif defined(LS__ELEMENT_BF16)
+LS__ALWAYS_INLINE ls__vf ls__load(const ls__element *from)
+{
+    ls__vf v;
+    for (int i = 0; i < LS__LANES; i++) v[i] = ls__get(from[i]);
+    return v;
+}
+
+LS__ALWAYS_INLINE void ls__store(ls__element *to, ls__vf v)
+{
+    for (int i = 0; i < LS__LANES; i++) to[i] = ls__put(v[i]);
+}
+#else
+LS__ALWAYS_INLINE ls__vf ls__load(const ls__element *from)
 {
     ls__vf v;
     memcpy(&v, from, sizeof v);
     return v;
 }
 
-LS__ALWAYS_INLINE void ls__store(float *to, ls__vf v)
+LS__ALWAYS_INLINE void ls__store(ls__element *to, ls__vf v)
 {
     memcpy(to, &v, sizeof v);
 }
+#endif
 
 /* The first n lanes alone, 1 <= n <= LS__LANES; nothing beyond them is read or written, and loaded
  * lanes beyond them are 0. */
-LS__ALWAYS_INLINE ls__vf ls__load_first(const float *from, int n)
+LS__ALWAYS_INLINE ls__vf ls__load_first(const ls__element *from, int n)
 {
     if (n == LS__LANES) return ls__load(from);
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(LS__ELEMENT_BF16)
     const ls__vi lane = { 0, 1, 2, 3, 4, 5, 6, 7 };
     return _mm256_maskload_ps(from, (__m256i)(lane < n));
 #else
-    ls__vf v = { 0 };
-    memcpy(&v, from, (size_t)n * sizeof *from);
-    return v;
+    ls__element all[LS__LANES] = { 0 };
+    memcpy(all, from, (size_t)n * sizeof *from);
+    return ls__load(all);
 #endif
 }
 
 /* By halves, not masked: a masked store takes AMD's processors dozens of cycles. */
-LS__ALWAYS_INLINE void ls__store_first(float *to, ls__vf v, int n)
+LS__ALWAYS_INLINE void ls__store_first(ls__element *to, ls__vf v, int n)
 {
     if (n == LS__LANES) {
         ls__store(to, v);
         return;
     }
-    float all[LS__LANES];
+    ls__element all[LS__LANES];
     ls__store(all, v);
     int at = 0;
 #if defined(__AVX2__)
@@ -73,18 +98,18 @@ LS__ALWAYS_INLINE void ls__store_first(float *to, ls__vf v, int n)
     if (n & 1) to[at] = all[at];
 }
 
-/* LS__HALF_LANES floats as doubles, and back with rounding. */
-LS__ALWAYS_INLINE ls__vd ls__load_double(const float *from)
+/* LS__HALF_LANES elements as doubles, and back with rounding: to f32, then to the element. */
+LS__ALWAYS_INLINE ls__vd ls__load_double(const ls__element *from)
 {
     ls__vh v;
-    memcpy(&v, from, sizeof v);
+    for (int i = 0; i < LS__HALF_LANES; i++) v[i] = ls__get(from[i]);
     return __builtin_convertvector(v, ls__vd);
 }
 
-LS__ALWAYS_INLINE void ls__store_double(float *to, ls__vd v)
+LS__ALWAYS_INLINE void ls__store_double(ls__element *to, ls__vd v)
 {
     const ls__vh rounded = __builtin_convertvector(v, ls__vh);
-    memcpy(to, &rounded, sizeof rounded);
+    for (int i = 0; i < LS__HALF_LANES; i++) to[i] = ls__put(rounded[i]);
 }
 
 /* Bytes as 32-bit lanes, and back (lanes of 0 to 255). GCC 12 converts element by element where the

@@ -36,8 +36,9 @@ typedef struct wino_kernel {
 
 typedef struct wino_call {
     const wino_kernel *k;
-    const float *x, *w, *bias;
-    float *y, *workspace;
+    const void *x, *w, *bias;
+    void *y;
+    float *workspace;
 } wino_call;
 
 /* ---- Forward, and backward by data ---- */
@@ -311,8 +312,16 @@ ls_status ls__wino_open(ls__cpu *cpu, const ls__op *op, const ls__wino_lanes *la
 
 static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
-    const ls__wino_lanes *lanes = cpu->isa >= LS__ISA_AVX512 ? &ls__wino_avx512 : &ls__wino_avx2;
-    return ls__wino_open(cpu, op, lanes, name, out);
+    static const ls__wino_lanes *const lanes[][2] = { { &ls__wino_avx2, &ls__wino_avx2_bf16 },
+                                                      { &ls__wino_avx512, &ls__wino_avx512_bf16 } };
+    const bool wide = cpu->isa >= LS__ISA_AVX512, bf16 = op->operands[0].dtype == LS_BF16;
+    return ls__wino_open(cpu, op, lanes[wide][bf16], name, out);
 }
 
-const ls__cpu_provider ls__winograd_provider = { "winograd", candidates, kernel_open, NULL };
+static const bool bf16_kinds[LS__N_OPS] = {
+    [LS__OP_CONV2D] = true,
+    [LS__OP_CONV2D_BACKWARD_DATA] = true,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
+};
+
+const ls__cpu_provider ls__winograd_provider = { "winograd", candidates, kernel_open, bf16_kinds };

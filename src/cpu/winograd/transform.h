@@ -12,7 +12,7 @@
 #ifndef LS_CPU_WINOGRAD_TRANSFORM_H
 #define LS_CPU_WINOGRAD_TRANSFORM_H
 
-#include "cpu/winograd/vector.h"
+#include "cpu/winograd/element.h"
 #include "cpu/winograd/winograd.h"
 
 /* out = B' d for one column; `step` apart. */
@@ -93,21 +93,21 @@ enum {
 };
 
 /* Read where a piece lies outside of its picture. */
-static const float nothing[CHUNK] = { 0 };
+static const element nothing[CHUNK] = { 0 };
 
 /* A side x side piece of a picture whose rows and columns may lie outside. */
 typedef struct piece {
-    const float *first; /* of its first place, which may be outside */
-    int64_t row_floats, channels;
+    const element *first; /* of its first place, which may be outside */
+    int64_t row_elements, channels;
     bool whole; /* all of it is inside */
     bool inside[XI];
 } piece;
 
-static void find_piece(const float *x, int64_t n, int64_t row, int64_t column, int64_t height,
+static void find_piece(const element *x, int64_t n, int64_t row, int64_t column, int64_t height,
                        int64_t width, int64_t channels, int side, piece *p)
 {
     p->channels = channels;
-    p->row_floats = width * channels;
+    p->row_elements = width * channels;
     p->first = x + ((n * height + row) * width + column) * channels;
     p->whole = row >= 0 && row + side <= height && column >= 0 && column + side <= width;
     for (int i = 0; !p->whole && i < side; i++)
@@ -151,34 +151,34 @@ LS__ALWAYS_INLINE void forward_map(int side, const vec *d, float *v, int64_t xi_
 LS__ALWAYS_INLINE void transform_piece(int side, const piece *p, int64_t c0, int64_t c1, float *v,
                                        int64_t xi_stride)
 {
-    const int64_t channels = p->channels, row = p->row_floats;
+    const int64_t channels = p->channels, row = p->row_elements;
     vec d[IN * IN];
     int64_t c = c0;
     for (; p->whole && c + LANES <= c1; c += LANES, v += LANES) {
         for (int i = 0; i < side * side; i++)
-            d[i] = load(p->first + i / side * row + i % side * channels + c);
+            d[i] = get(p->first + i / side * row + i % side * channels + c);
         forward_map(side, d, v, xi_stride);
     }
     while (c < c1) {
         const int64_t end = c + CHUNK < c1 ? c + CHUNK : c1;
-        const float *from[IN * IN];
+        const element *from[IN * IN];
         for (int i = 0; i < side * side; i++)
             from[i] = p->whole || p->inside[i] ? p->first + i / side * row + i % side * channels + c
                                                : nothing;
         int64_t j = 0;
         for (; c + j + LANES <= end; j += LANES, v += LANES) {
-            for (int i = 0; i < side * side; i++) d[i] = load(from[i] + j);
+            for (int i = 0; i < side * side; i++) d[i] = get(from[i] + j);
             forward_map(side, d, v, xi_stride);
         }
         if (c + j < end) {
-            for (int i = 0; i < side * side; i++) d[i] = load_part(from[i] + j, end - c - j);
+            for (int i = 0; i < side * side; i++) d[i] = get_part(from[i] + j, end - c - j);
             forward_map(side, d, v, xi_stride);
         }
         c = end;
     }
 }
 
-static void input(const ls__wino_geometry *g, const float *x, int64_t first, int64_t count,
+static void input(const ls__wino_geometry *g, const void *x, int64_t first, int64_t count,
                   int64_t c0, int64_t c1, float *v, int64_t xi_stride, int64_t tile_stride)
 {
     for (int64_t t = 0; t < count; t++, v += tile_stride) {
@@ -190,7 +190,7 @@ static void input(const ls__wino_geometry *g, const float *x, int64_t first, int
     }
 }
 
-static void gradient(const ls__wino_geometry *g, const float *dy, int64_t first, int64_t count,
+static void gradient(const ls__wino_geometry *g, const void *dy, int64_t first, int64_t count,
                      int64_t k0, int64_t k1, float *d, int64_t xi_stride, int64_t tile_stride)
 {
     for (int64_t t = 0; t < count; t++, d += tile_stride) {
@@ -202,8 +202,8 @@ static void gradient(const ls__wino_geometry *g, const float *dy, int64_t first,
 }
 
 /* A' m A of one vector, plus an offset where there is one. */
-LS__ALWAYS_INLINE void backward_map(const float *m, int64_t xi_stride, const float *bias, int64_t n,
-                                    vec out[OUT * OUT])
+LS__ALWAYS_INLINE void backward_map(const float *m, int64_t xi_stride, const element *bias,
+                                    int64_t n, vec out[OUT * OUT])
 {
     vec half[OUT * IN];
     for (int j = 0; j < IN; j++) {
@@ -213,31 +213,33 @@ LS__ALWAYS_INLINE void backward_map(const float *m, int64_t xi_stride, const flo
     }
     for (int i = 0; i < OUT; i++) map_a(half + i * IN, 1, out + i * OUT, 1);
     if (!bias) return;
-    const vec offset = load_part(bias, n);
+    const vec offset = get_part(bias, n);
     for (int i = 0; i < OUT * OUT; i++) out[i] = add(out[i], offset);
 }
 
 static void output(const ls__wino_geometry *g, const float *m, int64_t xi_stride,
                    int64_t tile_stride, int64_t first, int64_t count, int64_t k0, int64_t k1,
-                   const float *bias, float *y)
+                   const void *bias, void *y)
 {
+    const element *const offset = bias;
     const int64_t channels = g->out_channels, row = g->out_w * channels;
     for (int64_t t = 0; t < count; t++, m += tile_stride) {
         const place at = place_of(g, first + t);
         const int64_t rows = least(g->out_h - at.row, OUT),
                       columns = least(g->out_w - at.column, OUT);
-        float *const to = y + ((at.n * g->out_h + at.row) * g->out_w + at.column) * channels;
+        element *const to =
+            (element *)y + ((at.n * g->out_h + at.row) * g->out_w + at.column) * channels;
         for (int64_t k = k0; k < k1; k += LANES) {
             vec out[OUT * OUT];
-            backward_map(m + (k - k0), xi_stride, bias ? bias + k : NULL, k1 - k, out);
+            backward_map(m + (k - k0), xi_stride, offset ? offset + k : NULL, k1 - k, out);
             if (rows == OUT && columns == OUT && k + LANES <= k1) {
                 for (int i = 0; i < OUT * OUT; i++)
-                    store(to + i / OUT * row + i % OUT * channels + k, out[i]);
+                    put(to + i / OUT * row + i % OUT * channels + k, out[i]);
                 continue;
             }
             for (int i = 0; i < OUT * OUT; i++)
                 if (i / OUT < rows && i % OUT < columns)
-                    store_part(to + i / OUT * row + i % OUT * channels + k, out[i], k1 - k);
+                    put_part(to + i / OUT * row + i % OUT * channels + k, out[i], k1 - k);
         }
     }
 }
@@ -267,12 +269,12 @@ static inline void transpose_8x8(const float *from, int64_t from_stride, float *
 }
 
 /* G g G' of nine taps of n channels, to XI places. */
-LS__ALWAYS_INLINE void transform_taps(const float *w, int64_t tap_stride, bool turned, int64_t n,
+LS__ALWAYS_INLINE void transform_taps(const element *w, int64_t tap_stride, bool turned, int64_t n,
                                       float *to, int64_t xi_stride)
 {
     vec taps[9], half[IN * 3], out[IN];
     for (int tap = 0; tap < 9; tap++)
-        taps[turned ? 8 - tap : tap] = load_part(w + tap * tap_stride, n);
+        taps[turned ? 8 - tap : tap] = get_part(w + tap * tap_stride, n);
     for (int j = 0; j < 3; j++) map_g(taps + j, 3, half + j, 3);
     for (int i = 0; i < IN; i++) {
         map_g(half + i * 3, 1, out, 1);
@@ -281,7 +283,7 @@ LS__ALWAYS_INLINE void transform_taps(const float *w, int64_t tap_stride, bool t
 }
 
 /* Vectors run over I. Turned, that is along the panel. */
-static void turned_weights(const ls__wino_geometry *g, const float *w, int64_t panel, float *u)
+static void turned_weights(const ls__wino_geometry *g, const element *w, int64_t panel, float *u)
 {
     const int64_t i_stride = g->out_channels, xi_stride = g->in_channels * PANEL;
     for (int64_t c = 0; c < g->in_channels; c++)
@@ -292,7 +294,7 @@ static void turned_weights(const ls__wino_geometry *g, const float *w, int64_t p
 }
 
 /* Otherwise it is across, and squares of LANES output and input channels are transposed. */
-static void straight_weights(const ls__wino_geometry *g, const float *w, int64_t panel, float *u)
+static void straight_weights(const ls__wino_geometry *g, const element *w, int64_t panel, float *u)
 {
     float square[XI][LANES][LANES], columns[LANES][LANES];
     const int64_t i_stride = g->in_channels;
@@ -314,14 +316,13 @@ static void straight_weights(const ls__wino_geometry *g, const float *w, int64_t
         }
 }
 
-static void weights(const ls__wino_geometry *g, const float *w, bool turned, int64_t panel,
-                    float *u)
+static void weights(const ls__wino_geometry *g, const void *w, bool turned, int64_t panel, float *u)
 {
     (turned ? turned_weights : straight_weights)(g, w, panel, u);
 }
 
 static void weight_gradient(const ls__wino_geometry *g, const float *u, int64_t xi_stride,
-                            int64_t k, float *dw)
+                            int64_t k, void *dw)
 {
     const int64_t channels = g->in_channels;
     for (int64_t c = 0; c < channels; c += LANES) {
@@ -335,7 +336,7 @@ static void weight_gradient(const ls__wino_geometry *g, const float *u, int64_t 
             vec taps[3];
             map_g_transposed(half + i * IN, 1, taps, 1);
             for (int j = 0; j < 3; j++)
-                store_part(dw + (k * 9 + i * 3 + j) * channels + c, taps[j], channels - c);
+                store_part((float *)dw + (k * 9 + i * 3 + j) * channels + c, taps[j], channels - c);
         }
     }
 }

@@ -112,15 +112,7 @@ LS__ALWAYS_INLINE vec times_add(float a, vec x, vec y)
     return fused(all(a), x, y);
 }
 
-/* The first n lanes (at most all of them), the others 0; and such a store. */
-LS__ALWAYS_INLINE vec load_part(const float *from, int64_t n)
-{
-    if (n >= LANES) return load(from);
-    float lanes[LANES] = { 0 };
-    memcpy(lanes, from, (size_t)n * sizeof(float));
-    return load(lanes);
-}
-
+/* The first n lanes, at most all of them. */
 LS__ALWAYS_INLINE void store_part(float *to, vec v, int64_t n)
 {
     if (n >= LANES) {

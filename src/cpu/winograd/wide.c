@@ -38,8 +38,8 @@ typedef struct wide_kernel {
 
 typedef struct wide_call {
     const wide_kernel *k;
-    const float *x, *w, *bias;
-    float *y;
+    const void *x, *w, *bias;
+    void *y;
     float *v, *m, *u; /* transformed pictures, results or gradients, weights or their sums */
     int64_t block;    /* of output channels, the one at hand */
 } wide_call;

@@ -11,14 +11,19 @@
  *   backward weights   dg = G' [ (B' d B) * (A dy A') ] G, summed over tiles
  *
  * lanes.c      what depends on the width of vectors, compiled for 8 floats (AVX2) and for 16
- *              (AVX-512): vector.h, product.h (matrix products), transform.h (to and from the
- *              transformed domain)
+ *              (AVX-512), and again for bf16 in memory: vector.h, element.h (the type in memory),
+ *              product.h (matrix products), transform.h (to and from the transformed domain)
  * wide.c       tasks for many channels and few tiles, cut by shape alone
  * kernel.c     tasks for all else, cut by shape alone; the provider
  *
  * Every result is summed in one order, over channels in chains or over tiles, whatever the width:
  * the bits are those of any other width. Against direct convolution in f32 the relative L2 error is
- * at most 5e-6. */
+ * at most 5e-6.
+ *
+ * Activations, weights and bias may be bf16: what is read becomes f32, all in between is f32, and
+ * what is written is rounded once, so results are those of the f32 kernel on the same values,
+ * rounded. Products of bf16 factors would need F(2x2), 2.25 times as many: F(4x4)'s transforms make
+ * numbers that 8 bits do not hold. */
 #ifndef LS_CPU_WINOGRAD_WINOGRAD_H
 #define LS_CPU_WINOGRAD_WINOGRAD_H
 
@@ -40,32 +45,33 @@ typedef struct ls__wino_geometry {
     int64_t tiles_h, tiles_w, n_tiles;
 } ls__wino_geometry;
 
-/* Kernels of one vector width. Where a count of channels is no multiple of `lanes`, transformed
- * channels are rounded up to one; what lies there comes into no result. */
+/* Kernels of one vector width and one type of x, w, bias, y and dy, f32 or bf16. Where a count of
+ * channels is no multiple of `lanes`, transformed channels are rounded up to one; what lies there
+ * comes into no result. */
 typedef struct ls__wino_lanes {
     int64_t lanes; /* floats of a vector */
     int64_t panel; /* output channels of a weight panel */
 
     /* Transformed inputs B' d B of tiles first..first+count-1 and channels c0..c1-1 (c0 a multiple
      * of lanes), to v[xi * xi_stride + tile * tile_stride + (c - c0)]. */
-    void (*input)(const ls__wino_geometry *g, const float *x, int64_t first, int64_t count,
+    void (*input)(const ls__wino_geometry *g, const void *x, int64_t first, int64_t count,
                   int64_t c0, int64_t c1, float *v, int64_t xi_stride, int64_t tile_stride);
     /* Results A' m A of the tiles into y at output channels k0..k1-1, laid out alike; bias (may be
      * NULL) is added. */
     void (*output)(const ls__wino_geometry *g, const float *m, int64_t xi_stride,
                    int64_t tile_stride, int64_t first, int64_t count, int64_t k0, int64_t k1,
-                   const float *bias, float *y);
+                   const void *bias, void *y);
     /* Transformed gradients A dy A' of tiles and output channels, laid out alike. */
-    void (*gradient)(const ls__wino_geometry *g, const float *dy, int64_t first, int64_t count,
+    void (*gradient)(const ls__wino_geometry *g, const void *dy, int64_t first, int64_t count,
                      int64_t k0, int64_t k1, float *d, int64_t xi_stride, int64_t tile_stride);
 
     /* One panel of transformed weights u[xi][in_channels][panel] from w [O,3,3,I]. turned: those of
      * backward by data, where the correlation's outputs are I and its inputs O. */
-    void (*weights)(const ls__wino_geometry *g, const float *w, bool turned, int64_t panel,
+    void (*weights)(const ls__wino_geometry *g, const void *w, bool turned, int64_t panel,
                     float *u);
-    /* dw [O,3,3,I] for output channel k from its sums u[xi * xi_stride + c]. */
+    /* dw [O,3,3,I], always f32, for output channel k from its sums u[xi * xi_stride + c]. */
     void (*weight_gradient)(const ls__wino_geometry *g, const float *u, int64_t xi_stride,
-                            int64_t k, float *dw);
+                            int64_t k, void *dw);
 
     /* m[row][k] = sum over c of v[row][c] u[c][k], for k < columns of a panel. */
     void (*multiply)(const float *v, int64_t v_stride, const float *u, int64_t channels,
@@ -75,7 +81,8 @@ typedef struct ls__wino_lanes {
                   int64_t columns, int64_t channels, float *s, int64_t s_stride);
 } ls__wino_lanes;
 
-extern const ls__wino_lanes ls__wino_avx2, ls__wino_avx512;
+extern const ls__wino_lanes ls__wino_avx2, ls__wino_avx2_bf16;
+extern const ls__wino_lanes ls__wino_avx512, ls__wino_avx512_bf16;
 
 /* From one tile to the next: whole vectors; not a large power of two, else a tile's neighbours fall
  * on each other in the first-level cache. */
