@@ -23,7 +23,9 @@ static const in_place in_place_table[] = {
     { LS__OP_DROPOUT, 0, 0 },
     { LS__OP_DROPOUT_BACKWARD, 0, 0 },
     { LS__OP_BATCH_NORM_BACKWARD, 0, 2 },
+    { LS__OP_BATCH_NORM_BACKWARD, 0, 3 },
     { LS__OP_BATCH_NORM_BACKWARD, 3, 2 },
+    { LS__OP_BATCH_NORM_BACKWARD, 3, 3 },
     { LS__OP_NORM_BACKWARD_APPLY, 0, 0 },
 };
 

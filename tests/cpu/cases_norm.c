@@ -56,6 +56,12 @@ static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t 
         if (with & 2) {
             c = add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu, " dy2, dadd in place");
             c->shares[10] = 1 + 2;
+            for (int dx = 2; dx < 4; dx++) {
+                c = add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu,
+                        " dy2, both in place");
+                c->shares[7] = 1 + dx;
+                c->shares[10] = 1 + 5 - dx;
+            }
         }
     }
     /* the optional operands apart */

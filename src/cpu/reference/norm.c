@@ -90,8 +90,8 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
     double dshift = 0.0, dscale = 0.0;
     for (int pass = 0; pass < 2; pass++) FOR_EACH_PLACE(x)
         {
-            /* dx or dadd may be dy1's memory: both are written in the second pass only, and after
-             * the place's gradient was read. */
+            /* dx and dadd may be dy1's and dy2's memory: both are written in the second pass only,
+             * and after the place's gradient was read. */
             double dy = *ls__view_at(&dy1, n, h, w, c);
             if (dy2.data) dy += *ls__view_at(&dy2, n, h, w, c);
             if (call->op->u.norm.relu && !(*ls__view_at(&y, n, h, w, c) > 0)) dy = 0;

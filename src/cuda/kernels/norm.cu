@@ -285,7 +285,7 @@ static __global__ void backward_sums_kernel(ls__columns s, backward_operands<typ
             own[0][j] += dy[j];
             own[1][j] = fmaf(dy[j], (x[j] - center[j]) * invstd[j], own[1][j]);
         }
-        if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's memory */
+        if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's or dy2's memory */
     }
     ls__columns_store<A, 2>(s, p, own, sums);
 }
@@ -328,7 +328,7 @@ static __global__ void backward_apply_kernel(ls__columns s, backward_operands<ty
             const float normal = (x[j] - center[j]) * invstd[j];
             dy[j] = factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
         }
-        A::store(o.dx + i, dy); /* which may be dy1's memory */
+        A::store(o.dx + i, dy); /* which may be dy1's or dy2's memory */
     }
 }
 
