@@ -1,4 +1,5 @@
-/* lower.c: stages become instructions over values: forward in order, backward in reverse. */
+/* lower.c: stages become instructions over values; here the forward part, and what node kinds build
+ * with. */
 #include "nn/lower.h"
 #include "nn/net_state.h"
 
@@ -118,6 +119,11 @@ int ls__value_factor(ls__builder *b, int entry)
 {
     if (b->activations == LS_F32) return ls__value_entry(b, entry);
     return value_of_entry(b, entry, b->activations, LS__PLACE_FACTORS);
+}
+
+int ls__value_scaler(ls__builder *b)
+{
+    return value_append(b, LS_F32, LS_SHAPE(LS__SCALER_SIZE), LS__PLACE_SCALER, 0);
 }
 
 static int group_root(const ls__program *p, int v)
@@ -340,22 +346,6 @@ const ls__node_rules *ls__rules(ls__node_kind kind)
     return table[kind];
 }
 
-/* Whose gradient is needed: a wanted input's, a trained parameter's, and that of all that depends
- * on one. */
-static void find_wants(ls__builder *b)
-{
-    const ls_graph *graph = b->program->graph;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        const ls_node *node = graph->nodes[i];
-        bool wants = node->kind == LS__NODE_INPUT && node->u.input.wants_gradient;
-        wants |= ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
-                 ls__wants_entry(b, node->entries[LS__BIAS]);
-        for (int j = 0; j < node->n_inputs; j++) wants |= b->wants[node->inputs[j]->id];
-        b->wants[i] = wants && node->kind != LS__NODE_TOP_K &&
-                      !(node->kind == LS__NODE_CUSTOM && !node->u.custom.backward);
-    }
-}
-
 /* Weights and biases of the layers that multiply by them are taken from a 16-bit copy of the
  * parameters. It is made anew in each program, so that no one's write to a parameter is missed. */
 static void refresh_factors(ls__builder *b)
@@ -401,92 +391,6 @@ static void lower_forward(ls__builder *b)
     p->n_forward = p->n_instructions;
 }
 
-/* The gradient of all losses' sum by one of them: its weight, times the loss scale if there is one.
- */
-static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
-{
-    const int weight = ls__value_constant(b, &loss->weight, 1);
-    if (!ls__net_get_blocks(b->program->net).scaler) return weight;
-    const int scaler = value_append(b, LS_F32, LS_SHAPE(LS__SCALER_SIZE), LS__PLACE_SCALER, 0);
-    const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
-    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, scaler }, 1,
-             &dloss);
-    return dloss;
-}
-
-/* What a stage reads; returns how many there are. */
-static int stage_inputs(const ls__stage *stage, const ls_node *out[LS_MAX_OP_INPUTS + 1])
-{
-    int n = 0;
-    for (; n < stage->head->n_inputs; n++) out[n] = stage->head->inputs[n];
-    if (stage->addend) out[n++] = stage->addend;
-    return n;
-}
-
-/* The order in which stages run backward: each after all that read it, and of two that could, the
- * one with the longer way from the inputs. So a block's main path runs before its shortcut, whose
- * gradient has the size of the block's input, and reads that. */
-static int *backward_order(ls__builder *b)
-{
-    ls__program *p = b->program;
-    const size_t n_stages = (size_t)p->n_stages, n_nodes = (size_t)p->graph->n_nodes;
-    int *order = ls__bump_alloc(&p->bump, n_stages * sizeof *order);
-    int *depth = ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a stage */
-    int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* that have not run */
-    bool *done = ls__bump_alloc(&p->bump, n_stages * sizeof *done);
-    if (!order || !depth || !readers || !done) {
-        out_of_memory(b, n_nodes * sizeof *depth);
-        return NULL;
-    }
-    const ls_node *inputs[LS_MAX_OP_INPUTS + 1];
-    for (int i = 0; i < p->n_stages; i++) {
-        int *own = &depth[p->stages[i].tail->id];
-        for (int j = stage_inputs(&p->stages[i], inputs) - 1; j >= 0; j--) {
-            readers[inputs[j]->id]++;
-            if (depth[inputs[j]->id] >= *own) *own = depth[inputs[j]->id] + 1;
-        }
-    }
-    for (int n = 0; n < p->n_stages; n++) {
-        int next = -1;
-        for (int i = 0; i < p->n_stages; i++) {
-            const int id = p->stages[i].tail->id;
-            if (done[i] || readers[id] > 0) continue;
-            if (next < 0 || depth[id] >= depth[p->stages[next].tail->id]) next = i;
-        }
-        order[n] = next;
-        done[next] = true;
-        for (int j = stage_inputs(&p->stages[next], inputs) - 1; j >= 0; j--)
-            readers[inputs[j]->id]--;
-    }
-    return order;
-}
-
-static void lower_backward(ls__builder *b)
-{
-    ls__program *p = b->program;
-    const ls_graph *graph = p->graph;
-    const int *order = backward_order(b);
-    b->backward = true;
-    for (int i = 0; i < graph->losses.n && b->status == LS_OK; i++) {
-        const ls__named_node *loss = &graph->losses.items[i];
-        b->node = loss->node;
-        ls__contribute(b, loss->node, gradient_of_loss(b, loss));
-    }
-    for (int i = 0; i < p->n_stages && b->status == LS_OK; i++) {
-        const ls__stage *stage = &p->stages[order[i]];
-        const ls__node_rules *rules = ls__rules(stage->head->kind);
-        b->node = stage->tail;
-        if (rules->backward && b->wants[stage->tail->id]) rules->backward(b, stage);
-    }
-    for (int i = 0; i < graph->inputs.n && b->status == LS_OK; i++) {
-        b->node = graph->inputs.items[i].node;
-        if (!b->wants[b->node->id]) continue;
-        const int gradient = ls__dense(b, ls__gradient_of(b, b->node));
-        p->input_gradients[i] = gradient;
-        if (gradient >= 0) p->values[gradient].pinned = true;
-    }
-}
-
 ls_status ls__program_lower(ls__program *p)
 {
     const ls_graph *graph = p->graph;
@@ -508,8 +412,8 @@ ls_status ls__program_lower(ls__program *p)
         return ls__fail_memory(p->ctx, "program", n * sizeof *b.gradients);
     for (size_t i = 0; i < n; i++) p->node_values[i] = p->full_values[i] = b.as_activation[i] = -1;
     for (int i = 0; i < graph->inputs.n; i++) p->input_gradients[i] = -1;
-    find_wants(&b);
+    ls__find_wants(&b);
     lower_forward(&b);
-    if (p->gradients) lower_backward(&b);
+    if (p->gradients) ls__lower_backward(&b);
     return b.status == LS_OK ? ls__fuse_norms(&b) : b.status;
 }

@@ -37,6 +37,8 @@ int ls__value_entry(ls__builder *b, int entry);
 int ls__value_entry_gradient(ls__builder *b, int entry);
 /* The value of an entry as a factor of activations, in their type. */
 int ls__value_factor(ls__builder *b, int entry);
+/* The net's loss scale. */
+int ls__value_scaler(ls__builder *b);
 /* Both have one layout. */
 void ls__same_layout(ls__builder *b, int a, int c);
 /* v itself when it is dense for sure; otherwise a reordered copy, which costs nothing where v turns
@@ -74,6 +76,11 @@ void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const
 void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,
                      const int *inputs, int n_outputs, const int *outputs);
 
+/* Whose gradient is needed: a wanted input's, a trained parameter's, and that of all that depends
+ * on one. */
+void ls__find_wants(ls__builder *b);
+/* Lowers all that the losses' gradients need, after the forward part. */
+void ls__lower_backward(ls__builder *b);
 /* After all that: fuses batch norms with convolutions. Keeps its error. */
 ls_status ls__fuse_norms(ls__builder *b);
 

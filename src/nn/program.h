@@ -3,7 +3,8 @@
  *
  *   fuse.c    nodes -> stages: batch norm + add + ReLU and the like become one stage
  *   infer     shapes of all nodes for these inputs (the node kinds' `infer`)
- *   lower.c   stages -> instructions over values, forward, then backward in reverse
+ *   lower.c   stages -> instructions over values: the forward part
+ *   backward.c  the same for the backward part, in an order that frees memory early
  *   fuse_norm.c  batch norms go into the convolutions around them, where the backend can
  *   layout.c  which block each activation has; reorders where an instruction wants another
  *   tune.c    which kernels are fastest, when asked to time them

@@ -241,6 +241,28 @@ START_TEST(what_is_kept)
 }
 END_TEST
 
+/* Where the second stage begins, both readers' weights are made before their gradients of what they
+ * read, which is larger than what comes in. */
+START_TEST(gradients_wait)
+{
+    run r = open_run(residual, &(int){ 1 }, LS_PRECISION_F32, LS_RECOMPUTE_NONE, 1);
+    const ls__program *p = train_program(r.net);
+    int weights[2] = { -1, -1 }, data[2] = { -1, -1 };
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        const bool main_path = strcmp(in->node->name, "a1.conv") == 0;
+        if (!main_path && strcmp(in->node->name, "skip1.conv") != 0) continue;
+        if (in->op.kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) weights[main_path] = i;
+        if (in->op.kind == LS__OP_CONV2D_BACKWARD_DATA) data[main_path] = i;
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_ge(weights[i], 0);
+        for (int j = 0; j < 2; j++) ck_assert_int_gt(data[i], weights[j]);
+    }
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
 /* However long a chain, it takes at most twice its time, and little of it is held at once. */
 START_TEST(chains_are_bounded)
 {
@@ -302,6 +324,6 @@ int main(void)
 {
     const int kinds = run_loop("recompute in each precision", bits_stay, N_PRECISIONS);
     return RUN_SUITE("recompute", what_is_computed_again, small_programs, what_is_kept,
-                     chains_are_bounded, frozen_and_evaluated, misuse) ||
+                     gradients_wait, chains_are_bounded, frozen_and_evaluated, misuse) ||
            kinds;
 }
