@@ -1,12 +1,18 @@
 /* memory.c: one arena for all values that live during a program. Values may share memory in two
  * ways: a result takes over the memory of an input that nobody needs afterwards (in-place ReLU and
- * the like), and values whose lives do not overlap get the same place. Offsets: largest first, each
- * at the lowest gap among those that live at the same time. */
+ * the like), and values whose lives do not overlap get the same place. Offsets: one after the
+ * other, each at the lowest gap among those that live at the same time. In which order is found by
+ * trying; nearly always it ends at what lives at once. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/lower.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* Only values of a share of the largest one's bytes are put in order; the others find gaps. So many
+ * orders are tried from each start, which takes a resnet at most some milliseconds. */
+enum { LARGE_SHARE = 64, MANY_TRIES = 256 };
 
 /* Results that may be written into an operand's memory, counted from the first output and the first
  * input. */
@@ -102,12 +108,23 @@ static void share(ls__program *p)
     }
 }
 
+/* ---- Offsets ---- */
+
 static int by_size(const void *a, const void *b)
 {
     const ls__value *const x = *(const ls__value *const *)a, *const y =
                                                                  *(const ls__value *const *)b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x < y ? -1 : x > y;
+}
+
+static int by_life(const void *a, const void *b)
+{
+    const ls__value *const x = *(const ls__value *const *)a, *const y =
+                                                                 *(const ls__value *const *)b;
+    const int long_x = x->last - x->first, long_y = y->last - y->first;
+    if (long_x != long_y) return long_x < long_y ? 1 : -1;
+    return by_size(a, b);
 }
 
 /* The lowest offset at which `value` meets none of the placed ones (sorted by offset) that live
@@ -123,6 +140,64 @@ static size_t lowest_gap(ls__value *const *placed, int n, const ls__value *value
         if (end > offset) offset = end;
     }
     return offset;
+}
+
+/* Gives the first n of `order` their offsets, one after the other; returns the index of the first
+ * that ends at or above `limit`, or n. */
+static int place(ls__value **order, ls__value **placed, int n, size_t limit, size_t *bytes)
+{
+    *bytes = 0;
+    for (int i = 0; i < n; i++) {
+        ls__value *value = order[i];
+        value->offset = lowest_gap(placed, i, value);
+        const size_t end = value->offset + value->bytes;
+        if (end >= limit) return i;
+        if (end > *bytes) *bytes = end;
+        int at = i;
+        for (; at > 0 && placed[at - 1]->offset > value->offset; at--) placed[at] = placed[at - 1];
+        placed[at] = value;
+    }
+    return n;
+}
+
+/* The most bytes that live at once: no order takes less. */
+static size_t most_alive(const ls__program *p, ls__value *const *values, int n)
+{
+    size_t most = 0;
+    for (int i = 0; i < p->n_instructions; i++) {
+        size_t sum = 0;
+        for (int j = 0; j < n; j++)
+            if (values[j]->first <= i && values[j]->last >= i)
+                sum += ls__round_up(values[j]->bytes, LS__ALIGNMENT);
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
+/* Puts the n values into an order that takes little memory: from each start, what reaches above the
+ * best order so far goes first in the next try. */
+static void find_order(const ls__program *p, ls__value **order, ls__value **placed,
+                       ls__value **best, int n)
+{
+    static int (*const starts[])(const void *, const void *) = { by_size, by_life };
+    const size_t least = most_alive(p, order, n);
+    size_t best_bytes = SIZE_MAX;
+    for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
+        qsort(order, (size_t)n, sizeof *order, starts[s]);
+        for (int t = 0; t < MANY_TRIES && best_bytes > least; t++) {
+            size_t bytes;
+            const int above = place(order, placed, n, best_bytes, &bytes);
+            if (above == n) {
+                best_bytes = bytes;
+                memcpy(best, order, (size_t)n * sizeof *order);
+                continue;
+            }
+            ls__value *first = order[above];
+            memmove(order + 1, order, (size_t)above * sizeof *order);
+            order[0] = first;
+        }
+    }
+    memcpy(order, best, (size_t)n * sizeof *order);
 }
 
 static ls_status add_workspaces(ls__program *p)
@@ -156,23 +231,17 @@ ls_status ls__program_plan_memory(ls__program *p)
     find_lives(p);
     share(p);
     const size_t bytes = (size_t)p->n_values * sizeof(ls__value *);
-    ls__value **sorted = ls__bump_alloc(&p->bump, bytes),
-              **placed = ls__bump_alloc(&p->bump, bytes);
-    if (!sorted || !placed) return ls__fail_memory(p->ctx, "memory plan", 2 * bytes);
-    int n = 0, n_placed = 0;
+    ls__value **order = ls__bump_alloc(&p->bump, bytes), **placed = ls__bump_alloc(&p->bump, bytes),
+              **best = ls__bump_alloc(&p->bump, bytes);
+    if (!order || !placed || !best) return ls__fail_memory(p->ctx, "memory plan", 3 * bytes);
+    int n = 0, n_large = 0;
     for (int v = 0; v < p->n_values; v++)
         if (p->values[v].place == LS__PLACE_ARENA && p->values[v].storage == v)
-            sorted[n++] = &p->values[v];
-    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    for (int i = 0; i < n; i++) {
-        ls__value *value = sorted[i];
-        value->offset = lowest_gap(placed, n_placed, value);
-        if (value->offset + value->bytes > p->arena_bytes)
-            p->arena_bytes = value->offset + value->bytes;
-        int at = n_placed++;
-        for (; at > 0 && placed[at - 1]->offset > value->offset; at--) placed[at] = placed[at - 1];
-        placed[at] = value;
-    }
+            order[n++] = &p->values[v];
+    qsort(order, (size_t)n, sizeof *order, by_size);
+    while (n_large < n && order[n_large]->bytes > order[0]->bytes / LARGE_SHARE) n_large++;
+    find_order(p, order, placed, best, n_large);
+    place(order, placed, n, SIZE_MAX, &p->arena_bytes);
     for (int v = 0; v < p->n_values; v++)
         if (p->values[v].place == LS__PLACE_ARENA)
             p->unshared_bytes += ls__round_up(p->values[v].bytes, LS__ALIGNMENT);
