@@ -31,6 +31,32 @@ static bool is_checkpoint_due(const trainer *t)
     return every > 0 && trainer_steps_done(t) % every == 0 && t->step < ls_loader_steps(t->train);
 }
 
+/* Looked at from time to time, since it waits for the device. */
+static ls_status watch_skipped(trainer *t)
+{
+    const int64_t done = trainer_steps_done(t);
+    double scale;
+    int64_t skipped;
+    if (t->recipe->precision != LS_PRECISION_F16 || done % HOPELESS_UPDATES != 0) return LS_OK;
+    LS_TRY(ls_net_loss_scale(t->net, &scale, &skipped));
+    if (!skipped_updates_look(&t->skipped, done, skipped)) return LS_OK;
+    progress_clear(&t->progress);
+    fprintf(stderr,
+            "lockstep %s: warning: step %lld: the last %lld updates were all skipped: gradients "
+            "overflow f16 even with a loss scale of %g, and the weights stay as they are; "
+            "--precision bf16 has more range\n",
+            t->verb->name, (long long)done, (long long)(done - t->skipped.steps), scale);
+    return LS_OK;
+}
+
+/* From where the run begins or goes on. */
+static ls_status begin_watch(trainer *t)
+{
+    if (t->recipe->precision != LS_PRECISION_F16) return LS_OK;
+    t->skipped = (skipped_updates){ .steps = trainer_steps_done(t) };
+    return ls_net_loss_scale(t->net, NULL, &t->skipped.skipped);
+}
+
 static outcome train_step(trainer *t, const ls_batch *batch)
 {
     const double rate = ls_schedule_rate(t->schedule, t->epoch, batch->step);
@@ -40,6 +66,7 @@ static outcome train_step(trainer *t, const ls_batch *batch)
     const outcome end = tally_add(&t->tally, batch);
     if (end != OUTCOME_DONE) return end;
     t->step = batch->step + 1;
+    if (watch_skipped(t) != LS_OK) return OUTCOME_ERROR;
     return is_halted(t) ? OUTCOME_HALTED : OUTCOME_DONE;
 }
 
@@ -189,7 +216,7 @@ outcome trainer_run(trainer *t)
     if (t->recipe->steps > 0 && t->recipe->steps < last) last = t->recipe->steps;
     if (t->recipe->stop_at > 0 && t->recipe->stop_at < last) last = t->recipe->stop_at;
     progress_open(&t->progress, last > done ? last - done : 0);
-    outcome end = OUTCOME_DONE;
+    outcome end = begin_watch(t) == LS_OK ? OUTCOME_DONE : OUTCOME_ERROR;
     while (end == OUTCOME_DONE && t->epoch < t->recipe->epochs && !trainer_is_stale(t)) {
         sums val = { 0 };
         end = train_epoch(t);

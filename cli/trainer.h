@@ -5,6 +5,7 @@
 #include "evaluate.h"
 #include "recipe.h"
 #include "run/metrics.h"
+#include "skipped_updates.h"
 
 /* Of the name of a run's folder, and of a file in it. */
 enum { RUN_DIR_SIZE = 4000, RUN_PATH_SIZE = RUN_DIR_SIZE + 64 };
@@ -37,8 +38,9 @@ typedef struct trainer {
     int64_t best_epoch;  /* after which it was reached */
     sums sums;           /* of the epoch's steps so far */
     tally tally;         /* adds to them */
-    double seconds;      /* they took */
-    double wait_seconds; /* of that, waiting for data */
+    skipped_updates skipped; /* with loss scaling */
+    double seconds;          /* they took */
+    double wait_seconds;     /* of that, waiting for data */
 } trainer;
 
 /* Opens what a run is made of; verb, recipe and dir are set, all else is zero. resumed: with the
