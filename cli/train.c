@@ -15,6 +15,24 @@ static ls_status open_record(trainer *t)
     return ls_context_status(t->ctx);
 }
 
+/* "best", or "last" where the best weights have gone. */
+static const char *best_weights(const trainer *t)
+{
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
+    return file_exists(path) ? "best" : "last";
+}
+
+/* What has gone can't be had again, so it does not stop a run. */
+static void check_best(const trainer *t)
+{
+    if (t->best_epoch > 0 && strcmp(best_weights(t), "best") != 0)
+        fprintf(stderr,
+                "lockstep %s: warning: %s/best.safetensors, the weights after epoch %lld, is no "
+                "longer there: it comes back with the first epoch that is better\n",
+                t->verb->name, t->dir, (long long)t->best_epoch);
+}
+
 /* Makes the folder with its config, or continues from the checkpoint `last`. */
 static int open_run(trainer *t, const json_t *stored, const char *last)
 {
@@ -24,6 +42,7 @@ static int open_run(trainer *t, const json_t *stored, const char *last)
     const int answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
     if (stored && !trainer_resume(t, last)) return EXIT_RUNTIME;
+    check_best(t);
     status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
     if (status == LS_OK) status = run_manifest_begin(t); /* a session only once it can begin */
@@ -80,9 +99,10 @@ static void tell_end(const trainer *t, outcome end)
                (long long)t->best_epoch);
     printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
     if (t->val)
-        printf("next: lockstep eval --checkpoint %s/best.safetensors --data-dir %s --per-class\n",
-               t->dir, t->recipe->data_dir);
-    printf("next: lockstep predict --checkpoint %s/best.safetensors IMAGE...\n", t->dir);
+        printf("next: lockstep eval --checkpoint %s/%s.safetensors --data-dir %s --per-class\n",
+               t->dir, best_weights(t), t->recipe->data_dir);
+    printf("next: lockstep predict --checkpoint %s/%s.safetensors IMAGE...\n", t->dir,
+           best_weights(t));
 }
 
 static int train(trainer *t, const json_t *stored)

@@ -256,6 +256,23 @@ START_TEST(patience)
 }
 END_TEST
 
+/* The first epoch stays the best, as above. */
+START_TEST(best_weights_that_have_gone)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out run --lr 1e-12 --stop-at 25");
+    expect(0, "train --resume run --stop-at 26");
+    ck_assert_str_eq(said_err, "");
+    ck_assert_int_eq(unlink("run/best.safetensors"), 0);
+    expect(0, "train --resume run");
+    expect_err("run/best.safetensors, the weights after epoch 1, is no longer there");
+    expect_out("next: lockstep eval --checkpoint run/last.safetensors --data-dir");
+    expect_out("next: lockstep predict --checkpoint run/last.safetensors");
+    end_folder();
+}
+END_TEST
+
 /* Killed early, most often in its first epoch and so before any save of a step, it goes on with the
  * kernels that were timed when it began, and with those of its manifest. */
 START_TEST(killed_before_its_first_epoch_ends)
@@ -595,9 +612,10 @@ int main(void)
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, sixteen_bits, signals_save_and_stop,
                      a_run_of_so_many_steps, checkpoints_in_mid_epoch, patience,
-                     killed_before_its_first_epoch_ends, killed_at_any_moment, full_disk,
-                     a_resume_that_fails_leaves_no_trace, nonfinite_loss, changed_data,
-                     unusable_plans, seeds_by_worker_keep_their_number,
-                     a_run_goes_on_without_its_plan_file, timed_runs_go_on_with_their_kernels,
-                     bad_images_are_remembered, a_run_that_is_going_on_is_left_alone);
+                     best_weights_that_have_gone, killed_before_its_first_epoch_ends,
+                     killed_at_any_moment, full_disk, a_resume_that_fails_leaves_no_trace,
+                     nonfinite_loss, changed_data, unusable_plans,
+                     seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
+                     timed_runs_go_on_with_their_kernels, bad_images_are_remembered,
+                     a_run_that_is_going_on_is_left_alone);
 }
