@@ -3,14 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* ---- Signals ---- */
 
@@ -56,37 +54,49 @@ int repro_signal(void)
 
 /* ---- One process ---- */
 
-/* Starts this program again in a process group of its own, so that Ctrl-C reaches it through
- * pass_signal only: a second signal would end it before it has saved. What it says goes to the end
- * of the log. */
+/* The new process: this program again, in a process group of its own, so that Ctrl-C reaches it
+ * through pass_signal only: a second signal would end it before it has saved. It gets one too when
+ * its parent is gone, by SIGKILL say, and nobody is left to pass any. What it says goes to the end
+ * of the log. Tells `report` why it could not. */
+static _Noreturn void become(char **argv, const char *log, pid_t parent, int report)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    for (int i = 0; i < N_SIGNALS; i++)
+        if (signals[i] != SIGHUP) signal(signals[i], SIG_DFL); /* ignored, that one stays so */
+    const int in = open("/dev/null", O_RDONLY);
+    const int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+        dup2(out, STDERR_FILENO) >= 0 && setpgid(0, 0) == 0 &&
+        prctl(PR_SET_PDEATHSIG, SIGTERM) == 0) {
+        if (getppid() != parent) _exit(EXIT_RUNTIME); /* gone already */
+        if (in > STDERR_FILENO) close(in);
+        if (out > STDERR_FILENO) close(out);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execv("/proc/self/exe", argv);
+    }
+    const int error = errno;
+    const ssize_t told = write(report, &error, sizeof(error));
+    (void)told; /* whom else to tell */
+    _exit(EXIT_RUNTIME);
+}
+
+/* Returns 0 or an errno. */
 static int spawn(char **argv, const char *log, pid_t *pid)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, defaults;
-    sigemptyset(&none);
-    signal_set(&defaults);
-    sigdelset(&defaults, SIGHUP); /* ignored, it stays so */
-    int error = posix_spawn_file_actions_init(&files);
-    if (error) return error;
-    error = posix_spawnattr_init(&attributes);
-    if (error) goto no_attributes;
-    const short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-    const int steps[] = {
-        posix_spawnattr_setflags(&attributes, flags),
-        posix_spawnattr_setpgroup(&attributes, 0),
-        posix_spawnattr_setsigmask(&attributes, &none),
-        posix_spawnattr_setsigdefault(&attributes, &defaults),
-        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0),
-        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
-                                         0666),
-        posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO),
-    };
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !error; i++) error = steps[i];
-    if (!error) error = posix_spawn(pid, "/proc/self/exe", &files, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
-no_attributes:
-    posix_spawn_file_actions_destroy(&files);
+    int ends[2], error = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    const pid_t parent = getpid();
+    *pid = fork();
+    if (*pid == 0) become(argv, log, parent, ends[1]);
+    if (*pid < 0) error = errno;
+    close(ends[1]);
+    ssize_t n = 0; /* 0 bytes: the program has taken over, and closed it */
+    while (!error && (n = read(ends[0], &error, sizeof(error))) < 0 && errno == EINTR)
+        ;
+    close(ends[0]);
+    if (n > 0) waitpid(*pid, NULL, 0);
+    if (error) *pid = 0;
     return error;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -170,6 +171,10 @@ static bool has_bytes(const char *path)
     return stat(path, &there) == 0 && there.st_size > 0;
 }
 
+#define FOR_EVER                                                                                   \
+    "repro --data-dir data --image-size 8 -b 8 --epochs 50000 --steps 1000000 --workers 0,1 "      \
+    "--threads 1 "
+
 /* The child is in the middle of a run that would take for ever; it saves before either ends. */
 START_TEST(interrupted)
 {
@@ -177,11 +182,7 @@ START_TEST(interrupted)
     begin_folder();
     draw_data();
     for (int i = 0; i < 4; i++) {
-        const pid_t pid =
-            start_command(0,
-                          "repro --data-dir data --image-size 8 -b 8 --epochs 50000 --steps "
-                          "1000000 --workers 0,1 --threads 1 --out run%d",
-                          i);
+        const pid_t pid = start_command(0, FOR_EVER "--out run%d", i);
         char record[64], saved[64], text[64];
         snprintf(record, sizeof(record), "run%d/w0-t1/record.txt", i);
         snprintf(saved, sizeof(saved), "run%d/w0-t1/last.safetensors", i);
@@ -199,8 +200,28 @@ START_TEST(interrupted)
 }
 END_TEST
 
+/* Nobody can stop the child of one that is gone but itself: it saves, and ends. */
+START_TEST(killed)
+{
+    begin_folder();
+    draw_data();
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* orphans become ours */
+    const pid_t pid = start_command(0, FOR_EVER "--out run");
+    while (!has_bytes("run/w0-t1/record.txt") && kill(pid, 0) == 0)
+        nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(wait_command(pid), 128 + SIGKILL);
+    int status;
+    ck_assert_int_gt(waitpid(-1, &status, 0), 0);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 128 + SIGTERM);
+    ck_assert(exists("run/w0-t1/last.safetensors"));
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("repro", one_result, different_results, options_of_training, misuse,
-                     a_run_that_fails, interrupted);
+                     a_run_that_fails, interrupted, killed);
 }
