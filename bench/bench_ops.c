@@ -114,14 +114,6 @@ static ls__op make_op(const shape *s, int64_t batch, int direction, int64_t x_bl
     return op;
 }
 
-/* Nominal: padding counts. */
-static double flops(const shape *s, int64_t batch)
-{
-    if (s->size == 0) return 2.0 * (double)(batch * s->in * s->out);
-    const int64_t out = (s->size + 2 * s->padding - s->kernel) / s->stride + 1;
-    return 2.0 * (double)(batch * out * out * s->out * s->in * s->kernel * s->kernel);
-}
-
 /* All kernels of all layouts that fit together. */
 static int list_entries(ls_context *ctx, const settings *set, const shape *s, int64_t batch,
                         int direction, entry *entries)
@@ -162,6 +154,7 @@ static void print_entry(const settings *set, const shape *s, int64_t batch, int 
 {
     bench_sort(e->ms, set->repeat);
     const double median = e->ms[set->repeat / 2];
+    const double flops = ls__op_flops(&e->op);
     const int x = direction == 1 ? 2 : 0, y = direction == 0 ? 3 : direction == 1 ? 0 : 1;
     printf(
         "{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %lld, \"threads\": %lld, \"x_block\": %d, "
@@ -170,8 +163,8 @@ static void print_entry(const settings *set, const shape *s, int64_t batch, int 
         "\"gflops_per_cpu\": %.1f}\n",
         op_names[direction], s->name, (long long)batch, (long long)set->threads,
         (int)e->op.operands[x].block, (int)e->op.operands[y].block, e->name, median, e->ms[0],
-        flops(s, batch) / median * 1e-6, flops(s, batch) / e->ms[0] * 1e-6, e->best_cpu_ms,
-        flops(s, batch) / e->best_cpu_ms * 1e-6);
+        flops / median * 1e-6, flops / e->ms[0] * 1e-6, e->best_cpu_ms,
+        flops / e->best_cpu_ms * 1e-6);
     fflush(stdout);
 }
 

@@ -22,7 +22,11 @@
  * peak_rss_bytes: the process's
  *
  * --recompute none keeps all that backward reads (see ls_recompute). --ops adds a table of where
- * the time goes. */
+ * the time goes, on stderr: for each op GFLOP/s and GB/s as ls__op_flops and ls__op_bytes count
+ * (nominal products, each operand once), and limit, the share of what the machine's measured
+ * multiply-adds and memory would allow (limits.h; on the CPU). Winograd does fewer products than
+ * are counted, and what lies in a cache need not come from memory: more than 100 % is possible. */
+#include "limits.h"
 #include "nn/net.h"
 #include "support.h"
 #include <lockstep/plan.h>
@@ -53,6 +57,7 @@ typedef struct bench {
     double step_plain, in_kernels;  /* seconds per step, of the profiled steps without update */
     ls__profile_line *lines;
     int n_lines, profiled;
+    bench_limits limits; /* zeros: none measured */
 } bench;
 
 typedef struct named {
@@ -180,15 +185,29 @@ static ls_status profile_steps(const options *o, bench *b)
     return LS_OK;
 }
 
-static void print_ops(const bench *b)
+static ls_status print_ops(const options *o, bench *b)
 {
-    fprintf(stderr, "%-28s %-22s %-34s %9s %6s\n", "layer", "op", "kernel", "ms", "share");
+    const bool cpu = strcmp(o->device, "cpu") == 0;
+    const int threads = ls_context_threads(b->work.ctx);
+    if (cpu) LS_TRY(bench_measure_limits(b->work.ctx, threads, &b->limits));
+    fprintf(stderr, "%-28s %-22s %-34s %9s %6s %8s %7s %6s\n", "layer", "op", "kernel", "ms",
+            "share", "GFLOP/s", "GB/s", "limit");
     for (int i = 0; i < b->n_lines; i++) {
         const ls__profile_line *line = &b->lines[i];
         const double seconds = line->seconds / b->profiled;
-        fprintf(stderr, "%-28s %-22s %-34s %9.3f %5.1f%%\n", line->layer ? line->layer : "",
-                line->op, line->kernel, 1e3 * seconds, 100 * seconds / b->step_plain);
+        fprintf(stderr, "%-28s %-22s %-34s %9.3f %5.1f%% %8.1f %7.2f",
+                line->layer ? line->layer : "", line->op, line->kernel, 1e3 * seconds,
+                100 * seconds / b->step_plain, 1e-9 * line->flops / seconds,
+                1e-9 * line->bytes / seconds);
+        if (cpu)
+            fprintf(stderr, " %5.0f%%",
+                    100 * bench_least_seconds(&b->limits, line->flops, line->bytes) / seconds);
+        fprintf(stderr, "\n");
     }
+    if (cpu)
+        fprintf(stderr, "limits, measured, %d threads: %.1f GFLOP/s, %.2f GB/s\n", threads,
+                1e-9 * b->limits.flops_per_second, 1e-9 * b->limits.bytes_per_second);
+    return LS_OK;
 }
 
 static size_t peak_rss_bytes(void)
@@ -268,7 +287,7 @@ int main(int argc, char **argv)
     if (b.seconds) status = open_bench(&o, &b, (ls_deterministic)policy);
     if (status == LS_OK) status = time_steps(&o, &b);
     if (status == LS_OK) status = profile_steps(&o, &b);
-    if (status == LS_OK && o.ops) print_ops(&b);
+    if (status == LS_OK && o.ops) status = print_ops(&o, &b);
     if (status == LS_OK) print_result(&o, &b);
     bench_report("bench_step", b.work.ctx);
     free(b.lines);

@@ -81,6 +81,7 @@ ls_digest ls__net_model_digest(const ls_net *net);
 typedef struct ls__profile_line {
     const char *layer, *op, *kernel;
     double seconds;
+    double flops, bytes; /* of one run, as ls__op_flops and ls__op_bytes count; 0 of users' ops */
 } ls__profile_line;
 /* Starts counting from zero in all programs that are planned now. */
 ls_status ls__net_profile(ls_net *net);

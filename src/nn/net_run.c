@@ -261,7 +261,10 @@ int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max)
             lines[n] = (ls__profile_line){ in->node->name,
                                            in->custom ? in->custom->u.custom.kind
                                                       : ls__op_name(in->op.kind),
-                                           in->kernel ? in->kernel->name : "", p->seconds[i] };
+                                           in->kernel ? in->kernel->name : "",
+                                           p->seconds[i],
+                                           in->custom ? 0 : ls__op_flops(&in->op),
+                                           in->custom ? 0 : ls__op_bytes(&in->op) };
         n++;
     }
     return n;

@@ -411,4 +411,10 @@ static inline bool ls__op_is_convolution(ls__op_kind kind)
 enum { LS__OP_TEXT_SIZE = 1536 };
 size_t ls__op_text(const ls__op *op, char *buffer, size_t size);
 
+/* What an op asks for, however a kernel does it: the floating-point operations of a convolution or
+ * a linear layer, two for each product of its definition, those with padding among them; 0 for
+ * other ops. And the bytes of all operands, each once. */
+double ls__op_flops(const ls__op *op);
+double ls__op_bytes(const ls__op *op);
+
 #endif

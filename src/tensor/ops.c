@@ -1,5 +1,5 @@
-/* ops.c: ops as text: the names of kinds and of operands, from the list in backend.h; descriptors.
- */
+/* ops.c: ops as text: the names of kinds and of operands, from the list in backend.h; descriptors;
+ * how much work an op is. */
 #include "base/text.h"
 #include "tensor/backend.h"
 
@@ -136,4 +136,36 @@ size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
     put_config(&text, op);
     if (op->tf32) ls__text_put(&text, " tf32");
     return text.length;
+}
+
+static const ls__operand *find_operand(const ls__op *op, const char *name, const char *gradient)
+{
+    ls__operand_role role;
+    for (int i = 0; i < op->n_operands && ls__op_operand(op->kind, i, &role); i++) {
+        const char *wanted = role.length == 1 ? name : gradient;
+        if (strlen(wanted) == (size_t)role.length && memcmp(wanted, role.name, strlen(wanted)) == 0)
+            return &op->operands[i];
+    }
+    return NULL;
+}
+
+double ls__op_flops(const ls__op *op)
+{
+    const bool linear = op->kind >= LS__OP_LINEAR && op->kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS;
+    if (!linear && !ls__op_is_convolution(op->kind)) return 0;
+    const ls__operand *y = find_operand(op, "y", "dy"), *w = find_operand(op, "w", "dw");
+    if (w->shape.dims[0] == 0) return 0;
+    /* each result is a sum over the weights of one output channel */
+    return 2 * (double)ls_shape_count(&y->shape) *
+           (double)(ls_shape_count(&w->shape) / w->shape.dims[0]);
+}
+
+double ls__op_bytes(const ls__op *op)
+{
+    double bytes = 0;
+    for (int i = 0; i < op->n_operands; i++)
+        if (!ls__is_absent(&op->operands[i]))
+            bytes += (double)ls_shape_count(&op->operands[i].shape) *
+                     (double)ls_dtype_bytes(op->operands[i].dtype);
+    return bytes;
 }

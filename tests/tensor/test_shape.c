@@ -101,6 +101,34 @@ static const half_type half_types[2] = { { ls__bf16_to_f32, ls__f32_to_bf16, 0x7
 
 /* Rounding is monotone, so it is right everywhere when it is right at every value, at the middle of
  * every two neighbours and right beside it. */
+START_TEST(op_work)
+{
+    const ls__operand x = { LS_F32, LS_SHAPE(2, 8, 6, 12), 12 };
+    const ls__operand y = { LS_BF16, LS_SHAPE(2, 4, 3, 10), 10 };
+    const ls__operand w = { LS_F32, LS_SHAPE(10, 3, 3, 6), 6 }; /* of two groups */
+    const ls__operand none = { LS_F32, { .n_dims = -1 }, 0 };
+    const double products = 2.0 * 4 * 3 * 10 * 3 * 3 * 6;
+    const ls__op convolutions[] = {
+        { .kind = LS__OP_CONV2D, .n_operands = 4, .operands = { x, w, none, y } },
+        { .kind = LS__OP_CONV2D_BACKWARD_DATA, .n_operands = 3, .operands = { y, w, x } },
+        { .kind = LS__OP_CONV2D_BACKWARD_WEIGHTS, .n_operands = 4, .operands = { x, y, w, none } },
+    };
+    for (size_t i = 0; i < sizeof convolutions / sizeof convolutions[0]; i++) {
+        ck_assert_double_eq(ls__op_flops(&convolutions[i]), 2 * products);
+        ck_assert_double_eq(ls__op_bytes(&convolutions[i]),
+                            4.0 * 2 * 8 * 6 * 12 + 2.0 * 2 * 4 * 3 * 10 + 4.0 * 10 * 3 * 3 * 6);
+    }
+    const ls__operand rows = { LS_F32, LS_SHAPE(5, 7), 0 }, matrix = { LS_F32, LS_SHAPE(3, 7), 0 };
+    const ls__operand results = { LS_F32, LS_SHAPE(5, 3), 0 };
+    const ls__op linear = { .kind = LS__OP_LINEAR,
+                            .n_operands = 4,
+                            .operands = { rows, matrix, none, results } };
+    ck_assert_double_eq(ls__op_flops(&linear), 2.0 * 5 * 7 * 3);
+    const ls__op relu = { .kind = LS__OP_RELU, .n_operands = 2, .operands = { x, x } };
+    ck_assert_double_eq(ls__op_flops(&relu), 0);
+}
+END_TEST
+
 START_TEST(halves_round_to_nearest_even)
 {
     for (int t = 0; t < 2; t++) {
@@ -176,6 +204,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("shape", data_types, counts, equality, texts, op_names,
+    return RUN_SUITE("shape", data_types, counts, equality, texts, op_names, op_work,
                      halves_round_to_nearest_even, next_halves, halves_keep_nan_and_sign);
 }

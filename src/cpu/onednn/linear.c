@@ -132,17 +132,12 @@ static int64_t part(int64_t size, double wanted, int64_t *n_parts)
     return length;
 }
 
-static double flops(const ls__op *op)
-{
-    const int64_t *w = op->operands[op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS ? 2 : 1].shape.dims;
-    return 2.0 * (double)op->operands[0].shape.dims[0] * (double)w[0] * (double)w[1];
-}
-
 int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     (void)cpu;
     if (max < 1) return 0;
-    *out = (ls__candidate){ .deterministic = true, .cost_ms = flops(op) / (GEMM_GFLOPS * 1e6) };
+    *out =
+        (ls__candidate){ .deterministic = true, .cost_ms = ls__op_flops(op) / (GEMM_GFLOPS * 1e6) };
     snprintf(out->name, sizeof out->name, "%s", NAME);
     return 1;
 }
@@ -169,7 +164,7 @@ ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *nam
     k->rows = weights ? k->out : k->n;
     k->columns = op->kind == LS__OP_LINEAR ? k->out : k->in;
     /* the side with more parts to give first */
-    const double tasks = flops(op) / TASK_FLOPS;
+    const double tasks = ls__op_flops(op) / TASK_FLOPS;
     k->row_part = part(k->rows, tasks, &k->n_row_parts);
     k->column_part = part(k->columns, tasks / (double)k->n_row_parts, &k->n_column_parts);
     *out = &k->kernel;
