@@ -1,9 +1,10 @@
 /* cpu.h: the CPU device, and what its providers of kernels share.
  *
- * An op's kernel comes from one of five providers: winograd (our own 3x3 convolutions), narrow (our
- * own convolutions of few input channels), oneDNN (convolution, linear), native (our own
- * fixed-order kernels for everything between), reference (plain C for every op and layout: the
- * oracle of every test). A sixth, emulated, runs ops with 16-bit operands through theirs, of which
+ * An op's kernel comes from one of six providers: winograd (our own 3x3 convolutions), narrow (our
+ * own convolutions of few input channels), gemm (our own convolutions as matrix products: 1x1 and
+ * strided ones), oneDNN (convolution, linear), native (our own fixed-order kernels for everything
+ * between), reference (plain C for every op and layout: the oracle of every test). A seventh,
+ * emulated, runs ops with 16-bit operands through theirs, of which
  * few take bf16 themselves.
  *
  * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */

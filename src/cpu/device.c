@@ -7,6 +7,7 @@
 #include "cpu/memory.h"
 #include "cpu/narrow/narrow.h"
 #include "cpu/emulated.h"
+#include "cpu/gemm/gemm.h"
 #include "cpu/winograd/winograd.h"
 #include "cpu/onednn/onednn.h"
 #include <stdio.h>
@@ -15,7 +16,7 @@
 /* Best first. */
 static const ls__cpu_provider *const providers[] = {
 #if defined(__x86_64__)
-    &ls__winograd_provider, &ls__narrow_provider,
+    &ls__winograd_provider, &ls__narrow_provider, &ls__gemm_provider,
 #endif
     &ls__onednn_provider,   &ls__native_provider, &ls__reference_provider, &ls__emulated_provider,
 };

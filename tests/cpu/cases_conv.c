@@ -71,6 +71,18 @@ static const struct {
     { 2, 3, 2, 1536, 512, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 8, 8 },
     /* many channels over few tiles, with narrower last blocks */
     { 2, 6, 5, 264, 280, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
+    /* products over pixels: rows that are copied and rows that are not, several chains, strides
+       with and without rests, phases that no tap reaches, panels and slabs that are not whole,
+       partial sums */
+    { 2, 9, 11, 64, 80, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
+    { 3, 7, 7, 272, 300, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 0, 0 },
+    { 2, 5, 3, 1100, 40, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
+    { 3, 11, 14, 32, 48, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
+    { 2, 10, 9, 72, 270, { 3, 3 }, { 2, 3 }, { 0, 2 }, { 1, 1 }, 1, false, 0, 0 },
+    { 2, 13, 12, 11, 19, { 2, 3 }, { 3, 4 }, { 1, 0 }, { 1, 1 }, 1, true, 0, 0 },
+    { 2, 12, 12, 24, 32, { 3, 3 }, { 2, 2 }, { 2, 2 }, { 2, 2 }, 1, false, 0, 0 },
+    { 4, 24, 24, 16, 24, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
+    { 1, 1, 2, 16, 16, { 3, 3 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
     /* what AVX-512's kernels want; 34 images make two sub-batches for Winograd */
     { 34, 10, 7, 32, 48, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 16, 16 },
     { 9, 8, 8, 32, 32, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 16, 16 },

@@ -270,10 +270,19 @@ int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidat
 
 void run_kernel(ls_context *ctx, const op_case *c, const char *name, op_buffers *b)
 {
-    const ls__backend *backend = ctx->device->backend;
     ls__kernel *kernel;
-    ck_assert_msg(backend->kernel_open(ctx->device, &c->op, name, &kernel) == LS_OK, "%s: %s: %s",
-                  c->name, name, ls_context_message(ctx));
+    ck_assert_msg(ctx->device->backend->kernel_open(ctx->device, &c->op, name, &kernel) == LS_OK,
+                  "%s: %s: %s", c->name, name, ls_context_message(ctx));
+    run_and_close(ctx, c, kernel, b);
+}
+
+void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buffers *b)
+{
+    const ls__backend *backend = ctx->device->backend;
+    const ls__cpu *cpu = (const ls__cpu *)ctx->device;
+    const char *name = kernel->name;
+    for (int t = 0; t < cpu->n_threads && cpu->scratch_bytes > 0; t++)
+        memset(cpu->scratch[t], 0xff, cpu->scratch_bytes);
     const size_t total = (kernel->workspace_bytes + 2 * GUARD_BYTES + 63) / 64 * 64;
     unsigned char *workspace = aligned_alloc(64, total);
     ck_assert_ptr_nonnull(workspace);
@@ -292,6 +301,17 @@ void run_kernel(ls_context *ctx, const op_case *c, const char *name, op_buffers 
 }
 
 /* ---- Comparing. ---- */
+
+double relative_error(const float *got, const float *wanted, size_t n)
+{
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)got[i] - (double)wanted[i];
+        difference += d * d;
+        norm += (double)wanted[i] * (double)wanted[i];
+    }
+    return sqrt(difference / norm);
+}
 
 /* Winograd's transforms multiply by up to 8 and divide again, so single elements stray further than
  * a direct sum's; its error is stated, here as in the literature, as relative L2 error. */

@@ -89,9 +89,13 @@ int find_operand(ls__op_kind kind, const char *name, size_t length);
 int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out);
 /* Its name: "reference", or "emulated reference" for 16-bit operands. */
 const char *reference_name(const op_case *c);
-/* Opens, runs and closes a kernel; fails the running test on any error. The workspace starts as
- * garbage. */
+/* Opens, runs and closes a kernel; fails the running test on any error. The workspace and the
+ * threads' scratch start as NaN. */
 void run_kernel(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
+/* The same of one that is open. */
+void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buffers *b);
+/* Relative L2 error. */
+double relative_error(const float *got, const float *wanted, size_t n);
 
 /* Fails the running test where `got` strays from the reference's results by more than the case
  * allows. Contents of inputs whose memory an output took are not looked at. */

@@ -11,24 +11,13 @@
 
 extern const ls__wino_lanes ls__wino_pairs, ls__wino_pairs_bf16; /* 16 wide, of AVX2 */
 
-/* The kernel's results; the workspace and what lies beyond edges start as NaN. */
 static void run_lanes(ls_context *ctx, const op_case *c, const ls__wino_lanes *lanes, op_buffers *b)
 {
-    static const ls__step step = { .seed = 1 };
-    ls__cpu *cpu = (ls__cpu *)ctx->device;
     ls__kernel *kernel;
-    ck_assert_int_eq(ls__wino_open(cpu, &c->op, lanes, "winograd 4x4", &kernel), LS_OK);
-    for (int t = 0; t < cpu->n_threads && cpu->scratch_bytes > 0; t++)
-        memset(cpu->scratch[t], 0xff, cpu->scratch_bytes);
-    const size_t bytes = (kernel->workspace_bytes + 63) / 64 * 64;
-    void *workspace = aligned_alloc(64, bytes);
-    ck_assert_ptr_nonnull(workspace);
-    memset(workspace, 0xff, bytes);
+    ck_assert_int_eq(ls__wino_open((ls__cpu *)ctx->device, &c->op, lanes, "winograd 4x4", &kernel),
+                     LS_OK);
     fill_buffers(c, b, false);
-    ck_assert_int_eq(kernel->run(kernel, b->memory, workspace, &step), LS_OK);
-    check_guards(c, b);
-    kernel->close(kernel);
-    free(workspace);
+    run_and_close(ctx, c, kernel, b);
 }
 
 /* Of the op's first output, the last operand but for db. */
@@ -74,17 +63,6 @@ static const struct {
                { 512, 4 }, { 64, 56 }, { 128, 28 }, { 256, 14 }, { 512, 7 } };
 enum { N_LAYERS = sizeof layers / sizeof layers[0], N_DIRECTIONS = 3 };
 static const double LARGEST_ERROR = 5e-6; /* relative, L2 */
-
-static double relative_error(const float *got, const float *wanted, size_t n)
-{
-    double difference = 0, norm = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)got[i] - (double)wanted[i];
-        difference += d * d;
-        norm += (double)wanted[i] * (double)wanted[i];
-    }
-    return sqrt(difference / norm);
-}
 
 START_TEST(errors)
 {

@@ -3,14 +3,14 @@
 #ifndef LS_CPU_WINOGRAD_ELEMENT_H
 #define LS_CPU_WINOGRAD_ELEMENT_H
 
-#include "cpu/winograd/vector.h"
+#include "cpu/gemm/vector.h"
 
 #if defined(LS__WINO_BF16)
 #include "cpu/bf16.h"
 
 typedef uint16_t element;
 
-#if LS__WINO_LANES == 8
+#if LS__GEMM_LANES == 8
 LS__ALWAYS_INLINE vec get(const element *from)
 {
     return ls__load_bf16(from);

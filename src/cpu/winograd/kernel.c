@@ -67,9 +67,9 @@ static void block_task(void *arg, int64_t task, int thread)
         const int64_t k1 = ls__min(k0 + width, k->g.out_channels);
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             for (int64_t p = k0; p < k1; p += panel)
-                k->lanes->multiply(v + xi * v_xi, k->v_stride,
+                k->lanes->multiply(false, v + xi * v_xi, k->v_stride,
                                    call->workspace + (p * LS__WINO_XI + xi * panel) * c, c, tiles,
-                                   ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width);
+                                   ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width, NULL);
         k->lanes->output(&k->g, m, m_xi, width, first, tiles, k0, k1, call->bias, call->y);
     }
 }
@@ -134,7 +134,7 @@ static void part_task(void *arg, int64_t task, int thread)
         k->lanes->gradient(&k->g, call->w, first, n, k0, k1, d, d_xi, k->d_stride);
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             k->lanes->outer(d + xi * d_xi, k->d_stride, v + xi * v_xi, v_stride, n, k1 - k0,
-                            channels, sums + xi * s_xi, v_stride);
+                            channels, sums + xi * s_xi, v_stride, NULL);
     }
 }
 

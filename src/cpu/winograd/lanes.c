@@ -1,6 +1,6 @@
-/* lanes.c: the kernels of one vector width. A generated file for each width defines LS__WINO_LANES
+/* lanes.c: the kernels of one vector width. A generated file for each width defines LS__GEMM_LANES
  * and LS__WINO_TABLE and includes this one. */
-#include "cpu/winograd/product.h"
+#include "cpu/gemm/product.h"
 #include "cpu/winograd/transform.h"
 
 const ls__wino_lanes LS__WINO_TABLE = { .lanes = LANES,

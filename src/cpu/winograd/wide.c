@@ -93,10 +93,10 @@ static void multiply_task(void *arg, int64_t task, int thread)
     const int64_t first = task % k->row_blocks * k->rows, xi = task / k->row_blocks;
     const int64_t width = width_of(k, call->block);
     for (int64_t p = 0; p < width; p += panel)
-        k->lanes->multiply(call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
+        k->lanes->multiply(false, call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
                            call->u + (p * LS__WINO_XI + xi * panel) * channels, channels,
                            ls__min(k->rows, k->g.n_tiles - first), ls__min(panel, width - p),
-                           call->m + xi * k->m_xi + first * CHANNELS + p, CHANNELS);
+                           call->m + xi * k->m_xi + first * CHANNELS + p, CHANNELS, NULL);
 }
 
 /* Results of this block, and the next one's weights. */
@@ -170,7 +170,7 @@ static void outer_task(void *arg, int64_t xi, int thread)
         k->lanes->outer(call->m + xi * k->m_xi + first * CHANNELS, CHANNELS,
                         call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
                         ls__min(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels, sums,
-                        k->v_stride);
+                        k->v_stride, NULL);
 }
 
 /* Weights' gradients of this block, and the next one's transformed gradients. */

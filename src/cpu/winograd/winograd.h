@@ -11,8 +11,8 @@
  *   backward weights   dg = G' [ (B' d B) * (A dy A') ] G, summed over tiles
  *
  * lanes.c      what depends on the width of vectors, compiled for 8 floats (AVX2) and for 16
- *              (AVX-512), and again for bf16 in memory: vector.h, element.h (the type in memory),
- *              product.h (matrix products), transform.h (to and from the transformed domain)
+ *              (AVX-512), and again for bf16 in memory: element.h (the type in memory), transform.h
+ *              (to and from the transformed domain), and gemm's vector.h and product.h
  * wide.c       tasks for many channels and few tiles, cut by shape alone
  * kernel.c     tasks for all else, cut by shape alone; the provider
  *
@@ -27,7 +27,7 @@
 #ifndef LS_CPU_WINOGRAD_WINOGRAD_H
 #define LS_CPU_WINOGRAD_WINOGRAD_H
 
-#include "cpu/cpu.h"
+#include "cpu/gemm/gemm.h"
 
 enum {
     LS__WINO_OUT = 4, /* side of a tile of results */
@@ -73,12 +73,13 @@ typedef struct ls__wino_lanes {
     void (*weight_gradient)(const ls__wino_geometry *g, const float *u, int64_t xi_stride,
                             int64_t k, void *dw);
 
-    /* m[row][k] = sum over c of v[row][c] u[c][k], for k < columns of a panel. */
-    void (*multiply)(const float *v, int64_t v_stride, const float *u, int64_t channels,
-                     int64_t rows, int64_t columns, float *m, int64_t m_stride);
+    /* m[row][k] = (onto ? m[row][k] : 0) + sum over c of v[row][c] u[c][k], for k < columns of a
+     * panel. */
+    void (*multiply)(bool onto, const float *v, int64_t v_stride, const float *u, int64_t channels,
+                     int64_t rows, int64_t columns, float *m, int64_t m_stride, ls__ahead *ahead);
     /* s[k][c] += sum over rows of d[row][k] v[row][c], k < columns, c < channels. */
     void (*outer)(const float *d, int64_t d_stride, const float *v, int64_t v_stride, int64_t rows,
-                  int64_t columns, int64_t channels, float *s, int64_t s_stride);
+                  int64_t columns, int64_t channels, float *s, int64_t s_stride, ls__ahead *ahead);
 } ls__wino_lanes;
 
 extern const ls__wino_lanes ls__wino_avx2, ls__wino_avx2_bf16;

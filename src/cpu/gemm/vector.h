@@ -1,8 +1,8 @@
-/* vector.h: LS__WINO_LANES floats as one value: a register of AVX2 (8) or AVX-512 (16), or, where
+/* vector.h: LS__GEMM_LANES floats as one value: a register of AVX2 (8) or AVX-512 (16), or, where
  * the 16-wide kernels are built for AVX2, a pair of registers, so that they can be tested without
  * an AVX-512 machine. Lane by lane all three round alike. */
-#ifndef LS_CPU_WINOGRAD_VECTOR_H
-#define LS_CPU_WINOGRAD_VECTOR_H
+#ifndef LS_CPU_GEMM_VECTOR_H
+#define LS_CPU_GEMM_VECTOR_H
 
 #include <immintrin.h>
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 
 #define LS__ALWAYS_INLINE static inline __attribute__((always_inline))
 
-enum { LANES = LS__WINO_LANES };
+enum { LANES = LS__GEMM_LANES };
 
-#if LS__WINO_LANES == 8
+#if LS__GEMM_LANES == 8
 typedef __m256 vec;
 #define MAP_2(operation, a, b)    _mm256_##operation##_ps(a, b)
 #define MAP_3(operation, a, b, c) _mm256_##operation##_ps(a, b, c)
@@ -122,6 +122,28 @@ LS__ALWAYS_INLINE void store_part(float *to, vec v, int64_t n)
     float lanes[LANES];
     store(lanes, v);
     memcpy(to, lanes, (size_t)n * sizeof(float));
+}
+
+/* Eight rows of eight floats become columns. */
+static inline void transpose_8x8(const float *from, int64_t from_stride, float *to,
+                                 int64_t to_stride)
+{
+    __m256 r[8], a[8], b[8];
+    for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(from + i * from_stride);
+    for (int i = 0; i < 4; i++) {
+        a[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        a[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        b[4 * i] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0x44);
+        b[4 * i + 1] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0xee);
+        b[4 * i + 2] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0x44);
+        b[4 * i + 3] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_ps(to + i * to_stride, _mm256_permute2f128_ps(b[i], b[i + 4], 0x20));
+        _mm256_storeu_ps(to + (i + 4) * to_stride, _mm256_permute2f128_ps(b[i], b[i + 4], 0x31));
+    }
 }
 
 #endif
