@@ -5,7 +5,11 @@
  *   bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] [--batch N] [--threads N]
  *             [--repeat N]
  *
- * --shape and --filter pick the shapes and the kernels whose names contain the text. */
+ * --shape and --filter pick the shapes and the kernels whose names contain the text.
+ *
+ *   gflops, gflops_per_cpu   nominal operations (ls__op_flops) by the median of time, and by that
+ * of the processor time of all threads by_fastest               the latter's ratio to that of the
+ * shape's and op's fastest kernel */
 #include "base/context.h"
 #include "cpu/cpu.h"
 #include "support.h"
@@ -25,8 +29,10 @@ static const shape shapes[] = {
     { "resnet20 stem 3-16@32", 128, 3, 32, 16, 3, 1, 1 },
     { "resnet20 16@32", 128, 16, 32, 16, 3, 1, 1 },
     { "resnet20 16-32@32/2", 128, 16, 32, 32, 3, 2, 1 },
+    { "resnet20 1x1 16-32@32/2", 128, 16, 32, 32, 1, 2, 0 },
     { "resnet20 32@16", 128, 32, 16, 32, 3, 1, 1 },
     { "resnet20 32-64@16/2", 128, 32, 16, 64, 3, 2, 1 },
+    { "resnet20 1x1 32-64@16/2", 128, 32, 16, 64, 1, 2, 0 },
     { "resnet20 64@8", 128, 64, 8, 64, 3, 1, 1 },
     { "resnet18 stem 3-64@32", 128, 3, 32, 64, 3, 1, 1 },
     { "resnet18 64@32", 128, 64, 32, 64, 3, 1, 1 },
@@ -41,15 +47,33 @@ static const shape shapes[] = {
     { "resnet18 512@4", 128, 512, 4, 512, 3, 1, 1 },
     { "imagenet stem 3-64@224/2", 32, 3, 224, 64, 7, 2, 3 },
     { "imagenet 64@56", 32, 64, 56, 64, 3, 1, 1 },
-    { "imagenet 64-128@56/2", 32, 64, 56, 128, 3, 2, 1 },
     { "imagenet 128@28", 32, 128, 28, 128, 3, 1, 1 },
     { "imagenet 256@14", 32, 256, 14, 256, 3, 1, 1 },
     { "imagenet 512@7", 32, 512, 7, 512, 3, 1, 1 },
+    { "imagenet18 64-128@56/2", 32, 64, 56, 128, 3, 2, 1 },
+    { "imagenet18 1x1 64-128@56/2", 32, 64, 56, 128, 1, 2, 0 },
+    { "imagenet18 128-256@28/2", 32, 128, 28, 256, 3, 2, 1 },
+    { "imagenet18 1x1 128-256@28/2", 32, 128, 28, 256, 1, 2, 0 },
+    { "imagenet18 256-512@14/2", 32, 256, 14, 512, 3, 2, 1 },
+    { "imagenet18 1x1 256-512@14/2", 32, 256, 14, 512, 1, 2, 0 },
+    { "resnet50 128@56/2", 32, 128, 56, 128, 3, 2, 1 },
+    { "resnet50 256@28/2", 32, 256, 28, 256, 3, 2, 1 },
+    { "resnet50 512@14/2", 32, 512, 14, 512, 3, 2, 1 },
+    { "resnet50 1x1 64-64@56", 32, 64, 56, 64, 1, 1, 0 },
     { "resnet50 1x1 64-256@56", 32, 64, 56, 256, 1, 1, 0 },
     { "resnet50 1x1 256-64@56", 32, 256, 56, 64, 1, 1, 0 },
+    { "resnet50 1x1 256-128@56", 32, 256, 56, 128, 1, 1, 0 },
+    { "resnet50 1x1 128-512@28", 32, 128, 28, 512, 1, 1, 0 },
     { "resnet50 1x1 512-128@28", 32, 512, 28, 128, 1, 1, 0 },
+    { "resnet50 1x1 512-256@28", 32, 512, 28, 256, 1, 1, 0 },
     { "resnet50 1x1 256-1024@14", 32, 256, 14, 1024, 1, 1, 0 },
+    { "resnet50 1x1 1024-256@14", 32, 1024, 14, 256, 1, 1, 0 },
+    { "resnet50 1x1 1024-512@14", 32, 1024, 14, 512, 1, 1, 0 },
+    { "resnet50 1x1 512-2048@7", 32, 512, 7, 2048, 1, 1, 0 },
     { "resnet50 1x1 2048-512@7", 32, 2048, 7, 512, 1, 1, 0 },
+    { "resnet50 1x1 256-512@56/2", 32, 256, 56, 512, 1, 2, 0 },
+    { "resnet50 1x1 512-1024@28/2", 32, 512, 28, 1024, 1, 2, 0 },
+    { "resnet50 1x1 1024-2048@14/2", 32, 1024, 14, 2048, 1, 2, 0 },
     { "linear 512-10", 128, 512, 0, 10, 0, 0, 0 },
     { "linear 784-128", 32, 784, 0, 128, 0, 0, 0 },
     { "linear 2048-1000", 32, 2048, 0, 1000, 0, 0, 0 },
@@ -69,8 +93,7 @@ typedef struct entry {
     ls__op op;
     char name[LS__KERNEL_NAME_SIZE];
     ls__kernel *kernel;
-    double *ms;
-    double best_cpu_ms; /* processor time of all threads: what a busy machine disturbs least */
+    double *ms, *cpu_ms; /* cpu: of all threads, what a busy machine disturbs least */
 } entry;
 
 static double now_ms(clockid_t clock)
@@ -150,22 +173,34 @@ static int64_t largest_operand(const ls__op *op)
 }
 
 static void print_entry(const settings *set, const shape *s, int64_t batch, int direction,
-                        const entry *e)
+                        const entry *e, double least_cpu_ms)
 {
-    bench_sort(e->ms, set->repeat);
-    const double median = e->ms[set->repeat / 2];
-    const double flops = ls__op_flops(&e->op);
+    const double median = bench_quantile(e->ms, set->repeat, 0.5);
+    const double cpu = bench_quantile(e->cpu_ms, set->repeat, 0.5);
+    const double gflop = 1e-6 * ls__op_flops(&e->op); /* by milliseconds */
     const int x = direction == 1 ? 2 : 0, y = direction == 0 ? 3 : direction == 1 ? 0 : 1;
     printf(
         "{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %lld, \"threads\": %lld, \"x_block\": %d, "
         "\"y_block\": %d, \"kernel\": \"%s\", \"median_ms\": %.4f, \"best_ms\": %.4f, "
-        "\"gflops\": %.1f, \"best_gflops\": %.1f, \"best_cpu_ms\": %.4f, "
-        "\"gflops_per_cpu\": %.1f}\n",
+        "\"gflops\": %.1f, \"median_cpu_ms\": %.4f, \"best_cpu_ms\": %.4f, "
+        "\"gflops_per_cpu\": %.1f, \"by_fastest\": %.3f}\n",
         op_names[direction], s->name, (long long)batch, (long long)set->threads,
         (int)e->op.operands[x].block, (int)e->op.operands[y].block, e->name, median, e->ms[0],
-        flops / median * 1e-6, flops / e->ms[0] * 1e-6, e->best_cpu_ms,
-        flops / e->best_cpu_ms * 1e-6);
+        gflop / median, cpu, e->cpu_ms[0], gflop / cpu, cpu / least_cpu_ms);
     fflush(stdout);
+}
+
+static void print_entries(const settings *set, const shape *s, int64_t batch, int direction,
+                          const entry *entries, int n)
+{
+    double least = 0;
+    for (int i = 0; i < n; i++) {
+        bench_sort(entries[i].ms, set->repeat);
+        bench_sort(entries[i].cpu_ms, set->repeat);
+        const double cpu = bench_quantile(entries[i].cpu_ms, set->repeat, 0.5);
+        if (i == 0 || cpu < least) least = cpu;
+    }
+    for (int i = 0; i < n; i++) print_entry(set, s, batch, direction, &entries[i], least);
 }
 
 static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int direction)
@@ -182,7 +217,8 @@ static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int
     ls_status status = LS_OK;
     for (int i = 0; i < n; i++) {
         entries[i].ms = calloc((size_t)set->repeat, sizeof(double));
-        if (!entries[i].ms) status = LS_ERR_MEMORY;
+        entries[i].cpu_ms = calloc((size_t)set->repeat, sizeof(double));
+        if (!entries[i].ms || !entries[i].cpu_ms) status = LS_ERR_MEMORY;
         if (status == LS_OK)
             status = backend->kernel_open(ctx->device, &entries[i].op, entries[i].name,
                                           &entries[i].kernel);
@@ -206,17 +242,16 @@ static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int
             const double cpu_before = now_ms(CLOCK_PROCESS_CPUTIME_ID);
             status = entries[i].kernel->run(entries[i].kernel, buffers, workspace, &step);
             if (r < 0) continue;
-            const double cpu_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
+            entries[i].cpu_ms[r] = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
             entries[i].ms[r] = now_ms(CLOCK_MONOTONIC) - before;
-            if (r == 0 || cpu_ms < entries[i].best_cpu_ms) entries[i].best_cpu_ms = cpu_ms;
         }
     backend->end(ctx->device);
-    for (int i = 0; i < n && status == LS_OK; i++)
-        print_entry(set, s, batch, direction, &entries[i]);
+    if (status == LS_OK) print_entries(set, s, batch, direction, entries, n);
 fail:
     for (int i = 0; i < n; i++) {
         if (entries[i].kernel) entries[i].kernel->close(entries[i].kernel);
         free(entries[i].ms);
+        free(entries[i].cpu_ms);
     }
     for (int i = 0; i < 4; i++)
         if (buffers[i]) backend->release(ctx->device, buffers[i], bytes);
