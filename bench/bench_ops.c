@@ -1,6 +1,6 @@
 /* bench_ops: how fast each kernel of the CPU backend runs convolution and linear layers of the
- * ResNets. One JSON line per op, shape, layout and kernel. The kernels of a shape take turns, so
- * that a busy machine disturbs all alike.
+ * ResNets and of LeNet. One JSON line per op, shape, layout and kernel. The kernels of a shape take
+ * turns, so that a busy machine disturbs all alike.
  *
  *   bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] [--batch N] [--threads N]
  *             [--repeat N]
@@ -26,6 +26,8 @@ typedef struct shape {
 
 /* size 0: a linear layer */
 static const shape shapes[] = {
+    { "lenet 5x5 1-6@28", 64, 1, 28, 6, 5, 1, 2 },
+    { "lenet 5x5 6-16@14", 64, 6, 14, 16, 5, 1, 0 },
     { "resnet20 stem 3-16@32", 128, 3, 32, 16, 3, 1, 1 },
     { "resnet20 16@32", 128, 16, 32, 16, 3, 1, 1 },
     { "resnet20 16-32@32/2", 128, 16, 32, 32, 3, 2, 1 },

@@ -1,68 +1,35 @@
 /* product.c: the matrix product: so many rows times so many vectors of columns in registers. Every
  * sum runs over its index in order, so bits depend on nothing but the operands. */
 #include "cpu/narrow/narrow.h"
-
-#include <immintrin.h>
+#include "cpu/narrow/unroll.h"
+#include "cpu/native/vector.h"
 
 /* Vectors of columns at a time, and rows with each: up to 12 sums for two FMA units that take 4
- * cycles, beside b's vectors and a factor, in 16 registers. */
-enum { MOST_ROWS = 12, MOST_VECTORS = LS__NARROW_MOST_VECTORS, VECTOR = LS__NARROW_VECTOR };
-static const int most_rows[MOST_VECTORS + 1] = { 0, 12, 6, 4, 3 };
+ * cycles, beside b's vectors and a factor, in 16 registers; and an address for each row in 15
+ * others. */
+enum { MOST_ROWS = 10, MOST_VECTORS = LS__NARROW_MOST_VECTORS, VECTOR = LS__NARROW_VECTOR };
+static const int most_rows[MOST_VECTORS + 1] = { 0, 10, 6, 4, 3 };
 
-/* Sums stay in registers only where the loops over them are gone before the compiler looks for
- * arrays that could be variables. */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-/* A part of a product: rows i, i + step, ..., and vectors of columns. */
+/* A part of a product: some rows, and vectors of columns. */
 typedef struct part {
-    const float *a, *b, *start;
+    const float *row[MOST_ROWS], *b, *start;
     float *out;
-    int64_t a_row, out_row;
+    int64_t out_row;
     int last_lanes; /* of the last vector */
 } part;
 
-/* The first n lanes, by halves: a masked store takes AMD's processors dozens of cycles. */
-static inline __attribute__((always_inline)) void store_first(float *to, __m256 v, int n)
-{
-    __m128 rest = _mm256_castps256_ps128(v);
-    if (n & 4) {
-        _mm_storeu_ps(to, rest);
-        rest = _mm256_extractf128_ps(v, 1);
-        to += 4;
-    }
-    if (n & 2) {
-        _mm_storel_pi((__m64 *)(void *)to, rest);
-        rest = _mm_movehl_ps(rest, rest);
-        to += 2;
-    }
-    if (n & 1) _mm_store_ss(to, rest);
-}
-
-static inline __attribute__((always_inline)) __m256 load_first(const float *from, int n)
-{
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
-}
-
-static inline __attribute__((always_inline)) void store(const ls__narrow_product *p, float *out,
-                                                        __m256 sum, int lanes)
+LS__ALWAYS_INLINE void store(const ls__narrow_product *p, float *out, __m256 sum, int lanes)
 {
     if (lanes == VECTOR) {
         if (p->add) sum = _mm256_add_ps(_mm256_loadu_ps(out), sum);
         _mm256_storeu_ps(out, sum);
         return;
     }
-    if (p->add) sum = _mm256_add_ps(load_first(out, lanes), sum);
-    store_first(out, sum, lanes);
+    if (p->add) sum = _mm256_add_ps((__m256)ls__load_first(out, lanes), sum);
+    ls__store_first(out, (ls__vf)sum, lanes);
 }
 
-static inline __attribute__((always_inline)) void multiply(int rows, int vectors,
-                                                           const ls__narrow_product *p,
-                                                           const part *at)
+LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__narrow_product *p, const part *at)
 {
     __m256 sum[MOST_ROWS][MOST_VECTORS];
     UNROLL
@@ -71,28 +38,47 @@ static inline __attribute__((always_inline)) void multiply(int rows, int vectors
         UNROLL
         for (int i = 1; i < rows; i++) sum[i][j] = sum[0][j];
     }
-    const int64_t row = at->a_row, a_inner = p->a_inner, b_inner = p->b_inner;
+    const float *a[MOST_ROWS];
+    UNROLL
+    for (int i = 0; i < rows; i++) a[i] = at->row[i];
+    const int64_t a_inner = p->a_inner, b_inner = p->b_inner;
     for (int64_t o = 0; o < p->n_outer; o++) {
-        const float *a = at->a + o * p->a_outer, *b = at->b + o * p->b_outer;
-        for (int64_t t = 0; t < p->n_inner; t++, a += a_inner, b += b_inner) {
-            __m256 factor[MOST_VECTORS];
-            UNROLL
-            for (int j = 0; j < vectors; j++) factor[j] = _mm256_loadu_ps(b + j * VECTOR);
-            UNROLL
-            for (int i = 0; i < rows; i++) {
-                const __m256 value = _mm256_broadcast_ss(a + i / 4 * 4 * row + i % 4 * row);
+        const float *b = at->b + o * p->b_outer;
+        int64_t place = o * p->a_outer;
+        for (int64_t t = 0; t < p->n_inner; t++, place += a_inner, b += b_inner) {
+            /* The shorter side waits in registers, the other passes through one. */
+            __m256 factor[MOST_VECTORS], value[MOST_VECTORS];
+            if (vectors <= rows) {
                 UNROLL
-                for (int j = 0; j < vectors; j++)
-                    sum[i][j] = _mm256_fmadd_ps(value, factor[j], sum[i][j]);
+                for (int j = 0; j < vectors; j++) factor[j] = _mm256_loadu_ps(b + j * VECTOR);
+                UNROLL
+                for (int i = 0; i < rows; i++) {
+                    value[0] = _mm256_broadcast_ss(a[i] + place);
+                    UNROLL
+                    for (int j = 0; j < vectors; j++)
+                        sum[i][j] = _mm256_fmadd_ps(value[0], factor[j], sum[i][j]);
+                }
+            } else {
+                UNROLL
+                for (int i = 0; i < rows; i++) value[i] = _mm256_broadcast_ss(a[i] + place);
+                UNROLL
+                for (int j = 0; j < vectors; j++) {
+                    factor[0] = _mm256_loadu_ps(b + j * VECTOR);
+                    /* GCC would load it anew for each row. */
+                    __asm__("" : "+x"(factor[0]));
+                    UNROLL
+                    for (int i = 0; i < rows; i++)
+                        sum[i][j] = _mm256_fmadd_ps(value[i], factor[0], sum[i][j]);
+                }
             }
         }
     }
     UNROLL
     for (int i = 0; i < rows; i++) {
+        float *out = at->out + i * at->out_row;
         UNROLL
         for (int j = 0; j < vectors; j++)
-            store(p, at->out + i * at->out_row + j * VECTOR, sum[i][j],
-                  j == vectors - 1 ? at->last_lanes : VECTOR);
+            store(p, out + j * VECTOR, sum[i][j], j == vectors - 1 ? at->last_lanes : VECTOR);
     }
 }
 
@@ -104,7 +90,7 @@ static inline __attribute__((always_inline)) void multiply(int rows, int vectors
 /* clang-format off */
 #define FOR_SIZES(X)                                                                               \
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)                                                \
-    X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1)                                             \
+    X(7, 1) X(8, 1) X(9, 1) X(10, 1)                                                               \
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)                                                \
     X(1, 3) X(2, 3) X(3, 3) X(4, 3)                                                                \
     X(1, 4) X(2, 4) X(3, 4)
@@ -115,21 +101,39 @@ typedef void (*multiply_fn)(const ls__narrow_product *p, const part *at);
 #define ENTRY(rows, vectors) [vectors][rows] = multiply_##rows##_##vectors,
 static const multiply_fn functions[MOST_VECTORS + 1][MOST_ROWS + 1] = { FOR_SIZES(ENTRY) };
 
+/* Rows next to each other at a time, or, where rows of out overlap, rows as far from each other as
+ * they can be: a sum does not wait for the one just stored. */
 static void multiply_columns(const ls__narrow_product *p, int64_t first, int64_t columns)
 {
     const int vectors = (int)((columns + VECTOR - 1) / VECTOR);
-    /* Groups of rows that lie as far from each other as they can: where rows of out overlap, a sum
-     * does not wait for the one just stored. */
     const int64_t n_groups = (p->n_rows + most_rows[vectors] - 1) / most_rows[vectors];
+    const int64_t least = p->n_rows / n_groups, longer = p->n_rows % n_groups;
+    const int64_t step = p->out_row < p->n_columns ? n_groups : 1;
     part at = { .b = p->b + first,
                 .start = p->start ? p->start + first : NULL,
-                .a_row = p->a_row * n_groups,
-                .out_row = p->out_row * n_groups,
-                .last_lanes = (int)(columns - (vectors - 1) * VECTOR) };
+                .out_row = p->out_row * step };
+    /* Where rows of out follow each other, what a vector has more is where later rows will be. */
+    const bool dense = !p->add && p->out_row == p->n_columns && columns == p->n_columns;
+    const int last_lanes = (int)(columns - (vectors - 1) * VECTOR);
+    const float *line = p->a;
+    int64_t row = 0, in_line = 0;
     for (int64_t g = 0; g < n_groups; g++) {
-        at.a = p->a + g * p->a_row;
-        at.out = p->out + g * p->out_row + first;
-        const int64_t rows = (p->n_rows - g + n_groups - 1) / n_groups;
+        const int64_t rows = least + (g < longer);
+        if (step > 1) {
+            row = in_line = g;
+            line = p->a;
+        }
+        at.out = p->out + row * p->out_row + first;
+        const int64_t end = (row + rows - 1) * p->out_row + vectors * VECTOR;
+        at.last_lanes = dense && end <= p->n_rows * p->out_row ? VECTOR : last_lanes;
+        for (int64_t i = 0; i < rows; i++) {
+            at.row[i] = line + in_line * p->a_row;
+            row += step;
+            in_line += step;
+            if (in_line < p->line) continue;
+            in_line -= p->line;
+            line += p->a_line;
+        }
         functions[vectors][rows](p, &at);
     }
 }
@@ -140,11 +144,12 @@ void ls__narrow_widen(const float *from, int64_t rows, int64_t columns, int64_t 
         for (int64_t j = 0; j < wide; j += VECTOR) {
             const int64_t left = columns - j;
             _mm256_storeu_ps(to + j, left >= VECTOR ? _mm256_loadu_ps(from + j)
-                                                    : load_first(from + j, (int)left));
+                                                    : (__m256)ls__load_first(from + j, (int)left));
         }
 }
 
-void ls__narrow_add_rows(const float *from, int64_t rows, int64_t columns, float *sum)
+void ls__narrow_add_rows(const float *from, int64_t rows, int64_t columns, int64_t pitch,
+                         float *sum)
 {
     enum { CHAINS = 4 };
     for (int64_t j = 0; j < columns; j += VECTOR) {
@@ -153,10 +158,10 @@ void ls__narrow_add_rows(const float *from, int64_t rows, int64_t columns, float
         for (int64_t i = 0; i + CHAINS <= rows; i += CHAINS) {
             UNROLL
             for (int c = 0; c < CHAINS; c++)
-                chain[c] = _mm256_add_ps(chain[c], _mm256_loadu_ps(from + (i + c) * columns + j));
+                chain[c] = _mm256_add_ps(chain[c], _mm256_loadu_ps(from + (i + c) * pitch + j));
         }
         for (int64_t i = rows / CHAINS * CHAINS; i < rows; i++)
-            chain[0] = _mm256_add_ps(chain[0], _mm256_loadu_ps(from + i * columns + j));
+            chain[0] = _mm256_add_ps(chain[0], _mm256_loadu_ps(from + i * pitch + j));
         const __m256 total =
             _mm256_add_ps(_mm256_add_ps(chain[0], chain[1]), _mm256_add_ps(chain[2], chain[3]));
         _mm256_storeu_ps(sum + j, _mm256_add_ps(_mm256_loadu_ps(sum + j), total));
