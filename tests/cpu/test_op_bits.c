@@ -1,8 +1,8 @@
 /* Every kernel gives the same bits for any number of threads, on every run, our own kernels give
  * the same bits on every instruction set, and in bf16 those of the emulation, and a norm's result
  * has the same bits when it is computed again from what the norm has saved. */
+#include "../suite.h"
 #include "op_case.h"
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ START_TEST(threads)
 {
     ls_context *contexts[N_COUNTS];
     for (int t = 0; t < N_COUNTS; t++) contexts[t] = open_cpu(counts[t], -1);
-    for (int i = _i; i < all_cases()->n; i += N_TESTS)
+    for (int i = _i; i < all_cases()->n; i += N_TESTS * cases_step())
         compare_threads(contexts, &all_cases()->cases[i]);
     for (int t = 0; t < N_COUNTS; t++) ls_context_close(&contexts[t]);
 }
@@ -92,7 +92,7 @@ START_TEST(instruction_sets)
     ls_context *contexts[N_ISAS] = { NULL };
     for (int isa = LS__ISA_BASE; isa <= (int)ls__isa_detect(); isa++)
         contexts[isa] = open_cpu(1, isa);
-    for (int i = _i; i < all_cases()->n; i += N_TESTS)
+    for (int i = _i; i < all_cases()->n; i += N_TESTS * cases_step())
         compare_isas(contexts, &all_cases()->cases[i]);
     for (int isa = 0; isa < N_ISAS; isa++) ls_context_close(&contexts[isa]);
 }
@@ -218,9 +218,5 @@ int main(void)
     tcase_add_test(tcase, emulation);
     tcase_add_test(tcase, norms_again);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_and_free(suite);
 }
