@@ -45,12 +45,18 @@ char *ls__bump_strdup(ls__bump *bump, const char *text)
     return copy;
 }
 
-void *ls__bump_grow(ls__bump *bump, const void *array, size_t used, size_t count, size_t size)
+void *ls__bump_room(ls__bump *bump, void *array, size_t n, size_t more, size_t *room, size_t size)
 {
-    size_t bytes;
-    if (!ls__mul_size(count, size, &bytes)) return NULL;
+    enum { FIRST_ROOM = 16 };
+    if (array && n <= *room && more <= *room - n) return array;
+    size_t needed, bytes;
+    if (!ls__add_size(n, more, &needed) || needed > SIZE_MAX / 2) return NULL;
+    const size_t larger_room = needed < FIRST_ROOM / 2 ? FIRST_ROOM : 2 * needed;
+    if (!ls__mul_size(larger_room, size, &bytes)) return NULL;
     void *larger = ls__bump_alloc(bump, bytes);
-    if (larger && used > 0) memcpy(larger, array, used * size);
+    if (!larger) return NULL;
+    if (n > 0) memcpy(larger, array, n * size);
+    *room = larger_room;
     return larger;
 }
 

@@ -13,9 +13,10 @@ void ls__bump_open(ls__bump *bump, const ls_context *ctx);
 /* Zeroed memory, aligned to 16 bytes; NULL when there is none. */
 void *ls__bump_alloc(ls__bump *bump, size_t bytes);
 char *ls__bump_strdup(ls__bump *bump, const char *text);
-/* A larger copy of an array: room for `count` elements of `size` bytes, the first `used` of them
- * copied. The old array stays allocated until the end, so double the room each time. */
-void *ls__bump_grow(ls__bump *bump, const void *array, size_t used, size_t count, size_t size);
+/* An array with room for `more` elements of `size` bytes behind its first n: the array itself, or a
+ * copy with at least twice the room, which *room counts in elements. NULL without memory: then
+ * nothing has changed. What was outgrown stays allocated until the end. */
+void *ls__bump_room(ls__bump *bump, void *array, size_t n, size_t more, size_t *room, size_t size);
 void ls__bump_close(ls__bump *bump);
 
 #endif

@@ -331,13 +331,12 @@ ls_status ls__fuse_norms(ls__builder *b)
         n_norms += p->instructions[i].op.kind == LS__OP_BATCH_NORM;
     if (n_norms == 0) return LS_OK;
     /* Room for every norm to become two instructions, and for two decisions about each. */
-    const size_t n = (size_t)p->n_instructions, room = n + (size_t)n_norms;
     const size_t bytes = 2 * (size_t)n_norms * sizeof *p->fusions;
-    ls__instruction *larger = ls__bump_grow(&p->bump, p->instructions, n, room, sizeof *larger);
+    ls__instruction *list = ls__bump_room(&p->bump, p->instructions, (size_t)p->n_instructions,
+                                          (size_t)n_norms, &p->instruction_room, sizeof *list);
     p->fusions = ls__bump_alloc(&p->bump, bytes);
-    if (!larger || !p->fusions) return ls__fail_memory(p->ctx, "program", room * sizeof *larger);
-    p->instructions = larger;
-    p->instruction_room = (int)room;
+    if (!list || !p->fusions) return ls__fail_memory(p->ctx, "program", bytes);
+    p->instructions = list;
     for (int i = 0; i < p->n_forward && b->status == LS_OK; i++)
         if (p->instructions[i].op.kind == LS__OP_BATCH_NORM) fuse_statistics(b, i);
     for (int i = 0; i < p->n_forward && b->status == LS_OK; i++)

@@ -64,21 +64,6 @@ bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node 
     return true;
 }
 
-/* Makes room for one more element in a doubling array of the graph. */
-static bool make_room(ls_graph *graph, void **array, int n, int *room, size_t size)
-{
-    if (n < *room) return true;
-    const int larger_room = *room ? *room * 2 : 16;
-    void *larger = ls__bump_grow(&graph->bump, *array, (size_t)n, (size_t)larger_room, size);
-    if (!larger) {
-        ls__fail_memory(graph->ctx, "graph", (size_t)larger_room * size);
-        return false;
-    }
-    *array = larger;
-    *room = larger_room;
-    return true;
-}
-
 void ls_scope(ls_graph *graph, const char *format, ...)
 {
     if (!graph || ls__has_error(graph->ctx)) return;
@@ -144,9 +129,13 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
 {
     const char *full_name = make_name(graph, prototype->kind, name);
     if (!full_name) return NULL;
-    if (!make_room(graph, (void **)&graph->nodes, graph->n_nodes, &graph->node_room,
-                   sizeof *graph->nodes))
+    ls_node **nodes = ls__bump_room(&graph->bump, graph->nodes, (size_t)graph->n_nodes, 1,
+                                    &graph->node_room, sizeof *nodes);
+    if (!nodes) {
+        ls__fail_memory(graph->ctx, full_name, sizeof *nodes);
         return NULL;
+    }
+    graph->nodes = nodes;
     ls_node *node = ls__bump_alloc(&graph->bump, sizeof *node);
     if (!node) {
         ls__fail_memory(graph->ctx, full_name, sizeof *node);
@@ -200,16 +189,19 @@ bool ls__graph_add_entry(ls_graph *graph, ls_node *node, int role, const char *s
                       ls_shape_text(&shape, shape_text, sizeof shape_text));
         return false;
     }
-    int room = graph->entry_room;
-    if (!make_room(graph, (void **)&graph->entries, graph->n_entries, &graph->entry_room,
-                   sizeof *graph->entries) ||
-        !make_room(graph, (void **)&graph->inits, graph->n_entries, &room, sizeof *graph->inits))
-        return false;
+    const size_t n = (size_t)graph->n_entries;
+    size_t room = graph->entry_room, init_room = room;
+    ls__entry *entries = ls__bump_room(&graph->bump, graph->entries, n, 1, &room, sizeof *entries);
+    ls__entry_init *inits =
+        ls__bump_room(&graph->bump, graph->inits, n, 1, &init_room, sizeof *inits);
     char *name = ls__bump_strdup(&graph->bump, text);
-    if (!name) {
+    if (!entries || !inits || !name) {
         ls__fail_memory(graph->ctx, text, strlen(text));
         return false;
     }
+    graph->entries = entries;
+    graph->inits = inits;
+    graph->entry_room = room;
     const int index = graph->n_entries++;
     graph->entries[index] =
         (ls__entry){ .name = name, .kind = kind, .shape = shape, .count = count };
@@ -236,10 +228,11 @@ bool ls__graph_name_node(ls_graph *graph, ls__named_list *list, const char *what
         ls__fail(graph->ctx, LS_ERR_INVALID, "%s: the name '%s' is taken", what, name);
         return false;
     }
-    if (!make_room(graph, (void **)&list->items, list->n, &list->room, sizeof *list->items))
-        return false;
+    ls__named_node *items =
+        ls__bump_room(&graph->bump, list->items, (size_t)list->n, 1, &list->room, sizeof *items);
     const char *copy = ls__bump_strdup(&graph->bump, name);
-    if (!copy) {
+    if (items) list->items = items;
+    if (!items || !copy) {
         ls__fail_memory(graph->ctx, name, strlen(name));
         return false;
     }

@@ -98,7 +98,8 @@ typedef struct ls__named_node {
 /* Arrays that grow by doubling in the graph's bump memory. */
 typedef struct ls__named_list {
     ls__named_node *items;
-    int n, room;
+    int n;
+    size_t room;
 } ls__named_list;
 
 enum { LS__MAX_SCOPES = 16, LS__MAX_NAME = 256 };
@@ -107,10 +108,12 @@ struct ls_graph {
     ls_context *ctx;
     ls__bump bump;
     ls_node **nodes;
-    int n_nodes, node_room;
+    int n_nodes;
+    size_t node_room;
     ls__entry *entries; /* offsets are assigned when the net is built */
     ls__entry_init *inits;
-    int n_entries, entry_room;
+    int n_entries;
+    size_t entry_room;
     ls__named_list inputs, outputs, losses, metrics;
     int scopes[LS__MAX_SCOPES]; /* length of `scope` before each was opened */
     int n_scopes;

@@ -36,7 +36,8 @@ typedef struct search {
     int n_groups;
     op_price *prices; /* per instruction */
     known_cost *known;
-    int n_known, known_room;
+    int n_known;
+    size_t known_room;
 } search;
 
 static int root_of(const ls__program *p, int v)
@@ -68,14 +69,10 @@ static double op_cost(search *s, const ls__op *op)
     int n_found;
     const int best = ls__choose_candidate(s->p->ctx, op, found, &n_found);
     const double cost = best < 0 ? IMPOSSIBLE : found[best].cost_ms;
-    if (s->n_known == s->known_room) {
-        const int room = s->known_room ? 2 * s->known_room : 64;
-        known_cost *larger =
-            ls__bump_grow(&s->p->bump, s->known, (size_t)s->n_known, (size_t)room, sizeof *larger);
-        if (!larger) return cost; /* only slower */
-        s->known = larger;
-        s->known_room = room;
-    }
+    known_cost *known =
+        ls__bump_room(&s->p->bump, s->known, (size_t)s->n_known, 1, &s->known_room, sizeof *known);
+    if (!known) return cost; /* only slower */
+    s->known = known;
     s->known[s->n_known].cost = cost;
     memcpy(&s->known[s->n_known++].op, op, sizeof *op);
     return cost;
@@ -253,22 +250,6 @@ static ls_status choose_blocks(search *s)
     return LS_OK;
 }
 
-int ls__value_copy(ls__program *p, int v)
-{
-    if (p->n_values == p->value_room) {
-        ls__value *larger = ls__bump_grow(&p->bump, p->values, (size_t)p->n_values,
-                                          (size_t)p->value_room * 2, sizeof *larger);
-        if (!larger) return -1;
-        p->values = larger;
-        p->value_room *= 2;
-    }
-    const int copy = p->n_values++;
-    p->values[copy] = p->values[v];
-    p->values[copy].storage = copy;
-    p->values[copy].pinned = false;
-    return copy;
-}
-
 /* A copy of value v in another block. */
 static int add_copy(ls__program *p, int v, int64_t block)
 {
@@ -340,6 +321,7 @@ static ls_status rebuild(search *s)
     }
     p->n_forward = p->n_forward == p->n_instructions ? n : n_forward;
     p->instructions = list;
+    p->instruction_room = (size_t)room;
     p->n_instructions = n;
     return LS_OK;
 }

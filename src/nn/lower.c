@@ -14,48 +14,49 @@ static void out_of_memory(ls__builder *b, size_t bytes)
     if (b->status == LS_OK) b->status = ls__fail_memory(b->program->ctx, "program", bytes);
 }
 
-/* Room for one more element in an array of the program's bump memory; false without memory. */
-static bool make_room(ls__builder *b, void **array, int n, int *room, size_t size)
+/* ---- Values ---- */
+
+int ls__value_add(ls__program *p, const ls__value *fields)
 {
-    if (n < *room) return true;
-    const int larger_room = *room ? *room * 2 : 64;
-    void *larger = ls__bump_grow(&b->program->bump, *array, (size_t)n, (size_t)larger_room, size);
-    if (!larger) {
-        out_of_memory(b, (size_t)larger_room * size);
-        return false;
-    }
-    *array = larger;
-    *room = larger_room;
-    return true;
+    ls__value *values =
+        ls__bump_room(&p->bump, p->values, (size_t)p->n_values, 1, &p->value_room, sizeof *values);
+    if (!values) return -1;
+    p->values = values;
+    const int v = p->n_values++;
+    values[v] = *fields;
+    values[v].storage = v;
+    return v;
 }
 
-/* ---- Values ---- */
+int ls__value_copy(ls__program *p, int v)
+{
+    ls__value fields = p->values[v];
+    fields.pinned = false;
+    return ls__value_add(p, &fields);
+}
 
 static int value_append(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__place place,
                         size_t offset)
 {
     ls__program *p = b->program;
-    if (b->status != LS_OK ||
-        !make_room(b, (void **)&p->values, p->n_values, &p->value_room, sizeof *p->values))
-        return -1;
+    if (b->status != LS_OK) return -1;
     size_t bytes;
     if (!ls__mul_size((size_t)ls_shape_count(&shape), ls_dtype_bytes(dtype), &bytes)) {
         b->status =
             ls__fail(p->ctx, LS_ERR_MEMORY, "net: a value is larger than memory can address");
         return -1;
     }
-    const int v = p->n_values++;
     const bool laid_out = place == LS__PLACE_ARENA && shape.n_dims == 4;
-    p->values[v] = (ls__value){ .dtype = dtype,
-                                .shape = shape,
-                                .place = place,
-                                .group = laid_out ? v : -1,
-                                .block = shape.n_dims == 4 ? shape.dims[3] : 0,
-                                .bytes = bytes,
-                                .offset = offset,
-                                .first = -1,
-                                .last = -1,
-                                .storage = v };
+    const int v = ls__value_add(p, &(ls__value){ .dtype = dtype,
+                                                 .shape = shape,
+                                                 .place = place,
+                                                 .group = laid_out ? p->n_values : -1,
+                                                 .block = shape.n_dims == 4 ? shape.dims[3] : 0,
+                                                 .bytes = bytes,
+                                                 .offset = offset,
+                                                 .first = -1,
+                                                 .last = -1 });
+    if (v < 0) out_of_memory(b, sizeof *p->values);
     return v;
 }
 
@@ -81,17 +82,14 @@ int ls__value_constant(ls__builder *b, const float *data, int64_t count)
     ls__program *p = b->program;
     const int64_t offset = (int64_t)ls__round_up((size_t)p->n_constants, LS__ENTRY_ALIGNMENT);
     if (b->status != LS_OK) return -1;
-    if (offset + count > p->constant_room) {
-        const int64_t room = 2 * (offset + count) + 64;
-        float *larger = ls__bump_grow(&p->bump, p->constants, (size_t)p->n_constants, (size_t)room,
-                                      sizeof *larger);
-        if (!larger) {
-            out_of_memory(b, (size_t)room * sizeof *larger);
-            return -1;
-        }
-        p->constants = larger;
-        p->constant_room = room;
+    const size_t more = (size_t)(offset + count - p->n_constants);
+    float *constants = ls__bump_room(&p->bump, p->constants, (size_t)p->n_constants, more,
+                                     &p->constant_room, sizeof *constants);
+    if (!constants) {
+        out_of_memory(b, more * sizeof *constants);
+        return -1;
     }
+    p->constants = constants;
     memcpy(p->constants + offset, data, (size_t)count * sizeof *data);
     p->n_constants = offset + count;
     return value_append(b, LS_F32, LS_SHAPE(count), LS__PLACE_CONSTANTS,
@@ -213,9 +211,14 @@ bool ls__wants_entry(const ls__builder *b, int entry)
 void ls__contribute(ls__builder *b, const ls_node *node, int value)
 {
     ls__gradient_list *list = &b->gradients[node->id];
-    if (b->status != LS_OK || value < 0 ||
-        !make_room(b, (void **)&list->values, list->n, &list->room, sizeof *list->values))
+    if (b->status != LS_OK || value < 0) return;
+    int *values = ls__bump_room(&b->program->bump, list->values, (size_t)list->n, 1, &list->room,
+                                sizeof *values);
+    if (!values) {
+        out_of_memory(b, sizeof *values);
         return;
+    }
+    list->values = values;
     const int forward = ls__forward_value(b, node);
     value = ls__cast(b, value, b->program->values[forward].dtype);
     if (value < 0) return;
@@ -258,9 +261,14 @@ static ls__instruction *append(ls__builder *b, int n_inputs, const int *inputs, 
                                const int *outputs)
 {
     ls__program *p = b->program;
-    if (b->status != LS_OK || !make_room(b, (void **)&p->instructions, p->n_instructions,
-                                         &p->instruction_room, sizeof *p->instructions))
+    if (b->status != LS_OK) return NULL;
+    ls__instruction *list = ls__bump_room(&p->bump, p->instructions, (size_t)p->n_instructions, 1,
+                                          &p->instruction_room, sizeof *list);
+    if (!list) {
+        out_of_memory(b, sizeof *list);
         return NULL;
+    }
+    p->instructions = list;
     ls__instruction *in = &p->instructions[p->n_instructions++];
     *in = (ls__instruction){
         .node = b->node, .backward = b->backward, .n_inputs = n_inputs, .workspace = -1

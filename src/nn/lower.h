@@ -7,7 +7,8 @@
 
 typedef struct ls__gradient_list {
     int *values;
-    int n, room;
+    int n;
+    size_t room;
 } ls__gradient_list;
 
 typedef struct ls__builder {

@@ -202,25 +202,14 @@ static void find_order(const ls__program *p, ls__value **order, ls__value **plac
 
 static ls_status add_workspaces(ls__program *p)
 {
-    int n = 0;
-    for (int i = 0; i < p->n_instructions; i++)
-        n += p->instructions[i].kernel && p->instructions[i].kernel->workspace_bytes > 0;
-    const size_t room = (size_t)(p->n_values + n);
-    ls__value *larger =
-        ls__bump_grow(&p->bump, p->values, (size_t)p->n_values, room, sizeof *larger);
-    if (!larger) return ls__fail_memory(p->ctx, "memory plan", room * sizeof *larger);
-    p->values = larger;
-    p->value_room = (int)room;
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         if (!in->kernel || in->kernel->workspace_bytes == 0) continue;
-        in->workspace = p->n_values;
-        p->values[p->n_values] = (ls__value){ .dtype = LS_U8,
-                                              .place = LS__PLACE_ARENA,
-                                              .group = -1,
-                                              .bytes = in->kernel->workspace_bytes,
-                                              .storage = p->n_values };
-        p->n_values++;
+        in->workspace = ls__value_add(p, &(ls__value){ .dtype = LS_U8,
+                                                       .place = LS__PLACE_ARENA,
+                                                       .group = -1,
+                                                       .bytes = in->kernel->workspace_bytes });
+        if (in->workspace < 0) return ls__fail_memory(p->ctx, "memory plan", sizeof(ls__value));
     }
     return LS_OK;
 }

@@ -114,9 +114,11 @@ typedef struct ls__program {
     int n_stages;
     const ls__stage *stages;
     ls__value *values;
-    int n_values, value_room;
+    int n_values;
+    size_t value_room;
     ls__instruction *instructions;
-    int n_instructions, instruction_room;
+    int n_instructions;
+    size_t instruction_room;
     int n_forward; /* instructions of the forward part */
     ls__fusion *fusions;
     int n_fusions;
@@ -126,7 +128,8 @@ typedef struct ls__program {
     int *output_values;   /* per graph output: dense value */
     int *input_gradients; /* per graph input: dense value, -1 */
     float *constants;     /* host copy */
-    int64_t n_constants, constant_room;
+    int64_t n_constants;
+    size_t constant_room;
     void *constant_memory; /* device */
 
     size_t arena_bytes, unshared_bytes;
@@ -165,7 +168,9 @@ ls_status ls__program_tune(ls__program *program);
 ls_status ls__program_recompute(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
 
-/* A value like v with memory of its own, not pinned; -1 without memory. */
+/* Another value of these fields, with memory of its own; -1 without memory for the record. */
+int ls__value_add(ls__program *program, const ls__value *fields);
+/* One like v, not pinned. */
 int ls__value_copy(ls__program *program, int v);
 /* Fills instruction->op.operands from its values' types, shapes and blocks. */
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);

@@ -42,7 +42,8 @@ enum { SMALL_BYTES = 16 << 20 };
 typedef struct pass {
     ls__program *p;
     ls__instruction *list; /* the new one */
-    int n, room;
+    int n;
+    size_t room;
     /* Per value: */
     bool *saved;  /* backward reads it, or a recomputation needs it kept */
     bool *cheap;  /* it is computed again */
@@ -153,14 +154,10 @@ static void decide_all(pass *s)
 
 static ls_status append(pass *s, const ls__instruction *in)
 {
-    if (s->n == s->room) {
-        const size_t room = 2 * (size_t)s->room;
-        ls__instruction *larger =
-            ls__bump_grow(&s->p->bump, s->list, (size_t)s->n, room, sizeof *larger);
-        if (!larger) return ls__fail_memory(s->p->ctx, "recompute", room * sizeof *larger);
-        s->list = larger;
-        s->room = (int)room;
-    }
+    ls__instruction *list =
+        ls__bump_room(&s->p->bump, s->list, (size_t)s->n, 1, &s->room, sizeof *list);
+    if (!list) return ls__fail_memory(s->p->ctx, "recompute", sizeof *list);
+    s->list = list;
     s->list[s->n++] = *in;
     return LS_OK;
 }
@@ -276,15 +273,15 @@ ls_status ls__program_recompute(ls__program *p)
 {
     if (!is_wanted(p)) return LS_OK;
     const size_t n = (size_t)p->n_values;
-    pass s = { .p = p, .room = 2 * p->n_instructions };
-    s.list = ls__bump_alloc(&p->bump, (size_t)s.room * sizeof *s.list);
+    pass s = { .p = p, .room = 2 * (size_t)p->n_instructions };
+    s.list = ls__bump_alloc(&p->bump, s.room * sizeof *s.list);
     s.saved = ls__bump_alloc(&p->bump, n * sizeof *s.saved);
     s.cheap = ls__bump_alloc(&p->bump, n * sizeof *s.cheap);
     s.depth = ls__bump_alloc(&p->bump, n * sizeof *s.depth);
     s.now = ls__bump_alloc(&p->bump, n * sizeof *s.now);
     s.wanted = ls__bump_alloc(&p->bump, n * sizeof *s.wanted);
     if (!s.list || !s.saved || !s.cheap || !s.depth || !s.now || !s.wanted)
-        return ls__fail_memory(p->ctx, "recompute", (size_t)s.room * sizeof *s.list);
+        return ls__fail_memory(p->ctx, "recompute", s.room * sizeof *s.list);
     decide_all(&s);
     const ls_status status = rebuild(&s);
     if (status != LS_OK) { /* the program closes the kernels of its list, which stays */

@@ -115,15 +115,10 @@ typedef struct pairs {
 
 static void add(pairs *p, const char *key, const char *value)
 {
-    if (p->n + 2 > p->room) {
-        const size_t room = p->room ? 2 * p->room : 64;
-        const char **items = ls__bump_grow(p->bump, p->items, p->n, room, sizeof *p->items);
-        if (items) p->items = items;
-        if (items) p->room = room;
-        p->failed |= !items;
-    }
-    p->failed |= !value;
+    const char **items = ls__bump_room(p->bump, p->items, p->n, 2, &p->room, sizeof *items);
+    p->failed |= !items || !value;
     if (p->failed) return;
+    p->items = items;
     p->items[p->n++] = key;
     p->items[p->n++] = value;
 }
