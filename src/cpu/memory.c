@@ -1,26 +1,24 @@
 /* memory.c: device memory of the CPU, which is host memory: allocation, copies, digests. */
 #include "cpu/memory.h"
 #include "base/alloc.h"
+#include "base/context.h"
 #include "cpu/native/digest.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks on huge pages spare most of the TLB misses of kernels that stream through them. */
+/* Large blocks on huge pages spare most of the TLB misses of kernels that stream through them. They
+ * begin at one, so that only what is left at their end lies on small pages. */
 enum { HUGE_PAGE_BYTES = 2 << 20 };
-
-static void advise_huge_pages(void *memory, size_t bytes)
-{
-    const uintptr_t begin = ls__round_up((uintptr_t)memory, HUGE_PAGE_BYTES);
-    const uintptr_t end = ((uintptr_t)memory + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    if (end > begin) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* a hint only */
-}
 
 void *ls__cpu_allocate(ls__device *device, size_t bytes)
 {
-    void *memory = ls__alloc(device->ctx, bytes);
-    if (memory) advise_huge_pages(memory, bytes);
+    if (bytes < HUGE_PAGE_BYTES) return ls__alloc(device->ctx, bytes);
+    const ls_allocator *allocator = &device->ctx->allocator;
+    void *memory = allocator->allocate(allocator->user, bytes, HUGE_PAGE_BYTES);
+    const size_t whole_pages = bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (memory) (void)madvise(memory, whole_pages, MADV_HUGEPAGE); /* a hint only */
     return memory;
 }
 
