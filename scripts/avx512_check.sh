@@ -3,7 +3,8 @@
 # steps of training, under Bochs, which emulates a whole PC. It boots a kernel of Debian's with the programs of BUILD, a build
 # folder with tests, in memory. Nothing is installed; what is downloaded and made goes to WORK [BUILD/avx512_check].
 #
-# Takes hours of one core with all tests, so that CI leaves it out. The exit status is the verdict: 0 when all passed and the
+# Slow, so that CI leaves it out: with a fast Bochs (see BOCHS) and one core to itself, booting takes 20 s, so do three steps of
+# training, and every 19th op case takes minutes; all cases take hours. The exit status is the verdict: 0 when all passed and the
 # weights are those that this machine trains.
 #
 #   BOCHS    the emulator [bochs]. Debian's has a debugger in it, which makes it slow. One of the same source, three times as
