@@ -8,7 +8,8 @@ install(TARGETS ${LOCKSTEP_LIBRARIES} EXPORT lockstep_targets)
 install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR})
 
 if(LOCKSTEP_HAS_CUDA)
-  install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # not there in a build of lockstep_product alone
+  install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 endif()
 
 configure_package_config_file(cmake/lockstepConfig.cmake.in ${PROJECT_BINARY_DIR}/package/lockstepConfig.cmake

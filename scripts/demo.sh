@@ -8,9 +8,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 demo=$PWD/build/demo
 lockstep=$PWD/build/lockstep
 wanted=0.90
+here=()
 
 need_packages "${demo_packages[@]}"
-build_in build
+# What cmake --install takes, without tests and benchmarks; for the GPUs that are here, if any.
+if nvidia-smi -L >/dev/null 2>&1; then
+  [ -f build/CMakeCache.txt ] || here=(-DLOCKSTEP_CUDA_ARCHITECTURES=native)
+  build_in build "${here[@]}" -- lockstep_product lockstep_product_cuda
+else
+  build_in build -- lockstep_product
+fi
 
 [ -d "$demo/data/val" ] || { rm -rf "$demo/data" && mkdir -p "$demo" && "$lockstep" demo-data "$demo/data" >/dev/null; }
 rm -rf "$demo/run"

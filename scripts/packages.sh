@@ -42,16 +42,21 @@ need_packages() {
   fi
 }
 
-# build_in FOLDER [cmake argument...]: configures (with Ninja when the folder is new) and builds.
+# build_in FOLDER [cmake argument...] [-- target...]: configures (with Ninja when the folder is new) and builds these, or
+# all.
 build_in() {
-  local folder=$1
+  local folder=$1 arguments=() generator=() targets=()
   shift
-  local generator=()
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    arguments+=("$1")
+    shift
+  done
+  [ $# -lt 2 ] || targets=(--target "${@:2}")
   [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja)
   mkdir -p "$folder"
-  if ! cmake -S . -B "$folder" "${generator[@]}" "$@" >"$folder/configure.log" 2>&1; then
+  if ! cmake -S . -B "$folder" "${generator[@]}" "${arguments[@]}" >"$folder/configure.log" 2>&1; then
     cat "$folder/configure.log" >&2
     return 1
   fi
-  cmake --build "$folder" --parallel
+  cmake --build "$folder" --parallel "${targets[@]}"
 }
