@@ -98,7 +98,8 @@ typedef enum ls_seeding {
 /* Of a JPEG file only what the crop needs is decoded, with the pixels of the whole picture. FAST
  * does so in a smaller version where one will do: JPEG files can be decoded at 1/2, 1/4 or 1/8 of
  * their size, and the smallest is taken that is no smaller than what it will be resized to. Other
- * pixels, a bit less sharp; a part of a run's identity. */
+ * pixels, a bit less sharp; a part of a run's identity. LS_ERR_INVALID for data that are pixels
+ * already: in memory, or in a pack of them. */
 typedef enum ls_decode { LS_DECODE_EXACT, LS_DECODE_FAST } ls_decode;
 
 typedef struct ls_loader_config {

@@ -149,10 +149,12 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
     ls_loader_config *c = &loader->config;
     LS_TRY(check_ranges(ctx, c));
     LS_TRY(check_geometry(ctx, c));
-    if (c->decode == LS_DECODE_FAST && loader->dataset->pack &&
-        loader->dataset->pack->form == LS__PACK_PIXELS)
+    const ls__pack *pack = loader->dataset->pack;
+    const bool in_pack = pack && pack->form == LS__PACK_PIXELS;
+    if (c->decode == LS_DECODE_FAST && (in_pack || loader->dataset->images))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_loader_open: decode is fast, but the pack holds pixels, not files");
+                        "ls_loader_open: decode is fast, but the %s pixels, not files",
+                        in_pack ? "pack holds" : "data in memory are");
     LS_TRY(complete_normalisation(ctx, c, loader->dataset->channels));
     LS_TRY(count_steps(loader));
     if (c->prefetch == 0) c->prefetch = DEFAULT_PREFETCH;

@@ -49,6 +49,9 @@ START_TEST(other_runs)
     expect(0, TRAIN "--out d --steps 3 --seeding worker -j 2");
     expect(2, "compare c d");
     expect_out("loader.workers is 1 in A, 2 in B");
+    expect(0, TRAIN "--out e --steps 3 --decode fast");
+    expect(2, "compare a e");
+    expect_out("loader.decode_fast is missing in A, 1 in B");
     end_folder();
 }
 END_TEST

@@ -440,6 +440,7 @@ START_TEST(wrong_configurations_are_refused)
         { { .batch = 2, .mean = { 0.5f, 0.5f, 0.5f } }, "deviation 0" },
         { { .batch = 2, .deviation = { 1, 1, -1 } }, "channel 2" },
         { { .batch = 2, .mean = { NAN }, .deviation = { 1, 1, 1 } }, "channel 0 has mean nan" },
+        { { .batch = 2, .decode = LS_DECODE_FAST }, "decode is fast, but the data in memory are" },
         { { .batch = 5, .drop_last = true }, "drop_last leaves no batch of 4 samples" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -21,7 +21,6 @@ typedef struct variant {
     ls_init init;
     const char *op_kind, *op_settings, *frozen;
     bool op_learns;
-    ls_decode decode;
     ls_parameter_kind parameter;
 } variant;
 
@@ -64,9 +63,7 @@ static json_t *identity_of(const variant *v)
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = "cpu", .seed = v->seed, .threads = v->threads });
     ls_dataset *data = ls_dataset_from_memory(ctx, pixels, LS_SHAPE(N, SIDE, SIDE, 3), labels, 2);
-    ls_loader_config config = {
-        .batch = 2, .workers = v->workers, .flip = v->flip, .decode = v->decode
-    };
+    ls_loader_config config = { .batch = 2, .workers = v->workers, .flip = v->flip };
     ls_loader *loader = ls_loader_open(data, &config);
     ls_net *net = ls_net_build(
         ctx, model, v,
@@ -130,7 +127,7 @@ END_TEST
 
 START_TEST(all_that_decides_counts)
 {
-    enum { N_ALL = 15 };
+    enum { N_ALL = 14 };
     variant all[N_ALL];
     for (int i = 0; i < N_ALL; i++) all[i] = usual;
     all[0].seed = 1;
@@ -147,7 +144,6 @@ START_TEST(all_that_decides_counts)
     all[11].op_learns = false;
     all[12].parameter = LS_PARAMETER_BIAS; /* weight decay may pass over it */
     all[13].frozen = "f*";
-    all[14].decode = LS_DECODE_FAST;
     static const char *const starts[N_ALL] = { "seed is \"18446744073709551615\" there, \"1\" here",
                                                "data.digest is \"",
                                                "loader.flip is 0.5 there, 0.25 here",
@@ -161,8 +157,7 @@ START_TEST(all_that_decides_counts)
                                                "model.digest is \"",
                                                "model.digest is \"",
                                                "model.digest is \"",
-                                               "model.frozen is missing there, [\"fc.weight\"",
-                                               "loader.decode_fast is missing there, 1 here" };
+                                               "model.frozen is missing there, [\"fc.weight\"" };
     for (int i = 0; i < N_ALL; i++) {
         const char *text = compare_with_usual(&all[i]);
         ck_assert_msg(strncmp(text, starts[i], strlen(starts[i])) == 0, "%d: '%s'", i, text);
