@@ -30,14 +30,11 @@ static const cli_option options[] = {
     { .kind = OPTION_END },
 };
 
-static const double LINE_SECONDS = 10, BAR_SECONDS = 0.1;
-
 static bool tell_progress(void *user, int64_t n_done, int64_t n)
 {
     progress *p = user;
-    const double now = clock_seconds();
-    if (now - p->shown >= (p->terminal ? BAR_SECONDS : LINE_SECONDS)) {
-        p->shown = now;
+    double now;
+    if (progress_is_due(p, &now)) {
         fprintf(p->terminal ? stderr : stdout, "%s%s  %lld/%lld  %.0f images/s%s",
                 p->terminal ? "\r" : "", p->title, (long long)n_done, (long long)n,
                 (double)n_done / (now - p->begun), p->terminal ? "\033[K" : "\n");

@@ -80,18 +80,24 @@ static void show(const progress *p, double now, double wait_seconds, double loss
             p->colour ? "\033[0m" : "");
 }
 
+bool progress_is_due(progress *p, double *now)
+{
+    *now = clock_seconds();
+    if (*now - p->shown < (p->terminal ? BAR_SECONDS : LINE_SECONDS)) return false;
+    p->shown = *now;
+    return true;
+}
+
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1)
 {
-    const double now = clock_seconds();
+    double now;
     p->step++;
     p->n_images += n_images;
     if (p->is_work) {
         p->work_done++;
         p->work_left--;
     }
-    if (now - p->shown < (p->terminal ? BAR_SECONDS : LINE_SECONDS)) return;
-    p->shown = now;
-    show(p, now, wait_seconds, loss, top1);
+    if (progress_is_due(p, &now)) show(p, now, wait_seconds, loss, top1);
 }
 
 void progress_clear(const progress *p)

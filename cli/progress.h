@@ -28,6 +28,9 @@ void progress_begin(progress *p, const char *title, bool is_work, int64_t first_
 /* One more step; shows it when it is time. wait_seconds: spent waiting for data since the part
  * began. */
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1);
+/* Is it time to show something, and the clock; then not again for a while. For those who show how
+ * far they are themselves. */
+bool progress_is_due(progress *p, double *now);
 /* Ends the part: the bar goes away. */
 void progress_end(progress *p);
 /* Takes the bar off the terminal, before something else is printed. */

@@ -91,7 +91,6 @@ ls_status ls__pack_file_sample(ls__pack_file *file, const char *name, const ls__
     ls__pack_sample *s = &file->samples[file->n_samples++];
     *s = *sample;
     s->offset = file->bytes;
-    s->hash = ls__hash(data, (size_t)s->bytes, 0);
     file->classes[file->n_classes - 1].n++;
     LS_TRY(add_name(file, name, &s->name));
     LS_TRY(append(file, data, (size_t)s->bytes));

@@ -28,7 +28,7 @@ ls_status ls__pack_file_open(ls_context *ctx, const char *path, ls__pack_form fo
 /* A new part or class, which holds the classes and samples that are added next. */
 ls_status ls__pack_file_part(ls__pack_file *file, const char *name);
 ls_status ls__pack_file_class(ls__pack_file *file, const char *name);
-/* Of `sample` all but offset, hash and name are taken. */
+/* Of `sample` all but offset and name are taken. */
 ls_status ls__pack_file_sample(ls__pack_file *file, const char *name, const ls__pack_sample *sample,
                                const void *data);
 /* Index, trailer, and the file is in its place. */

@@ -133,12 +133,15 @@ static void fill(void *arg, const ls__queue_item *item)
     s->sample = (ls__pack_sample){ .file_bytes = LS__PACK_UNKNOWN, .file_hash = LS__PACK_UNKNOWN };
     s->data = NULL;
     s->status = load(p, w, s, path);
-    if (s->status == LS_OK) return;
-    memcpy(s->reason, w->decoder.reason, sizeof(s->reason));
-    struct stat there;
-    if (s->sample.file_bytes == LS__PACK_UNKNOWN && stat(path, &there) == 0)
-        s->sample.file_bytes = (uint64_t)there.st_size;
-    take_reason(p, s);
+    if (s->status != LS_OK) {
+        memcpy(s->reason, w->decoder.reason, sizeof(s->reason));
+        struct stat there;
+        if (s->sample.file_bytes == LS__PACK_UNKNOWN && stat(path, &there) == 0)
+            s->sample.file_bytes = (uint64_t)there.st_size;
+        take_reason(p, s);
+    }
+    const bool is_file = p->form == LS__PACK_FILES && s->sample.state == LS__PACK_SOUND;
+    s->sample.hash = is_file ? s->sample.file_hash : ls__hash(s->data, (size_t)s->sample.bytes, 0);
 }
 
 /* ---- What the caller's thread does ---- */
