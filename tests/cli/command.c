@@ -58,7 +58,17 @@ static pid_t start(size_t file_limit, const char *format, va_list args)
 {
     char line[4096];
     vsnprintf(line, sizeof(line), format, args);
+    /* Signals that a test sends at once must not meet Check's handlers, which would end the test.
+     */
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
     const pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGINT, SIG_DFL);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     ck_assert_int_ge(pid, 0);
     if (pid == 0) become_command(line, file_limit);
     return pid;

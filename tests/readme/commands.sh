@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # commands.sh: runs the commands of README.md's sh blocks in their order, in a folder that has what the README speaks of:
-# the build, a folder of pictures, a photo, and the C program of its c block. Epochs are cut to 1.
+# the build, a folder of pictures, a photo, and the C program of its c block. Epochs are cut to 1, and
+# data sets to a few pictures.
 # scripts/ and cmake --preset are checked to be there; .ci/run runs them.
 # usage: commands.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail
@@ -27,7 +28,7 @@ while IFS= read -r command; do
     'cmake --preset '*) grep -q "\"name\": \"${command##* }\"" "$source/CMakePresets.json" && continue ;;
   esac
   echo "+ $command"
-  eval "$(sed -E 's/--epochs [0-9]+/--epochs 1/' <<<"$command")"
+  eval "$(sed -E 's/--epochs [0-9]+/--epochs 1/; s/(demo-data [a-z]+)$/\1 --train 16 --val 2/' <<<"$command")"
   n=$((n + 1))
 done < <(block sh)
 [ "$n" -ge 10 ] || { echo "only $n commands found in README.md"; exit 1; }
