@@ -34,10 +34,10 @@ typedef enum ls_precision {
     LS_PRECISION_F32,  /* f32 throughout */
     LS_PRECISION_TF32, /* f32, but convolutions and linear layers may round their factors to tf32's
                           10 bits of mantissa; sums stay f32. On CUDA devices only */
-    LS_PRECISION_BF16, /* 8 bits of mantissa, f32's range. The CPU emulates it: the values are those
-                          of a device that has it, the speed is not */
-    LS_PRECISION_F16   /* 11 bits of mantissa, from 6e-8 to 65504; trained with a loss scale. On the
-                          CPU as BF16 */
+    LS_PRECISION_BF16, /* 8 bits of mantissa, f32's range. The CPU stores it and multiplies in f32:
+                          it saves memory, and hardly time */
+    LS_PRECISION_F16 /* 11 bits of mantissa, from 6e-8 to 65504; trained with a loss scale. The CPU
+                        emulates it, by casts around f32's kernels */
 } ls_precision;
 
 /* Loss scaling, of F16 only: gradients are computed of the loss times a scale, so that small ones

@@ -4,8 +4,8 @@
  * own convolutions of few input channels), gemm (our own convolutions as matrix products: 1x1 and
  * strided ones), oneDNN (convolution, linear), native (our own fixed-order kernels for everything
  * between), reference (plain C for every op and layout: the oracle of every test). A seventh,
- * emulated, runs ops with 16-bit operands through theirs, of which
- * few take bf16 themselves.
+ * emulated, runs ops with 16-bit operands through theirs, of which winograd, gemm and native take
+ * bf16 themselves too.
  *
  * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
 #ifndef LS_CPU_CPU_H

@@ -1,6 +1,7 @@
 /* emulated.h: ops with bf16 or f16 operands on a CPU that computes in f32: any kernel of the other
  * providers, named "emulated KERNEL", between casts. What is read and written is rounded as on a
- * device that has the type; nothing is gained in speed. */
+ * device that has the type; nothing is gained in speed. Kernels that take bf16 themselves give the
+ * same bits, but for a batch norm's backward that leaves dadd and reads it again. */
 #ifndef LS_CPU_EMULATED_H
 #define LS_CPU_EMULATED_H
 

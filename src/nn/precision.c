@@ -63,7 +63,7 @@ void ls__precision_fill(ls_net *net)
         if (scale->growth_interval == 0) scale->growth_interval = GROWTH_INTERVAL;
     }
     if (ls__emulates_precision(net))
-        ls__warn(ctx, "device %s emulates %s: its values, not its speed",
+        ls__warn(ctx, "device %s emulates %s: its values and memory, not its speed",
                  ctx->device->backend->name, rules->name);
 }
 
