@@ -2,8 +2,14 @@
 #ifndef LS_CPU_BF16_H
 #define LS_CPU_BF16_H
 
-#include <immintrin.h>
 #include <stdint.h>
+
+/* Rows of n, for kernels that copy what they read and write. The processor has AVX2. */
+void ls__bf16_read(const uint16_t *from, int64_t n, float *to);
+void ls__bf16_write(const float *from, int64_t n, uint16_t *to);
+
+#if defined(__AVX2__)
+#include <immintrin.h>
 
 static inline __attribute__((always_inline)) __m256 ls__load_bf16(const uint16_t *from)
 {
@@ -44,6 +50,7 @@ static inline __attribute__((always_inline)) void ls__store_16_bf16(uint16_t *to
     const __m512i all = _mm512_mask_or_epi32(rounded, is_nan, high, _mm512_set1_epi32(0x40));
     _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16(all));
 }
+#endif
 #endif
 
 #endif

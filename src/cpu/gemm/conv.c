@@ -42,15 +42,18 @@ typedef struct gemm_kernel {
     ls__cpu *cpu;
     const ls__gemm_lanes *lanes;
     bool data;                       /* backward by data */
+    bool bf16;                       /* operands but dw */
     ls__gemm_picture source, result; /* of backward weights: x and dy */
     int n_parts;
     part parts[LS__GEMM_MOST_PHASES];
     int64_t n_tasks;
     /* Forward, and backward by data */
     int64_t n_slabs, slab, n_panels;
-    int64_t group;    /* blocks of a task */
-    int64_t all_taps; /* of w */
-    bool in_place;    /* rows of results lie in the picture one after the other */
+    int64_t group;         /* blocks of a task */
+    int64_t all_taps;      /* of w */
+    bool in_place;         /* rows of results lie in the picture one after the other */
+    int64_t w_rows, w_row; /* of w, and the length of one */
+    int64_t w_f32;         /* in the workspace, its copy in f32 and behind it the bias's, if bf16 */
     /* Backward weights */
     int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */
     int64_t k_slab, n_k_slabs;         /* of (tap, channel) */
@@ -60,8 +63,10 @@ typedef struct gemm_kernel {
 
 typedef struct gemm_call {
     const gemm_kernel *k;
-    const float *x, *w, *bias; /* backward weights: x, dy */
-    float *y, *workspace;
+    const void *x, *dy; /* x: of backward by data dy; dy: of backward weights */
+    const float *w, *bias;
+    void *y;
+    float *workspace;
 } gemm_call;
 
 static int64_t round_up(int64_t n, int64_t step)
@@ -75,20 +80,21 @@ static int64_t row_stride(int64_t floats)
 }
 
 /* Whether rows of a product are read where they are: a tile reads six at a time. */
-static bool reads_plain(const ls__gemm_phase *phase, int64_t channels)
+static bool reads_plain(const gemm_kernel *k, const ls__gemm_phase *phase)
 {
-    return phase->plain && channels <= PLAIN_CHANNELS;
+    return !k->bf16 && phase->plain && k->source.channels <= PLAIN_CHANNELS;
 }
 
 enum { LINE = 64 / sizeof(float) };
 
 /* n rows of the source from `first` on, at places k0..k1-1, in so many tiles; none where rows are
  * gathered from here and there. */
-static ls__ahead ahead_of(const ls__gemm_phase *phase, int64_t channels, const float *x,
-                          int64_t first, int64_t n, int64_t k0, int64_t k1, int64_t tiles)
+static ls__ahead ahead_of(const gemm_call *call, const ls__gemm_phase *phase, int64_t first,
+                          int64_t n, int64_t k0, int64_t k1, int64_t tiles)
 {
-    if (!phase->plain || n <= 0) return (ls__ahead){ .n_rows = 0 };
-    return (ls__ahead){ .row = x + first * channels + k0,
+    const int64_t channels = call->k->source.channels;
+    if (call->k->bf16 || !phase->plain || n <= 0) return (ls__ahead){ .n_rows = 0 };
+    return (ls__ahead){ .row = (const float *)call->x + first * channels + k0,
                         .n_rows = n,
                         .floats = k1 - k0,
                         .stride = channels,
@@ -128,21 +134,22 @@ static void multiply_rows(const gemm_call *call, const part *p, int64_t first, i
     const int64_t channels = k->source.channels, panel = k->lanes->panel;
     for (int64_t k0 = 0; k0 < p->depth; k0 += DEPTH) {
         const int64_t depth = ls__min(DEPTH, p->depth - k0);
-        const float *from = call->x + first * channels + k0;
-        int64_t stride = channels;
-        if (!reads_plain(&p->phase, channels)) {
-            from = gathered;
-            stride = row_stride(depth);
+        const float *from = gathered;
+        int64_t stride = row_stride(depth);
+        if (reads_plain(k, &p->phase)) {
+            from = (const float *)call->x + first * channels + k0;
+            stride = channels;
+        } else {
             ls__gemm_gather(&p->phase, &k->source, call->x, first, n, k0, k0 + depth, gathered,
                             stride);
         }
         const int64_t tiles = ls__divide_up(c1 - c0, panel) * ls__divide_up(n, k->lanes->rows) *
                               ls__divide_up(depth, CHAIN);
-        ls__ahead ahead = k0 + depth < p->depth
-                              ? ahead_of(&p->phase, channels, call->x, first, n, k0 + depth,
-                                         ls__min(k0 + depth + DEPTH, p->depth), tiles)
-                              : ahead_of(&p->phase, channels, call->x, first + n, n_next, 0,
-                                         ls__min(DEPTH, p->depth), tiles);
+        ls__ahead ahead =
+            k0 + depth < p->depth
+                ? ahead_of(call, &p->phase, first, n, k0 + depth,
+                           ls__min(k0 + depth + DEPTH, p->depth), tiles)
+                : ahead_of(call, &p->phase, first + n, n_next, 0, ls__min(DEPTH, p->depth), tiles);
         for (int64_t c = c0; c < c1; c += panel)
             k->lanes->multiply(k0 > 0, from, stride,
                                call->workspace + p->packed + c * p->depth + k0 * panel, depth, n,
@@ -166,8 +173,8 @@ static void block_task(void *arg, int64_t task, int thread)
     for (; first < end; first += p->rows) {
         const int64_t n = ls__min(p->rows, end - first);
         const int64_t n_next = ls__min(p->rows, end - first - n);
-        float *const y = call->y + first * k->result.channels + c0;
         if (k->in_place) {
+            float *const y = (float *)call->y + first * k->result.channels + c0;
             multiply_rows(call, p, first, n, n_next, c0, c1, gathered, y, k->result.channels);
             continue;
         }
@@ -176,6 +183,28 @@ static void block_task(void *arg, int64_t task, int thread)
         ls__gemm_scatter(&p->phase, &k->result, p->depth > 0 ? results : NULL, stride, first, n, c0,
                          c1, call->bias, call->y);
     }
+}
+
+/* One row of w. */
+static void widen_task(void *arg, int64_t row, int thread)
+{
+    (void)thread;
+    const gemm_call *call = arg;
+    const gemm_kernel *k = call->k;
+    ls__gemm_read(true, call->w, row * k->w_row, k->w_row,
+                  call->workspace + k->w_f32 + row * k->w_row);
+}
+
+/* Weights and bias become f32. */
+static void widen(gemm_call *call)
+{
+    const gemm_kernel *k = call->k;
+    float *const w = call->workspace + k->w_f32, *const bias = w + k->w_rows * k->w_row;
+    ls__threads_run(k->cpu->threads, k->w_rows, widen_task, call);
+    call->w = w;
+    if (!call->bias) return;
+    ls__gemm_read(true, call->bias, 0, k->w_rows, bias);
+    call->bias = bias;
 }
 
 static ls_status run_products(ls__kernel *kernel, void *const *buffers, void *workspace,
@@ -189,6 +218,7 @@ static ls_status run_products(ls__kernel *kernel, void *const *buffers, void *wo
                        .bias = k->data ? NULL : buffers[2],
                        .y = buffers[k->data ? 2 : 3],
                        .workspace = workspace };
+    if (k->bf16) widen(&call);
     ls__threads_run(k->cpu->threads, k->n_parts * k->n_panels, pack_task, &call);
     ls__threads_run(k->cpu->threads, k->n_tasks, block_task, &call);
     return LS_OK;
@@ -214,7 +244,9 @@ static size_t plan_products(gemm_kernel *k, bool bias)
     k->n_slabs = ls__divide_up(columns, k->slab);
     k->group = k->n_parts > 1 ? 1 : ls__min(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
     k->n_tasks = ls__divide_up(n_blocks, k->group) * k->n_parts * k->n_slabs;
-    k->in_place = k->n_parts == 1 && !bias && columns % k->lanes->lanes == 0;
+    k->in_place = !k->bf16 && k->n_parts == 1 && !bias && columns % k->lanes->lanes == 0;
+    k->w_f32 = packed;
+    if (k->bf16) packed += k->w_rows * (k->w_row + bias);
     k->kernel.workspace_bytes = (size_t)packed * sizeof(float);
     const int64_t results = k->in_place ? 0 : row_stride(round_up(k->slab, k->lanes->lanes));
     return (size_t)(BLOCK_ROWS * (row_stride(DEPTH) + results)) * sizeof(float);
@@ -241,8 +273,9 @@ static void sum_task(void *arg, int64_t task, int thread)
     const int64_t o1 = ls__min(o0 + k->slab, columns);
     const int64_t k0 = task % k->n_k_slabs * k->k_slab, k1 = ls__min(k0 + k->k_slab, p->depth);
     /* a tile reads all of the rows */
-    const bool plain_x = p->phase.plain && channels < FAR_FLOATS && channels % k->lanes->lanes == 0;
-    const bool plain_dy = columns < FAR_FLOATS;
+    const bool plain_x =
+        !k->bf16 && p->phase.plain && channels < FAR_FLOATS && channels % k->lanes->lanes == 0;
+    const bool plain_dy = !k->bf16 && columns < FAR_FLOATS;
     float *const v = (float *)(void *)k->cpu->scratch[thread], *const d =
                                                                    v + WEIGHT_ROWS * k->v_stride;
     float *const sums = sums_of(call, sum) + o0 * k->pitch + k0;
@@ -253,18 +286,17 @@ static void sum_task(void *arg, int64_t task, int thread)
     const int64_t end = ls__min((sum + 1) * k->sum_rows, p->phase.n_rows);
     for (int64_t first = sum * k->sum_rows; first < end; first += WEIGHT_ROWS) {
         const int64_t n = ls__min(WEIGHT_ROWS, end - first);
-        const float *x = call->x + first * channels + k0, *dy = call->w + first * columns + o0;
-        if (!plain_x) {
+        const int64_t x_at = first * channels + k0, dy_at = first * columns + o0;
+        if (!plain_x)
             ls__gemm_gather(&p->phase, &k->source, call->x, first, n, k0, k1, v, k->v_stride);
-            x = v;
-        }
         for (int64_t r = 0; !plain_dy && r < n; r++)
-            memcpy(d + r * k->d_stride, dy + r * columns, (size_t)(o1 - o0) * sizeof *d);
+            ls__gemm_read(k->bf16, call->dy, dy_at + r * columns, o1 - o0, d + r * k->d_stride);
         const int64_t n_next = ls__min(WEIGHT_ROWS, end - first - n);
-        ls__ahead ahead = ahead_of(&p->phase, channels, call->x, first + n, n_next, k0, k1, tiles);
-        k->lanes->outer(plain_dy ? dy : d, plain_dy ? columns : k->d_stride, x,
-                        plain_x ? channels : k->v_stride, n, o1 - o0, k1 - k0, sums, k->pitch,
-                        &ahead);
+        ls__ahead ahead = ahead_of(call, &p->phase, first + n, n_next, k0, k1, tiles);
+        k->lanes->outer(
+            plain_dy ? (const float *)call->dy + dy_at : d, plain_dy ? columns : k->d_stride,
+            plain_x ? (const float *)call->x + x_at : v, plain_x ? channels : k->v_stride, n,
+            o1 - o0, k1 - k0, sums, k->pitch, &ahead);
     }
 }
 
@@ -290,7 +322,7 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
     (void)step;
     const gemm_kernel *k = (const gemm_kernel *)kernel;
     gemm_call call = {
-        .k = k, .x = buffers[0], .w = buffers[1], .y = buffers[2], .workspace = workspace
+        .k = k, .x = buffers[0], .dy = buffers[1], .y = buffers[2], .workspace = workspace
     };
     const int64_t rows = k->result.channels, depth = k->parts[0].depth;
     ls__threads_run(k->cpu->threads, k->n_tasks, sum_task, &call);
@@ -298,7 +330,8 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
         ls__threads_run(k->cpu->threads, ls__divide_up(rows * k->pitch, SUM_FLOATS), tree_task,
                         &call);
     for (int64_t o = 0; !k->first_in_place && o < rows; o++)
-        memcpy(call.y + o * depth, call.workspace + o * k->pitch, (size_t)depth * sizeof(float));
+        memcpy((float *)call.y + o * depth, call.workspace + o * k->pitch,
+               (size_t)depth * sizeof(float));
     return LS_OK;
 }
 
@@ -384,7 +417,9 @@ static void close_kernel(ls__kernel *kernel)
 
 static ls__gemm_picture picture_of(const ls__operand *o)
 {
-    return (ls__gemm_picture){ { o->shape.dims[1], o->shape.dims[2] }, o->shape.dims[3] };
+    return (ls__gemm_picture){ { o->shape.dims[1], o->shape.dims[2] },
+                               o->shape.dims[3],
+                               o->dtype == LS_BF16 };
 }
 
 ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *lanes,
@@ -403,6 +438,9 @@ ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *la
     k->data = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
     k->source = picture_of(&op->operands[0]);
     k->result = picture_of(&op->operands[weights ? 1 : k->data ? 2 : 3]);
+    k->bf16 = k->source.bf16;
+    k->w_rows = op->operands[1].shape.dims[0];
+    k->w_row = ls_shape_count(&op->operands[1].shape) / k->w_rows;
     k->all_taps = op->u.conv.kernel[0] * op->u.conv.kernel[1];
     k->n_parts = n;
     for (int i = 0; i < n; i++)
@@ -427,4 +465,10 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return ls__gemm_open(cpu, op, lanes, name, out);
 }
 
-const ls__cpu_provider ls__gemm_provider = { "gemm", candidates, kernel_open, NULL };
+static const bool bf16_kinds[LS__N_OPS] = {
+    [LS__OP_CONV2D] = true,
+    [LS__OP_CONV2D_BACKWARD_DATA] = true,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
+};
+
+const ls__cpu_provider ls__gemm_provider = { "gemm", candidates, kernel_open, bf16_kinds };

@@ -1,4 +1,5 @@
 /* gather.c: which pixels are the rows of a product, and their way to rows and back. */
+#include "cpu/bf16.h"
 #include "cpu/gemm/gemm.h"
 
 #include <string.h>
@@ -97,7 +98,40 @@ static void advance(const ls__gemm_phase *phase, pixel *at)
     at->image++;
 }
 
-void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const float *x,
+void ls__gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to)
+{
+    if (bf16)
+        ls__bf16_read((const uint16_t *)from + offset, n, to);
+    else
+        memcpy(to, (const float *)from + offset, (size_t)n * sizeof *to);
+}
+
+/* from + bias?, or zeros where from is NULL */
+static void write_f32(const float *restrict from, const float *restrict bias, int64_t n,
+                      float *restrict to)
+{
+    if (!from)
+        memset(to, 0, (size_t)n * sizeof *to);
+    else if (!bias)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        for (int64_t c = 0; c < n; c++) to[c] = from[c] + bias[c];
+}
+
+static void write_bf16(const float *from, const float *bias, int64_t n, uint16_t *to)
+{
+    float sums[64];
+    const int64_t most = sizeof sums / sizeof sums[0];
+    if (!from) memset(to, 0, (size_t)n * sizeof *to);
+    if (from && !bias) ls__bf16_write(from, n, to);
+    for (int64_t c = 0; from && bias && c < n; c += most) {
+        const int64_t count = ls__min(most, n - c);
+        write_f32(from + c, bias + c, count, sums);
+        ls__bf16_write(sums, count, to + c);
+    }
+}
+
+void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const void *x,
                      int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride)
 {
     const int64_t channels = picture->channels, *size = picture->size;
@@ -110,8 +144,8 @@ void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *pictur
             const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
             const int64_t count = ls__min(k1 - t * channels, channels) - c0;
             if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
-                memcpy(to, x + ((at.image * size[0] + h) * size[1] + w) * channels + c0,
-                       (size_t)count * sizeof *to);
+                ls__gemm_read(picture->bf16, x,
+                              ((at.image * size[0] + h) * size[1] + w) * channels + c0, count, to);
             else
                 memset(to, 0, (size_t)count * sizeof *to);
             to += count;
@@ -121,20 +155,18 @@ void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *pictur
 
 void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
                       const float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
-                      int64_t c1, const float *bias, float *y)
+                      int64_t c1, const float *bias, void *y)
 {
     const int64_t *size = picture->size, count = c1 - c0;
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, advance(phase, &at)) {
         const int64_t h = phase->first[0] + at.p * phase->step[0];
         const int64_t w = phase->first[1] + at.q * phase->step[1];
-        float *restrict to = y + ((at.image * size[0] + h) * size[1] + w) * picture->channels + c0;
-        const float *restrict from = rows ? rows + r * stride : NULL;
-        if (!from)
-            memset(to, 0, (size_t)count * sizeof *to);
-        else if (!bias)
-            memcpy(to, from, (size_t)count * sizeof *to);
+        const int64_t to = ((at.image * size[0] + h) * size[1] + w) * picture->channels + c0;
+        const float *from = rows ? rows + r * stride : NULL, *offset = bias ? bias + c0 : NULL;
+        if (picture->bf16)
+            write_bf16(from, offset, count, (uint16_t *)y + to);
         else
-            for (int64_t c = 0; c < count; c++) to[c] = from[c] + bias[c0 + c];
+            write_f32(from, offset, count, (float *)y + to);
     }
 }

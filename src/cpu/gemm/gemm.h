@@ -1,6 +1,6 @@
 /* gemm.h: our own convolutions as matrix products over pixels, for dense N,H,W,C activations in f32
- * with FMA: kernels of 1x1, strided ones, and whatever else has no faster algorithm. Pixels are the
- * rows of a product, (tap, channel) its sums:
+ * (or bf16, see below) with FMA: kernels of 1x1, strided ones, and whatever else has no faster
+ * algorithm. Pixels are the rows of a product, (tap, channel) its sums:
  *
  *   forward            y[pixel][o]  = sum of x[pixel + tap][i] w[o][tap][i]
  *   backward by data   dx[pixel][i] = sum of dy[pixel - tap][o] w[o][tap][i]: pixels fall into
@@ -14,6 +14,9 @@
  *              (AVX-512): vector.h and product.h (matrix products), which Winograd shares
  * gather.c     which pixels a product reads and writes
  * conv.c       tasks, cut by shape alone; the provider
+ *
+ * Activations, weights and bias may be bf16: they become f32 where they are gathered, and results
+ * are rounded where they are scattered.
  *
  * A sum runs over (tap, channel) in chains of 128, or over pixels in chains of 64, added one after
  * the other: its bits are those of any width of vectors. */
@@ -68,21 +71,25 @@ typedef struct ls__gemm_phase {
 
 typedef struct ls__gemm_picture {
     int64_t size[2], channels;
+    bool bf16; /* else f32 */
 } ls__gemm_picture;
 
 /* The phases of a forward convolution (one, and that of backward weights), or of backward by data;
  * 0 when they or the taps are too many. */
 int ls__gemm_phases(const ls__op *op, ls__gemm_phase phases[LS__GEMM_MOST_PHASES]);
 
+/* n values of a picture, or of another operand of its type, from an offset on. */
+void ls__gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to);
+
 /* Rows first..first+n-1 at places k0..k1-1 of (tap, channel), to rows `stride` apart. */
-void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const float *x,
+void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const void *x,
                      int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride);
 
 /* Results of these rows at channels c0..c1-1 into the picture, with an offset per channel where
  * bias is not NULL. rows NULL: zeros. */
 void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
                       const float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
-                      int64_t c1, const float *bias, float *y);
+                      int64_t c1, const float *bias, void *y);
 
 /* The kernel for a convolution op that the provider lists, with these kernels of a width. */
 ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *lanes,
