@@ -17,7 +17,7 @@ static bool plan_elements(ls__native *k, ls__native_task run)
     if (first->dtype != ls__element_type) return false;
     for (int i = 1; i < k->op.n_operands; i++)
         if (!ls__same_layout(first, &k->op.operands[i])) return false;
-    k->n_chunks = ls__divide_up(ls__count(first), LS__TASK_ELEMENTS);
+    k->n_chunks = ls__pass_tasks(ls__count(first));
     k->bytes = (double)k->op.n_operands * (double)ls__count(first) * sizeof(ls__element);
     ls__add_stage(k, run, k->n_chunks);
     return true;

@@ -61,7 +61,7 @@ static bool plan_cast(ls__native *k)
     const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
     const ls__native_task task = tasks[x->dtype][y->dtype];
     if (!task || x->block != y->block) return false;
-    k->n_chunks = ls__divide_up(ls__count(x), LS__TASK_ELEMENTS);
+    k->n_chunks = ls__pass_tasks(ls__count(x));
     k->bytes = (double)ls__count(x) * (sizeof(float) + sizeof(uint16_t));
     ls__add_stage(k, task, k->n_chunks);
     return true;

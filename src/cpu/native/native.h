@@ -81,6 +81,9 @@ LS__NATIVE_FAMILY(optimizer)
 
 /* Elements per task: some 20 microseconds where three arrays stream from memory at 20 GB/s. */
 enum { LS__TASK_ELEMENTS = 32 * 1024 };
+/* A pass over up to so many is one task: it is over before a thread that sleeps has woken, some 50
+ * microseconds. */
+enum { LS__SMALL_ELEMENTS = 4 * LS__TASK_ELEMENTS };
 
 /* value where a condition holds, else 0. Written with bits: a compiler that moves value's load
  * under the condition cannot vectorise the loop any more. */
@@ -102,6 +105,12 @@ static inline ls__range ls__piece(int64_t count, int64_t n, int64_t i, int64_t m
 {
     const int64_t units = ls__divide_up(count, multiple);
     return (ls__range){ units * i / n * multiple, ls__min(units * (i + 1) / n * multiple, count) };
+}
+
+/* How many tasks a pass over so many elements is cut into. */
+static inline int64_t ls__pass_tasks(int64_t elements)
+{
+    return elements <= LS__SMALL_ELEMENTS ? 1 : ls__divide_up(elements, LS__TASK_ELEMENTS);
 }
 
 static inline int64_t ls__count(const ls__operand *operand)

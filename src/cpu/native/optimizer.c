@@ -34,7 +34,7 @@ static void for_each_part(const ls__native *k, int64_t task, const ls__segment *
 static void plan_block(ls__native *k, int passes)
 {
     const int64_t count = ls__count(&k->op.operands[0]);
-    k->n_chunks = ls__divide_up(count, LS__TASK_ELEMENTS);
+    k->n_chunks = ls__pass_tasks(count);
     k->bytes = (double)count * sizeof(float) * passes;
 }
 
