@@ -244,7 +244,8 @@ static size_t plan_products(gemm_kernel *k, bool bias)
     k->n_slabs = ls__divide_up(columns, k->slab);
     k->group = k->n_parts > 1 ? 1 : ls__min(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
     k->n_tasks = ls__divide_up(n_blocks, k->group) * k->n_parts * k->n_slabs;
-    k->in_place = !k->bf16 && k->n_parts == 1 && !bias && columns % k->lanes->lanes == 0;
+    k->in_place = !k->bf16 && k->n_parts == 1 && k->parts[0].depth > 0 && !bias &&
+                  columns % k->lanes->lanes == 0;
     k->w_f32 = packed;
     if (k->bf16) packed += k->w_rows * (k->w_row + bias);
     k->kernel.workspace_bytes = (size_t)packed * sizeof(float);

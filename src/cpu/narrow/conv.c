@@ -263,9 +263,11 @@ static void weights_task(void *arg, int64_t task, int thread)
         const piece p = piece_at(k, i);
         const float *x = read_piece(k, call->x, &p, scratch);
         const float *dy = call->dy + (p.image * k->yh + p.first) * k->yw * k->out;
-        /* What a vector has more belongs to the next place; behind the last one there is none. */
+        /* What a vector has more belongs to the next places; behind the last ones there are none.
+         */
+        const int64_t rows_behind = (k->images - p.image) * k->yh - p.first - p.rows;
         int64_t apart = k->out;
-        if (k->wide_out != k->out && i == k->n_pieces - 1) {
+        if (k->wide_out - k->out > rows_behind * k->yw * k->out) {
             float *wide = scratch + (k->padded ? piece_floats(k) : 0);
             ls__narrow_widen(dy, p.rows * k->yw, k->out, k->wide_out, wide);
             dy = wide;
@@ -380,7 +382,7 @@ static bool plan(ls__cpu *cpu, const ls__op *op, narrow_kernel *k)
     k->pitch = (k->padded ? k->columns : k->xw) * k->in;
     k->wide_out = whole_vectors(k->out);
     k->wide_stretch = whole_vectors(k->stretch);
-    k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR &&
+    k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR && 2 * k->out >= VECTOR &&
                 k->yw >= ls__narrow_least_places(k->stretch);
     k->rows_per_piece = data ? k->yh : PIECE_FLOATS / k->pitch / k->stride_h;
     if (k->rows_per_piece < 1) k->rows_per_piece = 1;

@@ -41,9 +41,10 @@ void ls__narrow_add_rows(const float *from, int64_t rows, int64_t columns, int64
                          float *sum);
 
 /* Windows of one channel that begin side by side: y[q][k] = start[k] + sum over r, t of
- * x[r pitch + q + t] w[r][t][k], r < n_rows, t < taps; k < out, at most VECTOR; w and start hold
- * whole vectors. There must be ls__narrow_least_places(taps) places, of which INT64_MAX says that
- * there is no such kernel. */
+ * x[r pitch + q + t] w[r][t][k], r < n_rows, t < taps; k < out, at most VECTOR and at least half of
+ * it: what a vector has more is no more than the next place. w and start hold whole vectors. There
+ * must be ls__narrow_least_places(taps) places, of which INT64_MAX says that there is no such
+ * kernel. */
 typedef struct ls__narrow_windows {
     const float *w, *start; /* start: NULL for zeros */
     int64_t n_rows, taps, n_places, pitch, out;
