@@ -98,6 +98,20 @@ static void advance(const ls__gemm_phase *phase, pixel *at)
     at->image++;
 }
 
+ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
+                         const void *x, int64_t first, int64_t n, int64_t k0, int64_t k1,
+                         int64_t tiles)
+{
+    enum { LINE = 64 / sizeof(float) };
+    const int64_t channels = picture->channels, lines = n * ls__divide_up(k1 - k0, LINE);
+    if (picture->bf16 || !phase->plain || n <= 0) return (ls__ahead){ .n_rows = 0 };
+    return (ls__ahead){ .row = (const float *)x + first * channels + k0,
+                        .n_rows = n,
+                        .floats = k1 - k0,
+                        .stride = channels,
+                        .lines_per_tile = ls__divide_up(lines, tiles) };
+}
+
 void ls__gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to)
 {
     if (bf16)

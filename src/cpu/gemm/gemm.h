@@ -13,7 +13,9 @@
  * lanes.c      what depends on the width of vectors, compiled for 8 floats (AVX2) and for 16
  *              (AVX-512): vector.h and product.h (matrix products), which Winograd shares
  * gather.c     which pixels a product reads and writes
- * conv.c       tasks, cut by shape alone; the provider
+ * products.c   tasks of forward and backward by data, cut by shape alone
+ * weights.c    those of backward weights
+ * conv.c       the provider
  *
  * Activations, weights and bias may be bf16: they become f32 where they are gathered, and results
  * are rounded where they are scattered.
@@ -24,6 +26,9 @@
 #define LS_CPU_GEMM_GEMM_H
 
 #include "cpu/cpu.h"
+
+/* Channels in one chain of additions: errors grow with its length. */
+enum { LS__GEMM_CHAIN = 128 };
 
 /* Rows of memory that are read next: with each tile of a product a few lines of them are asked for,
  * so that they come into the second-level cache beside the computation and not after it. */
@@ -80,6 +85,12 @@ int ls__gemm_phases(const ls__op *op, ls__gemm_phase phases[LS__GEMM_MOST_PHASES
 
 /* n values of a picture, or of another operand of its type, from an offset on. */
 void ls__gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to);
+
+/* n rows of x from `first` on, at places k0..k1-1, to be asked for in so many tiles; none where
+ * rows are gathered from here and there, or widened. */
+ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
+                         const void *x, int64_t first, int64_t n, int64_t k0, int64_t k1,
+                         int64_t tiles);
 
 /* Rows first..first+n-1 at places k0..k1-1 of (tap, channel), to rows `stride` apart. */
 void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const void *x,

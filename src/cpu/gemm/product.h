@@ -73,18 +73,15 @@ static inline void fetch(ls__ahead *ahead)
     }
 }
 
-/* Channels in one chain of additions: errors grow with its length. */
-enum { CHAIN = 128 };
-
 /* m[row][k] = (onto ? m[row][k] : 0) + sum over c of v[row][c] u[c][k], k < columns of one panel.
  */
 static void multiply(bool onto, const float *v, int64_t v_stride, const float *u, int64_t channels,
                      int64_t rows, int64_t columns, float *m, int64_t m_stride, ls__ahead *ahead)
 {
     const int vectors = columns > LANES ? 2 : 1;
-    for (int64_t c = 0; c < channels; c += CHAIN)
+    for (int64_t c = 0; c < channels; c += LS__GEMM_CHAIN)
         for (int64_t r = 0; r < rows; r += ROWS) {
-            const int64_t count = least(rows - r, ROWS), n = least(channels - c, CHAIN);
+            const int64_t count = least(rows - r, ROWS), n = least(channels - c, LS__GEMM_CHAIN);
             const float *from = v + r * v_stride + c, *weights = u + c * PANEL;
             float *to = m + r * m_stride;
             fetch(ahead);
