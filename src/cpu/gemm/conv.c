@@ -1,6 +1,7 @@
 /* conv.c: the provider of convolutions as products. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cpu/conv_roles.h"
 #include "cpu/gemm/kernel.h"
 
 #include <string.h>
@@ -10,17 +11,11 @@ enum { LEAST_CHANNELS = 8 };
 
 static bool fits(const ls__cpu *cpu, const ls__op *op)
 {
-    if (cpu->isa < LS__ISA_AVX2) return false;
-    const ls__operand *o = op->operands, *x, *y;
-    switch ((int)op->kind) {
-    case LS__OP_CONV2D: x = &o[0], y = &o[3]; break;
-    case LS__OP_CONV2D_BACKWARD_DATA: x = &o[2], y = &o[0]; break;
-    case LS__OP_CONV2D_BACKWARD_WEIGHTS:
-        if (!ls__is_absent(&o[3])) return false; /* no bias */
-        x = &o[0], y = &o[1];
-        break;
-    default: return false;
-    }
+    ls__conv_roles roles;
+    if (cpu->isa < LS__ISA_AVX2 || !ls__conv_roles_of(op->kind, &roles)) return false;
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && ls__conv_has_bias(op, &roles))
+        return false; /* db is none of ours */
+    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     const int64_t in = x->shape.dims[3], out = y->shape.dims[3];
     return op->u.conv.groups == 1 && x->block == in && y->block == out && in >= LEAST_CHANNELS &&
            out >= LEAST_CHANNELS;
@@ -33,13 +28,15 @@ static bool fits(const ls__cpu *cpu, const ls__op *op)
  */
 static double cost_ms(const ls__op *op, const ls__gemm_phase *phases, int n)
 {
+    ls__conv_roles roles;
+    ls__conv_roles_of(op->kind, &roles);
     static const double GFLOPS[] = { 92, 92, 82 }, ONE_TAP_GFLOPS[] = { 70, 65, 58 };
     static const double GIGABYTES = 50;
     static const double NARROW = 0.6; /* up to NARROW_CHANNELS on both sides */
     enum { NARROW_CHANNELS = 32 };
     static const double MOSTLY_EMPTY = 0.7; /* results that no tap reaches, between those of one */
     const int direction = op->kind - LS__OP_CONV2D;
-    const int64_t *w = op->operands[op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS ? 2 : 1].shape.dims;
+    const int64_t *w = op->operands[roles.w].shape.dims;
     double gflops = w[1] * w[2] == 1 ? ONE_TAP_GFLOPS[direction] : GFLOPS[direction];
     if (w[0] <= NARROW_CHANNELS && w[3] <= NARROW_CHANNELS) gflops *= NARROW;
     bool empty = false;

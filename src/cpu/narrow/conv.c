@@ -2,6 +2,7 @@
  * cut into pieces of output rows, each with its padding; a task has some pieces. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cpu/conv_roles.h"
 #include "cpu/narrow/narrow.h"
 
 #include <stdio.h>
@@ -333,30 +334,12 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
 
 /* ---- The provider ---- */
 
-static bool is_narrow(const ls__op *op)
-{
-    return op->kind == LS__OP_CONV2D || op->kind == LS__OP_CONV2D_BACKWARD_DATA ||
-           op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
-}
-
-/* The operands x, y and w of each direction. */
-static void sides(const ls__op *op, const ls__operand **x, const ls__operand **y,
-                  const ls__operand **w)
-{
-    const ls__operand *o = op->operands;
-    *x = op->kind == LS__OP_CONV2D_BACKWARD_DATA ? &o[2] : &o[0];
-    *y = op->kind == LS__OP_CONV2D                 ? &o[3]
-         : op->kind == LS__OP_CONV2D_BACKWARD_DATA ? &o[0]
-                                                   : &o[1];
-    *w = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS ? &o[2] : &o[1];
-}
-
 /* All but memory; false when the op is none of ours. */
 static bool plan(ls__cpu *cpu, const ls__op *op, narrow_kernel *k)
 {
-    if (cpu->isa < LS__ISA_AVX2 || !is_narrow(op)) return false;
-    const ls__operand *x, *y, *w;
-    sides(op, &x, &y, &w);
+    ls__conv_roles roles;
+    if (cpu->isa < LS__ISA_AVX2 || !ls__conv_roles_of(op->kind, &roles)) return false;
+    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     const int64_t *xd = x->shape.dims, *yd = y->shape.dims;
     if (x->block != xd[3] || y->block != yd[3] || op->u.conv.groups != 1 || xd[3] > MOST_IN ||
         yd[3] > MOST_OUT || op->u.conv.dilation[0] != 1 || op->u.conv.dilation[1] != 1)

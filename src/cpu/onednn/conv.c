@@ -53,7 +53,7 @@ typedef struct conv_kernel {
 
 static unsigned char *packed_slice(const conv_kernel *k, int64_t batch, int64_t s)
 {
-    const int64_t n = k->roles.direction == LS__DNN_WEIGHTS ? k->plan.n_batches : 1;
+    const int64_t n = k->plan.task.direction == LS__DNN_WEIGHTS ? k->plan.n_batches : 1;
     return k->packed + (size_t)(s * n + batch) * k->packed_bytes;
 }
 
@@ -66,7 +66,7 @@ static void run_reorder(void *arg, int64_t s, int thread)
 {
     conv_kernel *k = arg;
     ls__dnn_memory *const scratch = k->workers[thread].reorder_scratch;
-    const bool unpack = k->roles.direction == LS__DNN_WEIGHTS;
+    const bool unpack = k->plan.task.direction == LS__DNN_WEIGHTS;
     ls__dnn_memory_set(scratch, scratch_of(k, thread));
     ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS] = {
         [LS__DNN_X] = unpack ? k->slices[s].packed : k->slices[s].dense,
@@ -89,7 +89,7 @@ static void run_task(void *arg, int64_t task, int thread)
     const int64_t batch = task / plan->n_slices, s = task % plan->n_slices;
     const int64_t image = ls__conv_plan_first_image(plan, batch);
     const int size = batch < plan->n_larger ? 0 : 1;
-    const ls__dnn_direction direction = k->roles.direction;
+    const ls__dnn_direction direction = k->plan.task.direction;
     ls__channels x = k->x, y = k->y;
     x.images = y.images = plan->task.n - size;
     if (x.count) x.first = direction == LS__DNN_DATA ? s * x.count : 0;
@@ -154,7 +154,7 @@ static void set_slices(conv_kernel *k)
 {
     const ls__dnn_conv *t = &k->plan.task;
     const int64_t offset =
-        k->roles.direction == LS__DNN_DATA
+        k->plan.task.direction == LS__DNN_DATA
             ? t->x_channels
             : t->y_channels * t->kernel[0] * t->kernel[1] * (k->plan.x_channels / t->groups);
     for (int64_t s = 0; s < k->plan.n_slices; s++) {
@@ -187,7 +187,7 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
     k->scratch = k->packed + k->scratch_offset;
     k->failed = false;
     if (k->plan.threaded) LS_TRY(use_threads(k));
-    if (k->roles.direction == LS__DNN_WEIGHTS) {
+    if (k->plan.task.direction == LS__DNN_WEIGHTS) {
         ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
         if (k->plan.n_batches > 1)
             ls__threads_run(k->cpu->threads, n_slices * sum_parts(k), run_sum, k);
@@ -242,7 +242,7 @@ static ls_status open_primitives(conv_kernel *k, const char *implementation)
                             implementation, (int)plan->task.n, (int)task.n);
     }
     const int64_t row_channels = plan->x_channels / plan->task.groups;
-    if (k->roles.direction == LS__DNN_WEIGHTS)
+    if (k->plan.task.direction == LS__DNN_WEIGHTS)
         return ls__dnn_unpack_open(dnn, k->primitives[0], row_channels, &k->reorder);
     return ls__dnn_pack_open(dnn, k->primitives[0], row_channels, &k->reorder);
 }
@@ -250,7 +250,7 @@ static ls_status open_primitives(conv_kernel *k, const char *implementation)
 static ls_status open_memories(conv_kernel *k)
 {
     ls_context *ctx = k->cpu->device.ctx;
-    const bool weights = k->roles.direction == LS__DNN_WEIGHTS;
+    const bool weights = k->plan.task.direction == LS__DNN_WEIGHTS;
     const size_t workers_bytes = (size_t)k->cpu->n_threads * sizeof *k->workers;
     const size_t slices_bytes = (size_t)k->plan.n_slices * sizeof *k->slices;
     k->workers = ls__zalloc(ctx, workers_bytes);
@@ -287,7 +287,7 @@ static ls_status measure(conv_kernel *k, const ls__op *op)
     if (plan->planar || t->x_channels < plan->x_channels) k->x.count = t->x_channels;
     if (t->y_channels < plan->y_channels) k->y.count = t->y_channels;
 
-    const bool weights = k->roles.direction == LS__DNN_WEIGHTS;
+    const bool weights = k->plan.task.direction == LS__DNN_WEIGHTS;
     size_t scratch = ls__dnn_bytes(k->reorder, LS__DNN_SCRATCH);
     for (int i = 0; i < N_SIZES && k->primitives[i]; i++) {
         const size_t bytes = ls__dnn_bytes(k->primitives[i], LS__DNN_SCRATCH);
@@ -333,10 +333,10 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name,
     k->kernel.run = conv_run;
     k->kernel.close = conv_close;
     k->cpu = cpu;
-    k->roles = ls__conv_roles_of(op->kind);
 
     ls_status status = LS_OK;
-    if (!ls__conv_plan_make(op, threaded, winograd, &k->plan))
+    if (!ls__conv_roles_of(op->kind, &k->roles) ||
+        !ls__conv_plan_make(op, threaded, winograd, &k->plan))
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' has no such layouts",
                           ls__op_name(op->kind), name);
     if (status == LS_OK && threaded) status = use_threads(k);

@@ -120,28 +120,21 @@ static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block
     return plan->planar;
 }
 
-ls__conv_roles ls__conv_roles_of(ls__op_kind kind)
-{
-    static const ls__conv_roles roles[] = {
-        [LS__OP_CONV2D] = { LS__DNN_FORWARD, 0, 1, 3, 2 },
-        [LS__OP_CONV2D_BACKWARD_DATA] = { LS__DNN_DATA, 2, 1, 0, -1 },
-        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { LS__DNN_WEIGHTS, 0, 2, 1, 3 },
-    };
-    return roles[kind];
-}
-
 bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out)
 {
-    const ls__conv_roles roles = ls__conv_roles_of(op->kind);
+    static const ls__dnn_direction directions[] = { LS__DNN_FORWARD, LS__DNN_DATA,
+                                                    LS__DNN_WEIGHTS };
+    ls__conv_roles roles;
+    if (!ls__conv_roles_of(op->kind, &roles)) return false;
     const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     *out = (ls__conv_plan){ .threaded = threaded,
                             .images = x->shape.dims[0],
                             .x_channels = x->shape.dims[3],
                             .y_channels = y->shape.dims[3] };
     ls__dnn_conv *t = &out->task;
-    t->direction = roles.direction;
+    t->direction = directions[op->kind - LS__OP_CONV2D];
     t->winograd = winograd;
-    t->bias = roles.b >= 0 && op->operands[roles.b].shape.n_dims >= 0;
+    t->bias = ls__conv_has_bias(op, &roles);
     t->groups = op->u.conv.groups;
     t->x_channels = out->x_channels;
     t->y_channels = out->y_channels;

@@ -2,6 +2,7 @@
 #ifndef LS_CPU_ONEDNN_PLAN_H
 #define LS_CPU_ONEDNN_PLAN_H
 
+#include "cpu/conv_roles.h"
 #include "cpu/onednn/onednn.h"
 
 /* Tasks are sub-batches of images times slices of channels: of the output's channels, where the
@@ -16,13 +17,6 @@ typedef struct ls__conv_plan {
     bool planar; /* x is [N,H,W,C] with few channels; the task sees a copy in N,C,H,W, which is what
                     blocked kernels want of a first layer */
 } ls__conv_plan;
-
-/* Which operands of an op are which; b -1: none. Backward ops: dx is x, and so on. */
-typedef struct ls__conv_roles {
-    ls__dnn_direction direction;
-    int x, w, y, b;
-} ls__conv_roles;
-ls__conv_roles ls__conv_roles_of(ls__op_kind kind);
 
 /* A function of the op's shape and layouts, and of the algorithm. False when oneDNN has no such
  * layouts. */

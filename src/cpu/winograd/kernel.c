@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "cpu/conv_roles.h"
 #include "cpu/winograd/winograd.h"
 
 #include <string.h>
@@ -201,33 +202,20 @@ static size_t plan_weights(wino_kernel *k)
 
 /* ---- The provider ---- */
 
-/* The activations on both sides of a convolution op: x or dx, and y or dy. */
-static void sides(const ls__op *op, const ls__operand **x, const ls__operand **y)
-{
-    const ls__operand *o = op->operands;
-    *x = op->kind == LS__OP_CONV2D_BACKWARD_DATA ? &o[2] : &o[0];
-    *y = op->kind == LS__OP_CONV2D                 ? &o[3]
-         : op->kind == LS__OP_CONV2D_BACKWARD_DATA ? &o[0]
-                                                   : &o[1];
-}
-
 /* Of fewer channels transforms cost more than they save. */
 enum { LEAST_CHANNELS = 8 };
 
 static bool fits(const ls__cpu *cpu, const ls__op *op)
 {
-    if (cpu->isa < LS__ISA_AVX2) return false;
-    if (op->kind != LS__OP_CONV2D && op->kind != LS__OP_CONV2D_BACKWARD_DATA &&
-        op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS)
-        return false;
-    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && op->operands[3].shape.n_dims >= 0)
-        return false; /* no bias */
+    ls__conv_roles roles;
+    if (cpu->isa < LS__ISA_AVX2 || !ls__conv_roles_of(op->kind, &roles)) return false;
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && ls__conv_has_bias(op, &roles))
+        return false; /* db is none of ours */
     for (int i = 0; i < 2; i++)
         if (op->u.conv.kernel[i] != 3 || op->u.conv.stride[i] != 1 || op->u.conv.dilation[i] != 1 ||
             op->u.conv.padding[i] > 2)
             return false;
-    const ls__operand *x, *y;
-    sides(op, &x, &y);
+    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     const int64_t c = x->shape.dims[3], k = y->shape.dims[3];
     return op->u.conv.groups == 1 && x->block == c && y->block == k && c >= LEAST_CHANNELS &&
            k >= LEAST_CHANNELS;
@@ -235,8 +223,9 @@ static bool fits(const ls__cpu *cpu, const ls__op *op)
 
 static void find_geometry(const ls__op *op, ls__wino_geometry *g)
 {
-    const ls__operand *x, *y;
-    sides(op, &x, &y);
+    ls__conv_roles roles;
+    ls__conv_roles_of(op->kind, &roles);
+    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     const bool back = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
     const ls__operand *in = back ? y : x, *out = back ? x : y;
     *g = (ls__wino_geometry){ .n = in->shape.dims[0],

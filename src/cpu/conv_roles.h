@@ -1,0 +1,30 @@
+/* conv_roles.h: which operands of a convolution op are which. */
+#ifndef LS_CPU_CONV_ROLES_H
+#define LS_CPU_CONV_ROLES_H
+
+#include "tensor/backend.h"
+
+/* Indices of operands; -1: none. Of backward ops dx is x, and so on. */
+typedef struct ls__conv_roles {
+    int x, w, y, b;
+} ls__conv_roles;
+
+/* False when the op is none of the three. */
+static inline bool ls__conv_roles_of(ls__op_kind kind, ls__conv_roles *out)
+{
+    static const ls__conv_roles roles[LS__N_OPS] = {
+        [LS__OP_CONV2D] = { 0, 1, 3, 2 },
+        [LS__OP_CONV2D_BACKWARD_DATA] = { 2, 1, 0, -1 },
+        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { 0, 2, 1, 3 },
+    };
+    *out = roles[kind];
+    return out->x != out->y;
+}
+
+/* Whether the convolution has a bias, or leaves a bias's gradient. */
+static inline bool ls__conv_has_bias(const ls__op *op, const ls__conv_roles *roles)
+{
+    return roles->b >= 0 && !ls__is_absent(&op->operands[roles->b]);
+}
+
+#endif
