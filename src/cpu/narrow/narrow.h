@@ -12,7 +12,8 @@
  *
  * product.c  the matrix product on registers
  * slide.c    the forward one for a single channel
- * conv.c     pieces of pictures with their padding, tasks cut by shape alone; the provider */
+ * tasks.c    pieces of pictures with their padding; tasks, cut by shape alone
+ * conv.c     the provider */
 #ifndef LS_CPU_NARROW_NARROW_H
 #define LS_CPU_NARROW_NARROW_H
 

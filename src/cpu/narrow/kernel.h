@@ -1,0 +1,33 @@
+/* kernel.h: a kernel of this folder, as its tasks and its maker see it. */
+#ifndef LS_CPU_NARROW_KERNEL_H
+#define LS_CPU_NARROW_KERNEL_H
+
+#include "cpu/narrow/narrow.h"
+
+typedef struct ls__narrow_kernel {
+    ls__kernel kernel; /* first */
+    ls__cpu *cpu;
+    ls__op_kind kind;
+    int64_t images, xh, xw, in, yh, yw, out; /* x [images,xh,xw,in], y [images,yh,yw,out] */
+    int64_t kernel_h, stretch;               /* stretch: kernel width times in */
+    int64_t stride_h, stride_w, padding[2];
+    bool padded;            /* else x itself is read */
+    bool slides;            /* forward: slide.c's */
+    int64_t columns;        /* of a padded row, in places */
+    int64_t pitch;          /* of a row that is read, in floats */
+    int64_t rows_per_piece; /* of y */
+    int64_t pieces_per_image, n_pieces, n_tasks;
+    int64_t wide_out, wide_stretch; /* whole vectors */
+} ls__narrow_kernel;
+
+/* Sets workspace_bytes; all else is set. Returns the bytes of scratch. */
+size_t ls__narrow_plan_memory(ls__narrow_kernel *k);
+
+ls_status ls__narrow_run_forward(ls__kernel *kernel, void *const *buffers, void *workspace,
+                                 const ls__step *step);
+ls_status ls__narrow_run_data(ls__kernel *kernel, void *const *buffers, void *workspace,
+                              const ls__step *step);
+ls_status ls__narrow_run_weights(ls__kernel *kernel, void *const *buffers, void *workspace,
+                                 const ls__step *step);
+
+#endif
