@@ -7,9 +7,9 @@
  *
  * --shape and --filter pick the shapes and the kernels whose names contain the text.
  *
- *   gflops, gflops_per_cpu   nominal operations (ls__op_flops) by the median of time, and by that
- * of the processor time of all threads by_fastest               the latter's ratio to that of the
- * shape's and op's fastest kernel */
+ * gflops and gflops_per_cpu: nominal operations (ls__op_flops) by the median of time, and by that
+ * of the processor time of all threads. by_fastest: the latter's ratio to that of the shape's and
+ * op's fastest kernel. */
 #include "base/context.h"
 #include "cpu/cpu.h"
 #include "support.h"

@@ -10,9 +10,8 @@
 #endif
 
 #if defined(__AVX2__)
-enum {
-    LS__LANES = 8
-}; /* AVX-512 machines too: half the work per instruction, but blocks of 8 fit */
+/* AVX-512 machines too: half the work per instruction, but blocks of 8 fit. */
+enum { LS__LANES = 8 };
 #else
 enum { LS__LANES = 4 };
 #endif

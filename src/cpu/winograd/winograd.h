@@ -30,11 +30,10 @@
 #include "cpu/gemm/gemm.h"
 
 enum {
-    LS__WINO_OUT = 4, /* side of a tile of results */
-    LS__WINO_IN = 6,  /* side of a tile of inputs */
-    LS__WINO_XI = 36, /* positions in the transformed domain */
-    LS__WINO_GAP =
-        16 /* floats between positions, so that 36 streams do not meet in one cache set */
+    LS__WINO_OUT = 4,  /* side of a tile of results */
+    LS__WINO_IN = 6,   /* side of a tile of inputs */
+    LS__WINO_XI = 36,  /* positions in the transformed domain */
+    LS__WINO_GAP = 16, /* floats between positions: 36 streams do not meet in one cache set */
 };
 
 /* One picture batch cut into tiles of results. `in` and `out` are those of the correlation that is
