@@ -17,6 +17,7 @@
 #include "support.h"
 #include <lockstep/plan.h>
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,32 +50,25 @@ typedef struct counted {
     _Atomic int64_t bytes, peak_bytes;
 } counted;
 
-enum { HEADER = 64 }; /* before each block: its size; keeps the alignment */
-
 static void *count_allocate(void *user, size_t bytes, size_t alignment)
 {
     counted *c = user;
-    if (alignment > HEADER || bytes > SIZE_MAX / 2) return NULL;
-    const size_t whole = (bytes + 2 * HEADER - 1) / HEADER * HEADER;
-    unsigned char *memory = aligned_alloc(HEADER, whole);
+    if (bytes > SIZE_MAX - alignment) return NULL;
+    void *memory = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     if (!memory) return NULL;
-    memcpy(memory, &whole, sizeof whole);
-    const int64_t now = atomic_fetch_add(&c->bytes, (int64_t)whole) + (int64_t)whole;
+    const int64_t size = (int64_t)malloc_usable_size(memory);
+    const int64_t now = atomic_fetch_add(&c->bytes, size) + size;
     int64_t peak = atomic_load(&c->peak_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&c->peak_bytes, &peak, now)) {
     }
-    return memory + HEADER;
+    return memory;
 }
 
 static void count_release(void *user, void *memory)
 {
     counted *c = user;
-    if (!memory) return;
-    unsigned char *block = (unsigned char *)memory - HEADER;
-    size_t whole;
-    memcpy(&whole, block, sizeof whole);
-    atomic_fetch_sub(&c->bytes, (int64_t)whole);
-    free(block);
+    atomic_fetch_sub(&c->bytes, (int64_t)malloc_usable_size(memory));
+    free(memory);
 }
 
 /* Of the whole process: what libraries take for themselves is in it. */
