@@ -11,6 +11,33 @@
 
 enum { GUARD_BYTES = 64, GUARD = 0xa5 };
 
+/* With the address sanitizer nobody may read the guards beside a block of so many bytes either. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+static void close_guards(unsigned char *block, size_t bytes)
+{
+    __asan_poison_memory_region(block, GUARD_BYTES);
+    __asan_poison_memory_region(block + GUARD_BYTES + bytes, GUARD_BYTES);
+}
+
+static void open_guards(unsigned char *block, size_t bytes)
+{
+    __asan_unpoison_memory_region(block, bytes + 2 * GUARD_BYTES);
+}
+#else
+static void close_guards(unsigned char *block, size_t bytes)
+{
+    (void)block;
+    (void)bytes;
+}
+
+static void open_guards(unsigned char *block, size_t bytes)
+{
+    (void)block;
+    (void)bytes;
+}
+#endif
+
 const case_list *all_cases(void)
 {
     static case_list list;
@@ -288,9 +315,15 @@ void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buf
     ck_assert_ptr_nonnull(workspace);
     memset(workspace, GUARD, total);
     memset(workspace + GUARD_BYTES, 0xff, kernel->workspace_bytes);
+    for (int i = 0; i < b->n; i++)
+        if (b->blocks[i]) close_guards(b->blocks[i], b->bytes[i]);
+    close_guards(workspace, kernel->workspace_bytes);
     backend->begin(ctx->device);
     const ls_status status = kernel->run(kernel, b->memory, workspace + GUARD_BYTES, &c->step);
     backend->end(ctx->device);
+    open_guards(workspace, kernel->workspace_bytes);
+    for (int i = 0; i < b->n; i++)
+        if (b->blocks[i]) open_guards(b->blocks[i], b->bytes[i]);
     ck_assert_msg(status == LS_OK, "%s: %s: %s", c->name, name, ls_context_message(ctx));
     ck_assert_msg(guard_is_whole(workspace) &&
                       guard_is_whole(workspace + GUARD_BYTES + kernel->workspace_bytes),
