@@ -69,25 +69,29 @@ static bool would_fit(ls__pool *pool, size_t bytes)
 }
 
 /* The largest batch whose arena could be had: 0 when none can. Memory grows by nearly the same
- * number of bytes with each image, so a line through two plans points close to the answer. */
+ * number of bytes with each image, so a line through two plans points close to the answer; by
+ * halves where less is to be had than what is said to be free, under a limit of the process's. */
 static int64_t largest_batch(ls_net *net, const ls__program *program, size_t free)
 {
     ls__pool *pool = net->owned.ctx->pool;
-    enum { MAX_PLANS = 12 };
+    enum { MAX_PLANS = 20 };
     int64_t fits = 0, too_large = program->input_specs[0].shape.dims[0];
     const int64_t asked = too_large;
     double bytes_per_image = (double)program->arena_bytes / (double)asked;
+    bool misled = program->arena_bytes <= free;
     for (int i = 0; i < MAX_PLANS && fits + 1 < too_large; i++) {
         int64_t batch = (int64_t)((double)free / bytes_per_image);
         if (batch <= fits) batch = fits + 1;
-        if (batch >= too_large) batch = too_large - 1;
+        if (batch >= too_large) batch = misled ? fits + (too_large - fits) / 2 : too_large - 1;
         const size_t bytes =
             arena_for(net, program->mode, program->gradients, program->input_specs, asked, batch);
         if (bytes == SIZE_MAX) break;
-        if (would_fit(pool, bytes))
+        if (would_fit(pool, bytes)) {
             fits = batch;
-        else
+        } else {
             too_large = batch;
+            misled = misled || bytes <= free;
+        }
         bytes_per_image = (double)bytes / (double)batch;
     }
     return fits;
