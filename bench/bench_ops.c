@@ -205,13 +205,16 @@ static void print_entries(const settings *set, const shape *s, int64_t batch, in
     for (int i = 0; i < n; i++) print_entry(set, s, batch, direction, &entries[i], least);
 }
 
-static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int direction)
+/* Adds to *n_found the kernels that were asked for. */
+static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int direction,
+                       int *n_found)
 {
     static const ls__step step = { .seed = 1 };
     const ls__backend *backend = ctx->device->backend;
     const int64_t batch = set->batch ? set->batch : s->batch;
     entry entries[MAX_KERNELS];
     const int n = list_entries(ctx, set, s, batch, direction, entries);
+    *n_found += n;
     const ls__op op = make_op(s, batch, direction, s->in, s->out);
     const size_t bytes = (size_t)largest_operand(&op) * sizeof(float);
     void *buffers[4] = { NULL }, *workspace = NULL;
@@ -278,13 +281,16 @@ int main(int argc, char **argv)
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = (int)set.threads });
     ls_status status = ls_context_status(ctx);
     set.threads = ls_context_threads(ctx);
+    int n_found = 0;
     for (int i = 0; i < N_SHAPES && status == LS_OK; i++)
         for (int op = 0; op < N_OPS && status == LS_OK; op++) {
             if (set.shape && !strstr(shapes[i].name, set.shape)) continue;
             if (set.op && strcmp(op_names[op], set.op) != 0) continue;
-            status = bench(ctx, &set, &shapes[i], op);
+            status = bench(ctx, &set, &shapes[i], op, &n_found);
         }
     bench_report("bench_ops", ctx);
+    if (status == LS_OK && n_found == 0)
+        fprintf(stderr, "bench_ops: no op, shape and kernel go by these names\n");
     ls_context_close(&ctx);
-    return status == LS_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return status == LS_OK && n_found > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -98,11 +98,14 @@ static void tell_end(const trainer *t, outcome end)
         printf("ended after epoch %lld: no better top-1 since epoch %lld\n", (long long)t->epoch,
                (long long)t->best_epoch);
     printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
+    static const char *const precisions[] = { "", " --precision tf32", " --precision bf16",
+                                              " --precision f16" };
+    const char *precision = precisions[t->recipe->precision];
     if (t->val)
-        printf("next: lockstep eval --checkpoint %s/%s.safetensors --data-dir %s --per-class\n",
-               t->dir, best_weights(t), t->recipe->data_dir);
-    printf("next: lockstep predict --checkpoint %s/%s.safetensors IMAGE...\n", t->dir,
-           best_weights(t));
+        printf("next: lockstep eval --checkpoint %s/%s.safetensors --data-dir %s%s --per-class\n",
+               t->dir, best_weights(t), t->recipe->data_dir, precision);
+    printf("next: lockstep predict --checkpoint %s/%s.safetensors%s IMAGE...\n", t->dir,
+           best_weights(t), precision);
 }
 
 static int train(trainer *t, const json_t *stored)

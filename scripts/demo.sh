@@ -22,7 +22,7 @@ fi
 [ -d "$demo/data/val" ] || { rm -rf "$demo/data" && mkdir -p "$demo" && "$lockstep" demo-data "$demo/data" >/dev/null; }
 rm -rf "$demo/run"
 echo "training resnet20 on $demo/data"
-"$lockstep" train --data-dir "$demo/data" --model resnet20 --image-size 32 --epochs 6 -b 32 --out "$demo/run"
+"$lockstep" train --data-dir "$demo/data" --model resnet20 --image-size 32 --epochs 8 -b 32 --out "$demo/run"
 
 # best VALUE of the column NAME of metrics.csv
 best() {

@@ -144,6 +144,8 @@ START_TEST(sixteen_bits)
     expect(2, "train --resume stopped --precision f32 --force");
     expect_err("--precision differs from the run's own \"f16\": a resumed run keeps its recipe");
     expect(0, TRAIN "--epochs 1 --precision bf16 --out bf16");
+    expect_out("next: lockstep eval --checkpoint bf16/best.safetensors --data-dir data "
+               "--precision bf16 --per-class");
     ck_assert(!same_files("whole/record.txt", "bf16/record.txt"));
     row = read_row("bf16/metrics.jsonl", 0);
     ck_assert_ptr_null(json_object_get(row, "loss_scale"));
