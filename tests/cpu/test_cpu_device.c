@@ -57,6 +57,35 @@ START_TEST(unknown_kernel_is_an_error)
 }
 END_TEST
 
+/* A plan may name kernels that another version has. */
+START_TEST(kernels_go_by_their_whole_names)
+{
+    static const char *const names[] = { "winograd 2x2", "winograd", "gemm 4", "narrow 4" };
+    const ls__operand x = { LS_F32, LS_SHAPE(1, 8, 8, 16), 16 };
+    const ls__operand w = { LS_F32, LS_SHAPE(16, 3, 3, 16), 16 };
+    const ls__op op = {
+        .kind = LS__OP_CONV2D,
+        .n_operands = 4,
+        .operands = { x, w, { LS_F32, { -1, { 0 } }, 0 }, x },
+        .u.conv = { .kernel = { 3, 3 },
+                    .stride = { 1, 1 },
+                    .padding = { 1, 1 },
+                    .dilation = { 1, 1 },
+                    .groups = 1 },
+    };
+    ls_context *ctx = open_device(1, NULL);
+    for (int i = 0; i < 4; i++) {
+        ls__kernel *kernel = NULL;
+        ck_assert_int_ne(ctx->device->backend->kernel_open(ctx->device, &op, names[i], &kernel),
+                         LS_OK);
+        ck_assert_ptr_null(kernel);
+        ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), names[i]));
+        (void)ls_context_status(ctx);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(layouts_of_others_are_left_to_the_reference)
 {
     ls_context *ctx = open_device(1, NULL);
@@ -210,6 +239,7 @@ int main(void)
     TCase *tcase = tcase_create("device");
     tcase_add_test(tcase, program_has_default_rounding);
     tcase_add_test(tcase, unknown_kernel_is_an_error);
+    tcase_add_test(tcase, kernels_go_by_their_whole_names);
     tcase_add_test(tcase, layouts_of_others_are_left_to_the_reference);
     tcase_add_test(tcase, scratch_grows_for_every_thread);
     tcase_add_test(tcase, digest_is_the_same_for_any_threads);

@@ -4,7 +4,10 @@
 #include "cpu/conv_roles.h"
 #include "cpu/gemm/kernel.h"
 
+#include <stdio.h>
 #include <string.h>
+
+static const char NAME[] = "gemm";
 
 /* Of fewer channels there is less than a vector. */
 enum { LEAST_CHANNELS = 8 };
@@ -50,8 +53,8 @@ static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int ma
     ls__gemm_phase phases[LS__GEMM_MOST_PHASES];
     const int n = max > 0 && fits(cpu, op) ? ls__gemm_phases(op, phases) : 0;
     if (n == 0) return 0;
-    *out =
-        (ls__candidate){ .name = "gemm", .deterministic = true, .cost_ms = cost_ms(op, phases, n) };
+    *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(op, phases, n) };
+    snprintf(out->name, sizeof out->name, "%s", NAME);
     return 1;
 }
 
@@ -72,9 +75,10 @@ ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *la
 {
     ls_context *ctx = cpu->device.ctx;
     ls__gemm_phase phases[LS__GEMM_MOST_PHASES];
-    const int n = fits(cpu, op) ? ls__gemm_phases(op, phases) : 0;
+    const int n = strcmp(name, NAME) == 0 && fits(cpu, op) ? ls__gemm_phases(op, phases) : 0;
     if (n == 0)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: not for %s", name, ls__op_name(op->kind));
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: no kernel '%s' for this shape",
+                        ls__op_name(op->kind), name);
     ls__gemm_kernel *k = ls__zalloc(ctx, sizeof *k);
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     const bool weights = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;

@@ -7,7 +7,10 @@
 #include "cpu/conv_roles.h"
 #include "cpu/winograd/winograd.h"
 
+#include <stdio.h>
 #include <string.h>
+
+static const char NAME[] = "winograd 4x4";
 
 /* Measured on a Zen 3 (L2 512 KiB, L3 32 MiB). */
 enum {
@@ -259,7 +262,8 @@ static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int ma
     if (max < 1 || !fits(cpu, op)) return 0;
     ls__wino_geometry g;
     find_geometry(op, &g);
-    *out = (ls__candidate){ .name = "winograd 4x4", .deterministic = true, .cost_ms = cost_ms(&g) };
+    *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(&g) };
+    snprintf(out->name, sizeof out->name, "%s", NAME);
     return 1;
 }
 
@@ -272,8 +276,9 @@ ls_status ls__wino_open(ls__cpu *cpu, const ls__op *op, const ls__wino_lanes *la
                         const char *name, ls__kernel **out)
 {
     ls_context *ctx = cpu->device.ctx;
-    if (!fits(cpu, op))
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: not for %s", name, ls__op_name(op->kind));
+    if (strcmp(name, NAME) != 0 || !fits(cpu, op))
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: no kernel '%s' for this shape",
+                        ls__op_name(op->kind), name);
     ls__wino_geometry g;
     find_geometry(op, &g);
     if (ls__wino_is_wide(&g, op->kind))
