@@ -38,8 +38,12 @@ void print_log(void *user, ls_log_level level, const char *message);
 /* A bundled model; on failure prints which was probably meant and returns NULL. */
 const ls_model *find_model(const cli_verb *verb, const char *name);
 
+/* Sets what a signal does, unless the process was begun with that signal ignored: shells do so with
+ * SIGINT for what runs behind them (&), nohup with SIGHUP. */
+void handle_unless_ignored(int number, const struct sigaction *action);
+
 /* From now on the first SIGINT or SIGTERM asks the verb to stop in good order, by its number here;
- * a second one ends the process. */
+ * a second one ends the process. Those that were ignored stay so. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 

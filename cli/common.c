@@ -45,14 +45,21 @@ const ls_model *find_model(const cli_verb *verb, const char *name)
     return NULL;
 }
 
+void handle_unless_ignored(int number, const struct sigaction *action)
+{
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, action, NULL);
+}
+
 volatile sig_atomic_t caught_signal;
 
 static void handle_signals(void (*handler)(int))
 {
     struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    handle_unless_ignored(SIGINT, &action);
+    handle_unless_ignored(SIGTERM, &action);
 }
 
 static void note_signal(int number)

@@ -44,7 +44,8 @@ void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE]);
 
 /* ---- repro_child.c ---- */
 
-/* From now on SIGINT and SIGTERM end the child that runs, which saves, and are kept. */
+/* From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP end the child that runs, which saves, and are
+ * kept; those that were ignored stay so. */
 void repro_catch_signals(void);
 int repro_signal(void); /* 0 = none */
 

@@ -37,12 +37,7 @@ void repro_catch_signals(void)
 {
     struct sigaction action = { .sa_handler = pass_signal, .sa_flags = SA_RESTART };
     signal_set(&action.sa_mask);
-    for (int i = 0; i < N_SIGNALS; i++) {
-        struct sigaction before;
-        sigaction(signals[i], &action, &before);
-        /* nohup's doing */
-        if (signals[i] == SIGHUP && before.sa_handler == SIG_IGN) sigaction(SIGHUP, &before, NULL);
-    }
+    for (int i = 0; i < N_SIGNALS; i++) handle_unless_ignored(signals[i], &action);
     /* Where our parent ignores it, so did we, and the children's ends would be lost. */
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }

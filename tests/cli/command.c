@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 char said_out[1 << 16], said_err[1 << 16];
+int ignored_signal;
 static char folder[64];
 
 void begin_folder(void)
@@ -67,6 +68,7 @@ static pid_t start(size_t file_limit, const char *format, va_list args)
     if (pid == 0) {
         signal(SIGTERM, SIG_DFL);
         signal(SIGINT, SIG_DFL);
+        if (ignored_signal) signal(ignored_signal, SIG_IGN);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     ck_assert_int_ge(pid, 0);

@@ -13,6 +13,9 @@ void end_folder(void);
 /* What the last command printed. */
 extern char said_out[1 << 16], said_err[1 << 16];
 
+/* The next commands are begun with this signal ignored; 0: with none. */
+extern int ignored_signal;
+
 /* Runs "lockstep <line>", words split at spaces, and returns its exit status, or 128 + the signal
  * that ended it. */
 int run_command(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -200,6 +200,24 @@ START_TEST(interrupted)
 }
 END_TEST
 
+/* As behind a shell (&), where Ctrl-C is meant for others. */
+START_TEST(interrupted_in_vain)
+{
+    begin_folder();
+    draw_data();
+    ignored_signal = SIGINT;
+    const pid_t pid =
+        start_command(0, REPRO "--steps 30 --workers 0,1 --threads 1 --out background");
+    ignored_signal = 0;
+    while (!has_bytes("background/w0-t1/record.txt") && kill(pid, 0) == 0)
+        nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+    kill(pid, SIGINT);
+    ck_assert_int_eq(wait_command(pid), 0);
+    expect_out("One result: ");
+    end_folder();
+}
+END_TEST
+
 /* Nobody can stop the child of one that is gone but itself: it saves, and ends. */
 START_TEST(killed)
 {
@@ -223,5 +241,5 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("repro", one_result, different_results, options_of_training, misuse,
-                     a_run_that_fails, interrupted, killed);
+                     a_run_that_fails, interrupted, interrupted_in_vain, killed);
 }

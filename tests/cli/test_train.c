@@ -186,6 +186,25 @@ START_TEST(signals_save_and_stop)
 }
 END_TEST
 
+/* As behind a shell (&), where Ctrl-C is meant for others: what is ignored does not stop a run, nor
+ * does the signal that stops it bring it back. */
+START_TEST(ignored_signals_stay_so)
+{
+    begin_folder();
+    draw_data();
+    ignored_signal = SIGINT;
+    const pid_t pid = start_command(0, TRAIN "--epochs 100000 --out background");
+    ignored_signal = 0;
+    while (count_steps("background") < 1) sleep_ms(2);
+    kill(pid, SIGINT); /* delivered before the other, which has the greater number */
+    kill(pid, SIGTERM);
+    kill(pid, SIGINT);
+    ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
+    expect_err("signal 15: saved at epoch");
+    end_folder();
+}
+END_TEST
+
 START_TEST(a_run_of_so_many_steps)
 {
     begin_folder();
@@ -613,8 +632,8 @@ int main(void)
 {
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, sixteen_bits, signals_save_and_stop,
-                     a_run_of_so_many_steps, checkpoints_in_mid_epoch, patience,
-                     best_weights_that_have_gone, killed_before_its_first_epoch_ends,
+                     ignored_signals_stay_so, a_run_of_so_many_steps, checkpoints_in_mid_epoch,
+                     patience, best_weights_that_have_gone, killed_before_its_first_epoch_ends,
                      killed_at_any_moment, full_disk, a_resume_that_fails_leaves_no_trace,
                      nonfinite_loss, changed_data, unusable_plans,
                      seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
