@@ -1,8 +1,10 @@
 /* main.c: the lockstep command: finds the verb and runs it. */
 #include "cli.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const cli_verb *const verbs[] = {
     &verb_train,   &verb_eval,  &verb_predict, &verb_describe,
@@ -49,8 +51,18 @@ static int run(int argc, char **argv)
     return EXIT_USAGE;
 }
 
+/* Standard files that the caller closed ("lockstep ... >&-") are taken: else the first file that is
+ * opened, a checkpoint say, would be one of them, and get what is printed. They are opened in the
+ * wrong direction, so that printing still fails, and is told. */
+static void take_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
+    take_standard_files();
     const int answer = run(argc, argv);
     /* What was asked for must not be lost unnoticed, on a full disk say. */
     errno = 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Small enough for a test: 8x8 pixels, one epoch. */
@@ -113,6 +114,37 @@ START_TEST(full_standard_output)
     said = read_text("said", &size);
     ck_assert_msg(strstr(said, "writing standard output: No space left"), "%s", said);
     free(said);
+    end_folder();
+}
+END_TEST
+
+static int shell(const char *line)
+{
+    return WEXITSTATUS(system(line));
+}
+
+/* No file of a run takes the place of standard files that were closed: those stay as they are. */
+START_TEST(closed_standard_files)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN);
+    ck_assert_int_eq(rename("run", "open"), 0);
+    ck_assert_int_eq(shell(LOCKSTEP_COMMAND " " TRAIN "<&- >&- 2>&-"), 1);
+    ck_assert_int_eq(rename("run", "closed"), 0);
+    ck_assert(same_files("open/record.txt", "closed/record.txt"));
+    ck_assert(same_files("open/last.safetensors", "closed/last.safetensors"));
+    ck_assert_int_eq(shell(LOCKSTEP_COMMAND " describe --image-size 8 -b 1 >&- 2>said"), 1);
+    size_t size;
+    char *said = read_text("said", &size);
+    ck_assert_str_eq(said, "lockstep: writing standard output: Bad file descriptor\n");
+    free(said);
+    ck_assert_int_eq(shell(LOCKSTEP_COMMAND " repro --data-dir data --image-size 8 -b 8 --epochs 1 "
+                                            "--no-val --steps 3 --workers 0,1 --threads 1 "
+                                            "--out repro <&- >&- 2>&-"),
+                     5);
+    ck_assert(exists("repro/repro.csv"));
+    ck_assert(same_files("repro/w0-t1/record.txt", "repro/w1-t1/record.txt"));
     end_folder();
 }
 END_TEST
@@ -285,6 +317,7 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
-                     full_standard_output, failures_at_run_time, unusable_folders,
-                     unusable_pictures, checkpoints_from_elsewhere, predictions, demo_data);
+                     full_standard_output, closed_standard_files, failures_at_run_time,
+                     unusable_folders, unusable_pictures, checkpoints_from_elsewhere, predictions,
+                     demo_data);
 }
