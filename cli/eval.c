@@ -103,14 +103,13 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
     }
     if (answer == EXIT_DONE) {
         progress bar;
-        progress_open(&bar, ls_loader_steps(loader));
+        progress_open(&bar, 0, ls_loader_steps(loader));
         sums s;
         const outcome end = evaluate(&(evaluation){ .net = net,
                                                     .dataset = dataset,
                                                     .loader = loader,
                                                     .progress = &bar,
                                                     .title = "eval",
-                                                    .is_work = true,
                                                     .signal = &no_signal,
                                                     .each = v->per_class ? count_batch : NULL,
                                                     .user = &c },

@@ -44,7 +44,6 @@ typedef struct evaluation {
     ls_loader *loader;
     progress *progress;
     const char *title;                                                 /* of the progress */
-    bool is_work;                                                      /* as in progress_begin */
     const volatile sig_atomic_t *signal;                               /* stops when it is not 0 */
     ls_status (*each)(void *user, ls_net *net, const ls_batch *batch); /* after each; may be NULL */
     void *user;

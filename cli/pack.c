@@ -67,8 +67,8 @@ static void print_summary(const char *path, const ls_pack_summary *s)
 static int check(const cli_verb *verb, ls_context *ctx, const char *path)
 {
     progress bar;
-    progress_open(&bar, 0);
-    progress_begin(&bar, "check", false, 0, 0);
+    progress_open(&bar, 0, 0);
+    progress_begin(&bar, "check", WORK_EVALUATE, 0, 0);
     const ls_pack_config config = { .progress = tell_progress, .user = &bar };
     ls_pack_summary summary;
     const int answer = answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary));
@@ -105,8 +105,8 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
         return EXIT_DATA;
     }
     progress bar;
-    progress_open(&bar, 0);
-    progress_begin(&bar, "pack", false, 0, 0);
+    progress_open(&bar, 0, 0);
+    progress_begin(&bar, "pack", WORK_EVALUATE, 0, 0);
     const ls_pack_config config = { .pixels = v->raw,
                                     .resize = v->resize,
                                     .on_bad_image = (ls_bad_image)v->on_bad_image,

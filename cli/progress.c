@@ -17,23 +17,42 @@ double clock_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-void progress_open(progress *p, int64_t n_work)
+void progress_open(progress *p, int64_t n_train, int64_t n_evaluate)
 {
     const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-    *p = (progress){ .opened = clock_seconds(), .work_left = n_work };
+    *p = (progress){ .works = { [WORK_TRAIN].left = n_train, [WORK_EVALUATE].left = n_evaluate } };
     p->terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
     p->colour = p->terminal && !(no_colour && *no_colour); /* no-color.org */
 }
 
-void progress_begin(progress *p, const char *title, bool is_work, int64_t first_step,
+void progress_begin(progress *p, const char *title, progress_work work, int64_t first_step,
                     int64_t n_steps)
 {
+    const double now = clock_seconds();
+    if (p->begun > 0) p->works[p->work].seconds += now - p->begun;
     p->title = title;
-    p->is_work = is_work;
+    p->work = work;
     p->step = first_step;
     p->n_steps = n_steps;
     p->n_images = 0;
-    p->begun = p->shown = clock_seconds();
+    p->begun = p->shown = now;
+}
+
+double progress_seconds_left(const progress *p, double now)
+{
+    /* Until one was done: the forward pass is a third of a training step's arithmetic. */
+    static const double guess[N_WORKS] = { [WORK_TRAIN] = 3, [WORK_EVALUATE] = 1.0 / 3 };
+    double each[N_WORKS];
+    for (int k = 0; k < N_WORKS; k++) {
+        const double seconds = p->works[k].seconds + (p->work == k ? now - p->begun : 0);
+        each[k] = p->works[k].done > 0 ? seconds / (double)p->works[k].done : -1;
+    }
+    double left = 0;
+    for (int k = 0; k < N_WORKS; k++) {
+        const double other = each[N_WORKS - 1 - k];
+        left += (double)p->works[k].left * (each[k] >= 0 ? each[k] : guess[k] * other);
+    }
+    return each[WORK_TRAIN] < 0 && each[WORK_EVALUATE] < 0 ? -1 : left;
 }
 
 static int terminal_columns(void)
@@ -57,9 +76,8 @@ static void show(const progress *p, double now, double wait_seconds, double loss
     const double seconds = now - p->begun;
     const double done = (double)p->step / (double)p->n_steps;
     char left[32] = "-", numbers[160];
-    if (p->work_done > 0)
-        format_seconds((now - p->opened) / (double)p->work_done * (double)p->work_left, left,
-                       sizeof(left));
+    const double seconds_left = progress_seconds_left(p, now);
+    if (seconds_left >= 0) format_seconds(seconds_left, left, sizeof(left));
     snprintf(numbers, sizeof(numbers),
              "loss %.4f  top1 %.4f  %.0f images/s  waiting for data %.0f%%  ETA %s", loss, top1,
              (double)p->n_images / seconds, 100 * wait_seconds / seconds, left);
@@ -93,10 +111,8 @@ void progress_step(progress *p, int64_t n_images, double wait_seconds, double lo
     double now;
     p->step++;
     p->n_images += n_images;
-    if (p->is_work) {
-        p->work_done++;
-        p->work_left--;
-    }
+    p->works[p->work].done++;
+    p->works[p->work].left--;
     if (progress_is_due(p, &now)) show(p, now, wait_seconds, loss, top1);
 }
 

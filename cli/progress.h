@@ -5,29 +5,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What steps do, which decides how long they take. */
+typedef enum progress_work { WORK_TRAIN, WORK_EVALUATE, N_WORKS } progress_work;
+
 typedef struct progress {
-    bool terminal, colour;        /* of stderr */
-    double opened;                /* clock */
-    int64_t work_done, work_left; /* steps that the time left is reckoned by */
+    bool terminal, colour; /* of stderr */
+    struct {
+        int64_t done, left; /* steps */
+        double seconds;     /* that parts took which have ended, with what followed them: saving */
+    } works[N_WORKS];
 
     const char *title;     /* of the part under way, "epoch 3/30"; borrowed */
-    bool is_work;          /* the part's steps count as work */
+    progress_work work;    /* of its steps */
     int64_t step, n_steps; /* of the part */
     int64_t n_images;      /* of the part so far */
-    double begun, shown;   /* clock */
+    double begun, shown;   /* clock; 0: no part yet */
 } progress;
 
 /* Seconds of a clock that only goes forward. */
 double clock_seconds(void);
 
-/* For a whole run of n_work steps. */
-void progress_open(progress *p, int64_t n_work);
+/* For a whole run of so many steps. */
+void progress_open(progress *p, int64_t n_train, int64_t n_evaluate);
 /* Begins a part of n_steps, of which the first first_step are done already. */
-void progress_begin(progress *p, const char *title, bool is_work, int64_t first_step,
+void progress_begin(progress *p, const char *title, progress_work work, int64_t first_step,
                     int64_t n_steps);
 /* One more step; shows it when it is time. wait_seconds: spent waiting for data since the part
  * began. */
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1);
+/* Until the end of the run, by what steps of either kind took so far; below 0: none is done. */
+double progress_seconds_left(const progress *p, double now);
 /* Is it time to show something, and the clock; then not again for a while. For those who show how
  * far they are themselves. */
 bool progress_is_due(progress *p, double *now);

@@ -83,7 +83,7 @@ static outcome train_epoch(trainer *t)
     t->tally = (tally){ .net = t->net, .dataset = t->train_data, .sums = &t->sums };
     title(t, "epoch", text);
     if (ls_loader_start_at(t->train, t->epoch, t->step) != LS_OK) return OUTCOME_ERROR;
-    progress_begin(&t->progress, text, true, t->step, ls_loader_steps(t->train));
+    progress_begin(&t->progress, text, WORK_TRAIN, t->step, ls_loader_steps(t->train));
     /* as if the part of the epoch that was done before had been done just now */
     const double begun = clock_seconds() - t->seconds, waited_before = t->wait_seconds;
     const double waited = ls_loader_statistics(t->train).wait_seconds - waited_before;
@@ -215,7 +215,9 @@ outcome trainer_run(trainer *t)
     int64_t last = t->recipe->epochs * ls_loader_steps(t->train);
     if (t->recipe->steps > 0 && t->recipe->steps < last) last = t->recipe->steps;
     if (t->recipe->stop_at > 0 && t->recipe->stop_at < last) last = t->recipe->stop_at;
-    progress_open(&t->progress, last > done ? last - done : 0);
+    const int64_t epochs_left = last / ls_loader_steps(t->train) - t->epoch;
+    progress_open(&t->progress, last > done ? last - done : 0,
+                  t->val && epochs_left > 0 ? epochs_left * ls_loader_steps(t->val) : 0);
     outcome end = begin_watch(t) == LS_OK ? OUTCOME_DONE : OUTCOME_ERROR;
     while (end == OUTCOME_DONE && t->epoch < t->recipe->epochs && !trainer_is_stale(t)) {
         sums val = { 0 };

@@ -137,7 +137,7 @@ START_TEST(closed_standard_files)
     ck_assert_int_eq(shell(LOCKSTEP_COMMAND " describe --image-size 8 -b 1 >&- 2>said"), 1);
     size_t size;
     char *said = read_text("said", &size);
-    ck_assert_str_eq(said, "lockstep: writing standard output: Bad file descriptor\n");
+    ck_assert_msg(strstr(said, "writing standard output: "), "%s", said);
     free(said);
     ck_assert_int_eq(shell(LOCKSTEP_COMMAND " repro --data-dir data --image-size 8 -b 8 --epochs 1 "
                                             "--no-val --steps 3 --workers 0,1 --threads 1 "

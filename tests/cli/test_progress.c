@@ -1,0 +1,51 @@
+/* test_progress.c: the time that is left of a run. */
+#include "progress.h"
+
+#include "../suite.h"
+
+/* At second 100 of a part of `work` that began at second 0. */
+static progress in_part(progress_work work)
+{
+    return (progress){ .title = "part", .work = work };
+}
+
+START_TEST(nothing_is_known_before_the_first_step)
+{
+    progress p = in_part(WORK_TRAIN);
+    p.works[WORK_TRAIN].left = 10;
+    ck_assert(progress_seconds_left(&p, 100) < 0);
+}
+END_TEST
+
+/* Also of its last epoch's last steps, when the validation is all that is left. */
+START_TEST(a_validation_takes_its_time)
+{
+    progress p = in_part(WORK_TRAIN);
+    p.works[WORK_TRAIN].done = 50; /* 2 s each */
+    p.works[WORK_TRAIN].left = 10;
+    p.works[WORK_EVALUATE].left = 30;
+    ck_assert_double_eq_tol(progress_seconds_left(&p, 100), 10 * 2 + 30 * 2.0 / 3, 1e-9);
+    p.works[WORK_EVALUATE].done = 15; /* now it is known: 4 s each */
+    p.works[WORK_EVALUATE].seconds = 60;
+    p.works[WORK_TRAIN].left = 0;
+    ck_assert_double_eq_tol(progress_seconds_left(&p, 100), 30 * 4, 1e-9);
+}
+END_TEST
+
+/* As where a run goes on with the validation of an epoch. */
+START_TEST(a_validation_comes_first)
+{
+    progress p = in_part(WORK_EVALUATE);
+    p.works[WORK_EVALUATE].done = 50;
+    p.works[WORK_EVALUATE].left = 10;
+    ck_assert_double_eq_tol(progress_seconds_left(&p, 100), 10 * 2, 1e-9);
+    p.works[WORK_TRAIN].left = 5;
+    ck_assert_double_eq_tol(progress_seconds_left(&p, 100), 10 * 2 + 5 * 6, 1e-9);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("progress", nothing_is_known_before_the_first_step,
+                     a_validation_takes_its_time, a_validation_comes_first);
+}
