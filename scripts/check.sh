@@ -37,8 +37,8 @@ build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefine
 # Those of tests/cuda, which load modules, keep a process each, without that check.
 # A refused allocation is answered with NULL, as without the sanitizer: tests ask for too much on purpose.
 # Left to scripts/test.sh is what takes minutes here and runs no code of ours that other tests do not: what starts or kills
-# hundreds of processes, oneDNN's kernels for lesser processors, the emulated GPU's op cases (whose memory has guards, and is closed
-# to all but kernels, in every build) and the script that runs them, a large net's parity.
+# hundreds of processes, oneDNN's kernels for lesser processors, the emulated GPU's op cases (whose memory has guards, and
+# is closed to all but kernels, in every build) and the script that runs them, a large net's parity.
 ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
   --exclude-regex '^(crash|crash_train|matrix|op_bits_.+|cuda_ops|gpu_check|parity_resnet18)$'
 

@@ -15,13 +15,7 @@ enum { LEAST_CHANNELS = 8 };
 static bool fits(const ls__cpu *cpu, const ls__op *op)
 {
     ls__conv_roles roles;
-    if (cpu->isa < LS__ISA_AVX2 || !ls__conv_roles_of(op->kind, &roles)) return false;
-    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && ls__conv_has_bias(op, &roles))
-        return false; /* db is none of ours */
-    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
-    const int64_t in = x->shape.dims[3], out = y->shape.dims[3];
-    return op->u.conv.groups == 1 && x->block == in && y->block == out && in >= LEAST_CHANNELS &&
-           out >= LEAST_CHANNELS;
+    return cpu->isa >= LS__ISA_AVX2 && ls__conv_is_plain(op, LEAST_CHANNELS, &roles);
 }
 
 /* For one thread, whatever their number: a choice must not depend on it. Measured on a Zen 3, whose

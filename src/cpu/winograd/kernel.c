@@ -211,17 +211,12 @@ enum { LEAST_CHANNELS = 8 };
 static bool fits(const ls__cpu *cpu, const ls__op *op)
 {
     ls__conv_roles roles;
-    if (cpu->isa < LS__ISA_AVX2 || !ls__conv_roles_of(op->kind, &roles)) return false;
-    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && ls__conv_has_bias(op, &roles))
-        return false; /* db is none of ours */
+    if (cpu->isa < LS__ISA_AVX2 || !ls__conv_is_plain(op, LEAST_CHANNELS, &roles)) return false;
     for (int i = 0; i < 2; i++)
         if (op->u.conv.kernel[i] != 3 || op->u.conv.stride[i] != 1 || op->u.conv.dilation[i] != 1 ||
             op->u.conv.padding[i] > 2)
             return false;
-    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
-    const int64_t c = x->shape.dims[3], k = y->shape.dims[3];
-    return op->u.conv.groups == 1 && x->block == c && y->block == k && c >= LEAST_CHANNELS &&
-           k >= LEAST_CHANNELS;
+    return true;
 }
 
 static void find_geometry(const ls__op *op, ls__wino_geometry *g)
