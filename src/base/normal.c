@@ -40,7 +40,7 @@ static const rational tail = {
       2.04426310338993978564e-15 }
 };
 
-static double evaluate(const rational *f, double x)
+static inline double evaluate(const rational *f, double x)
 {
     double above = f->numerator[7], below = f->denominator[7];
     for (int i = 6; i >= 0; i--) {
@@ -50,37 +50,102 @@ static double evaluate(const rational *f, double x)
     return above / below;
 }
 
-/* The natural logarithm of a normal double in (0,1): x = 2^e m with m in [sqrt(1/2), sqrt(2)),
- * log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172, whose series is cut after s^21: the rest
- * is below 1e-17. */
-static double logarithm(double x)
+static inline uint64_t bits_of(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof(bits));
-    /* subtracting the bits of sqrt(1/2) makes the exponent field count from there */
-    const int64_t shifted = (int64_t)(bits - UINT64_C(0x3fe6a09e667f3bcd));
-    const int64_t exponent = shifted >= 0 ? shifted >> 52 : -((-shifted + 0xfffffffffffff) >> 52);
-    bits -= (uint64_t)exponent << 52;
-    double m;
-    memcpy(&m, &bits, sizeof(m));
+    return bits;
+}
 
+static inline double of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* An integer below 2^52 as a double, by the bits of 2^52 + k: few processors convert a vector. */
+static inline double to_double(uint64_t k)
+{
+    return of_bits(UINT64_C(0x4330000000000000) | k) - 0x1p52;
+}
+
+static const double INVERSE_ODD[] = { 1.0 / 1,  1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9, 1.0 / 11,
+                                      1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21 };
+
+/* The natural logarithm of a normal double in (0,1): x = 2^e m with m in [sqrt(1/2), sqrt(2)),
+ * log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172, whose series is cut after s^21: the rest
+ * is below 1e-17. */
+static inline double logarithm(double x)
+{
+    /* subtracting the bits of sqrt(1/2) makes the exponent field count from there, and 2048 more
+     * keeps it from falling below zero */
+    const uint64_t above = bits_of(x) - UINT64_C(0x3fe6a09e667f3bcd);
+    const uint64_t field = (above + (UINT64_C(2048) << 52)) >> 52;
+    const double m = of_bits(bits_of(x) - ((field - 2048) << 52));
     const double s = (m - 1.0) / (m + 1.0), s2 = s * s;
-    double series = 1.0 / 21.0;
-    for (int odd = 19; odd >= 1; odd -= 2) series = series * s2 + 1.0 / (double)odd;
-    return (double)exponent * 0.693147180559945309417 + 2.0 * s * series;
+    double series = INVERSE_ODD[10];
+    for (int i = 9; i >= 0; i--) series = series * s2 + INVERSE_ODD[i];
+    return (to_double(field) - 2048.0) * 0.693147180559945309417 + 2.0 * s * series;
+}
+
+enum { BATCH = 128 };
+static const double CENTRE = 0.425; /* p - 1/2 up to which the first formula goes */
+
+static inline double near_centre(double p)
+{
+    const double q = p - 0.5;
+    return q * evaluate(&centre, 0.180625 - q * q);
+}
+
+/* n numbers, at most BATCH, in loops that compilers make vectors of: all by the formula of the
+ * centre, right for 85 of 100; those beyond by that of the flanks; the few in the tails, one of
+ * 10^11, once more. */
+static void quantiles(const double *p, int n, double *z)
+{
+    int beyond[BATCH], n_beyond = 0;
+    double lesser[BATCH], r[BATCH], far[BATCH]; /* lesser: min(p, 1 - p) */
+    for (int i = 0; i < n; i++) z[i] = near_centre(p[i]);
+    for (int i = 0; i < n; i++) {
+        beyond[n_beyond] = i;
+        lesser[n_beyond] = p[i] < 1.0 - p[i] ? p[i] : 1.0 - p[i];
+        n_beyond += fabs(p[i] - 0.5) > CENTRE;
+    }
+    for (int j = 0; j < n_beyond; j++) {
+        r[j] = sqrt(-logarithm(lesser[j]));
+        far[j] = evaluate(&flank, r[j] - 1.6);
+    }
+    for (int j = 0; j < n_beyond; j++) {
+        if (r[j] > 5.0) far[j] = evaluate(&tail, r[j] - 5.0);
+        z[beyond[j]] = copysign(far[j], p[beyond[j]] - 0.5);
+    }
 }
 
 double ls__normal_quantile(double p)
 {
-    const double q = p - 0.5;
-    if (fabs(q) <= 0.425) return q * evaluate(&centre, 0.180625 - q * q);
-    const double r = sqrt(-logarithm(q < 0.0 ? p : 1.0 - p));
-    const double z = r <= 5.0 ? evaluate(&flank, r - 1.6) : evaluate(&tail, r - 5.0);
-    return q < 0.0 ? -z : z;
+    double z;
+    quantiles(&p, 1, &z);
+    return z;
+}
+
+void ls__random_normals(const uint32_t *words, int64_t n, float *out)
+{
+    double p[BATCH], z[BATCH];
+    for (int64_t done = 0; done < n; done += BATCH) {
+        const int count = n - done < BATCH ? (int)(n - done) : BATCH;
+        for (int i = 0; i < count; i++) {
+            const uint64_t high = words[2 * (done + i)], low = words[2 * (done + i) + 1];
+            p[i] = (to_double((high << 32 | low) >> 12) + 0.5) * 0x1p-52;
+        }
+        quantiles(p, count, z);
+        for (int i = 0; i < count; i++) out[done + i] = (float)z[i];
+    }
 }
 
 float ls__random_normal(uint32_t high, uint32_t low)
 {
-    const uint64_t k = ((uint64_t)high << 32 | low) >> 12;
-    return (float)ls__normal_quantile(((double)k + 0.5) * 0x1p-52);
+    const uint32_t words[2] = { high, low };
+    float z;
+    ls__random_normals(words, 1, &z);
+    return z;
 }

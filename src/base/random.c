@@ -13,6 +13,11 @@ void ls_random_words(uint64_t seed, const ls_draw *draw, uint32_t out[4])
     ls__philox_sample(&input, 0, out);
 }
 
+void ls__random_run(const ls__philox_input *input, uint64_t first, int64_t n, uint32_t *words)
+{
+    for (int64_t i = 0; i < n; i++) ls__philox_sample(input, first + (uint64_t)i, words + 4 * i);
+}
+
 float ls_random_uniform(uint32_t word)
 {
     return ls__word_uniform(word);

@@ -1,4 +1,4 @@
-/* conv_roles.h: which operands of a convolution op are which, and what our own kernels ask of it. */
+/* conv_roles.h: which operands of a convolution op are which; what our own kernels ask of one. */
 #ifndef LS_CPU_CONV_ROLES_H
 #define LS_CPU_CONV_ROLES_H
 

@@ -1,102 +1,12 @@
-/* net_blocks.c: parameters and buffers in one block, gradients in another; initial values; names
- * and freezing. */
+/* net_blocks.c: parameters and buffers in one block, gradients in another; names and freezing. */
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
-#include "base/random.h"
-#include "base/threads.h"
 #include "nn/net_state.h"
 #include "tensor/pool.h"
 
 #include <fnmatch.h>
-#include <math.h>
 #include <string.h>
-
-/* ---- Initial values: every element is drawn by (parameter, element), so any thread may draw any
- * part. ---- */
-
-enum { TASK_ELEMENTS = 4096 };
-
-typedef struct init_job {
-    uint64_t seed;
-    uint32_t layer;
-    int64_t count;
-    float *out;
-    float scale;
-    bool normal;
-} init_job;
-
-static void init_task(void *arg, int64_t task, int thread)
-{
-    (void)thread;
-    const init_job *job = arg;
-    const int64_t begin = task * TASK_ELEMENTS;
-    const int64_t end = begin + TASK_ELEMENTS < job->count ? begin + TASK_ELEMENTS : job->count;
-    ls_draw draw = { .stream = LS_STREAM_INIT, .layer = job->layer };
-    uint32_t words[4];
-    for (int64_t i = begin; i < end;
-         i++) { /* TASK_ELEMENTS is a multiple of what one draw serves */
-        const int64_t per_draw = job->normal ? 2 : 4;
-        draw.sample = (uint64_t)(i / per_draw);
-        if (i % per_draw == 0) ls_random_words(job->seed, &draw, words);
-        const int at = (int)(i % per_draw);
-        job->out[i] = job->normal ? job->scale * ls__random_normal(words[2 * at], words[2 * at + 1])
-                                  : job->scale * (2 * ls_random_uniform(words[at]) - 1);
-    }
-}
-
-/* Constants, or the scale of a normal (deviation) or uniform (limit) draw. */
-static bool init_is_constant(const ls__entry_init *init, ls_entry_kind kind, float *value)
-{
-    ls_init how = init->init;
-    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_NORM) how = LS_INIT_ONE;
-    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_BIAS) how = LS_INIT_ZERO;
-    *value = how == LS_INIT_ONE ? 1.0f : 0.0f;
-    return how == LS_INIT_ONE || how == LS_INIT_ZERO;
-}
-
-static void init_scale(const ls__entry_init *init, init_job *job)
-{
-    const double in = init->fan_in, out = init->fan_out;
-    job->normal = init->init != LS_INIT_XAVIER && init->init != LS_INIT_UNIFORM_FAN_IN;
-    switch (init->init) {
-    case LS_INIT_HE_FAN_IN: job->scale = (float)sqrt(2 / in); break;
-    case LS_INIT_XAVIER: job->scale = (float)sqrt(6 / (in + out)); break;
-    case LS_INIT_UNIFORM_FAN_IN: job->scale = (float)(1 / sqrt(in)); break;
-    default: job->scale = (float)sqrt(2 / out); break;
-    }
-}
-
-static ls_status init_values(ls_net *net)
-{
-    ls_context *ctx = net->owned.ctx;
-    const ls_graph *graph = &net->graph;
-    ls__threads *threads = NULL;
-    const size_t bytes = (size_t)net->block_elements * sizeof(float);
-    float *host = ls__zalloc(ctx, bytes);
-    ls_status status = host ? LS_OK : ls__fail_memory(ctx, "initial values", bytes);
-    if (status == LS_OK) status = ls__threads_open(ctx, ls_context_threads(ctx), NULL, &threads);
-    for (int i = 0; i < graph->n_entries && status == LS_OK; i++) {
-        const ls__entry *entry = &graph->entries[i];
-        init_job job = { .seed = ctx->config.seed,
-                         .layer = (uint32_t)i,
-                         .count = entry->count,
-                         .out = host + entry->offset };
-        float value;
-        if (init_is_constant(&graph->inits[i], entry->kind, &value)) {
-            for (int64_t j = 0; j < entry->count; j++) job.out[j] = value;
-        } else {
-            init_scale(&graph->inits[i], &job);
-            ls__threads_run(threads, (entry->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS, init_task,
-                            &job);
-        }
-    }
-    if (status == LS_OK)
-        status = ctx->device->backend->write(ctx->device, net->blocks.values, host, bytes);
-    ls__threads_close(&threads);
-    ls__free(ctx, host);
-    return status;
-}
 
 /* ---- Blocks ---- */
 
@@ -170,7 +80,7 @@ ls_status ls__net_open_blocks(ls_net *net)
             ls__tensor_view(ctx, &net->gradient_views[i], LS_F32, entry->shape,
                             net->blocks.gradients + entry->offset);
     }
-    return init_values(net);
+    return ls__net_set_initial_values(net);
 }
 
 void ls__net_close_blocks(ls_net *net)

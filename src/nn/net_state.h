@@ -69,6 +69,8 @@ struct ls_net {
 /* Allocates the blocks, sets offsets, draws initial values, makes the views. */
 ls_status ls__net_open_blocks(ls_net *net);
 void ls__net_close_blocks(ls_net *net);
+/* Draws them for a block of zeros. */
+ls_status ls__net_set_initial_values(ls_net *net);
 
 /* The program for these inputs, from the cache or made now; bound to the arena. */
 ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs, bool timed,

@@ -264,11 +264,29 @@ START_TEST(normal_draws_have_the_right_moments_and_bits)
 }
 END_TEST
 
+/* Of all three formulas' ranges, in every place of a batch. */
+START_TEST(normal_draws_by_the_batch_have_the_same_bits)
+{
+    enum { N = 1000 };
+    uint32_t words[2 * N + 2]; /* a draw has four */
+    float batch[N];
+    for (uint32_t i = 0; i < N; i++) {
+        ls_random_words(7, &(ls_draw){ .stream = LS_STREAM_USER, .sample = i }, words + 2 * i);
+        const int shift = i % 7 == 0 ? 31 : i % 5 == 0 ? 27 : 0; /* towards the tail */
+        words[2 * i] = i % 2 ? words[2 * i] >> shift : ~(words[2 * i] >> shift);
+    }
+    ls__random_normals(words, N, batch);
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(batch[i], ls__random_normal(words[2 * i], words[2 * i + 1]));
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("random", philox_published_vectors, every_field_of_a_draw_has_bits_of_its_own,
                      no_two_of_ten_million_draws_agree, uniform_and_below_stay_in_range,
                      permutation_is_a_bijection, permutations_of_neighbours_are_unrelated,
                      small_permutations_are_all_alike_frequent, shuffled_positions_are_uniform,
-                     normal_quantile_is_accurate, normal_draws_have_the_right_moments_and_bits);
+                     normal_quantile_is_accurate, normal_draws_have_the_right_moments_and_bits,
+                     normal_draws_by_the_batch_have_the_same_bits);
 }

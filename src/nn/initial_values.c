@@ -1,0 +1,100 @@
+/* initial_values.c: what parameters and buffers begin with. Every element is drawn by (parameter,
+ * element), so any thread may draw any part. */
+#include "base/alloc.h"
+#include "base/element.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "nn/net_state.h"
+#include <math.h>
+
+/* Values are drawn a piece at a time and written to the device. Sizes are multiples of 4, the most
+ * that one draw serves. */
+enum { TASK_ELEMENTS = 2048, PIECE_ELEMENTS = 128 * TASK_ELEMENTS };
+
+typedef struct draw_job {
+    ls__philox_input input;
+    int64_t first, count; /* elements of this piece */
+    float *out;
+    float scale;
+    bool normal; /* otherwise uniform */
+} draw_job;
+
+static void draw_task(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    const draw_job *job = arg;
+    const int64_t begin = task * TASK_ELEMENTS, rest = job->count - begin;
+    const int64_t n = rest < TASK_ELEMENTS ? rest : TASK_ELEMENTS;
+    const int per_draw = job->normal ? 2 : 4;
+    const int64_t first_draw = (job->first + begin) / per_draw;
+    uint32_t words[2 * TASK_ELEMENTS];
+    ls__random_run(&job->input, (uint64_t)first_draw, (n + per_draw - 1) / per_draw, words);
+    float *out = job->out + begin;
+    if (job->normal) ls__random_normals(words, n, out);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = job->scale * (job->normal ? out[i] : 2 * ls_random_uniform(words[i]) - 1);
+}
+
+/* Constants, or the scale of a normal (deviation) or uniform (limit) draw. */
+static bool is_constant(const ls__entry_init *init, ls_entry_kind kind, float *value)
+{
+    ls_init how = init->init;
+    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_NORM) how = LS_INIT_ONE;
+    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_BIAS) how = LS_INIT_ZERO;
+    *value = how == LS_INIT_ONE ? 1.0f : 0.0f;
+    return how == LS_INIT_ONE || how == LS_INIT_ZERO;
+}
+
+static void set_scale(const ls__entry_init *init, draw_job *job)
+{
+    const double in = init->fan_in, out = init->fan_out;
+    job->normal = init->init != LS_INIT_XAVIER && init->init != LS_INIT_UNIFORM_FAN_IN;
+    switch (init->init) {
+    case LS_INIT_HE_FAN_IN: job->scale = (float)sqrt(2 / in); break;
+    case LS_INIT_XAVIER: job->scale = (float)sqrt(6 / (in + out)); break;
+    case LS_INIT_UNIFORM_FAN_IN: job->scale = (float)(1 / sqrt(in)); break;
+    default: job->scale = (float)sqrt(2 / out); break;
+    }
+}
+
+/* Entry `i`, whose place in the block is zero so far. */
+static ls_status draw_entry(ls_net *net, int i, ls__threads *threads, float *piece)
+{
+    ls_context *ctx = net->owned.ctx;
+    const ls__entry *entry = &net->graph.entries[i];
+    const ls_draw name = { .stream = LS_STREAM_INIT, .layer = (uint32_t)i };
+    draw_job job = { .input = ls__random_input(ctx->config.seed, &name), .out = piece };
+    float value;
+    const bool constant = is_constant(&net->graph.inits[i], entry->kind, &value);
+    if (constant && value == 0) return LS_OK;
+    set_scale(&net->graph.inits[i], &job);
+    for (; job.first < entry->count; job.first += job.count) {
+        const int64_t rest = entry->count - job.first;
+        job.count = rest < PIECE_ELEMENTS ? rest : PIECE_ELEMENTS;
+        if (constant)
+            for (int64_t j = 0; j < job.count; j++) piece[j] = value;
+        else
+            ls__threads_run(threads, (job.count + TASK_ELEMENTS - 1) / TASK_ELEMENTS, draw_task,
+                            &job);
+        LS_TRY(ctx->device->backend->write(ctx->device,
+                                           net->blocks.values + entry->offset + job.first, piece,
+                                           (size_t)job.count * sizeof(float)));
+    }
+    return LS_OK;
+}
+
+ls_status ls__net_set_initial_values(ls_net *net)
+{
+    ls_context *ctx = net->owned.ctx;
+    ls__threads *threads = NULL;
+    const size_t bytes = PIECE_ELEMENTS * sizeof(float);
+    float *piece = ls__alloc(ctx, bytes);
+    ls_status status = piece ? LS_OK : ls__fail_memory(ctx, "initial values", bytes);
+    if (status == LS_OK) status = ls__threads_open(ctx, ls_context_threads(ctx), NULL, &threads);
+    for (int i = 0; i < net->graph.n_entries && status == LS_OK; i++)
+        status = draw_entry(net, i, threads, piece);
+    ls__threads_close(&threads);
+    ls__free(ctx, piece);
+    return status;
+}
