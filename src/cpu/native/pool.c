@@ -41,14 +41,22 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
     return (ls__range){ begin, ls__min(shifted / g->stride[dim] + 1, size) };
 }
 
-/* f(n_vectors, lanes, c, ...) for so many vectors of channels from c on, of which so many lanes are
- * there. One that is not whole is alone. */
-#define FOR_VECTORS(width, f, ...)                                                                 \
+/* f(n_vectors, lanes, c, ...) for so many vectors of channels from c on. What is no whole vector at
+ * the end goes with a vector that reaches back over channels already done. Of fewer channels than a
+ * vector has, `spill` says that lanes behind them may be read, and written: those of the places
+ * that come next, which overwrite them. Otherwise only so many lanes as are there. */
+#define FOR_VECTORS(width, spill, f, ...)                                                          \
     do {                                                                                           \
         int64_t c_ = 0;                                                                            \
         for (; c_ + TILE <= (width); c_ += TILE) f(TILE / LS__LANES, LS__LANES, c_, __VA_ARGS__);  \
         for (; c_ + LS__LANES <= (width); c_ += LS__LANES) f(1, LS__LANES, c_, __VA_ARGS__);       \
-        if (c_ < (width)) f(1, (int)((width)-c_), c_, __VA_ARGS__);                                \
+        if (c_ == (width)) break;                                                                  \
+        if (c_ > 0)                                                                                \
+            f(1, LS__LANES, (width)-LS__LANES, __VA_ARGS__);                                       \
+        else if (spill)                                                                            \
+            f(1, LS__LANES, 0, __VA_ARGS__);                                                       \
+        else                                                                                       \
+            f(1, (int)(width), 0, __VA_ARGS__);                                                    \
     } while (0)
 
 /* f(tile, c, ...) for tiles from channel c on, single(c, ...) for what is left. */
@@ -71,6 +79,12 @@ typedef struct region {
 LS__ALWAYS_INLINE const ls__element *region_at(const region *w, int64_t r, int64_t s)
 {
     return w->values + (w->at + r * w->pitch + s) * w->width;
+}
+
+/* Of the last place, from `values`. */
+LS__ALWAYS_INLINE int64_t region_last(const region *w)
+{
+    return (w->at + (w->rows.end - 1) * w->pitch + w->columns.end - 1) * w->width;
 }
 
 /* ---- Max: x -> y index? ---- */
@@ -121,6 +135,7 @@ static void max_pool(const ls__native *k, int64_t task)
 {
     const geometry g = geometry_of(k, 0, 1);
     const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
+    const int64_t inputs = ls__count(&k->op.operands[0]);
     const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.yh, p = line % g.yh;
@@ -135,7 +150,9 @@ static void max_pool(const ls__native *k, int64_t task)
                                 indexed && bytes ? (uint8_t *)k->buffers[2] + to : NULL,
                                 indexed && !bytes ? (int32_t *)k->buffers[2] + to : NULL,
                                 g.kernel[1] };
-            FOR_VECTORS(g.width, max_vectors, &w, &m);
+            const bool spill = to + LS__LANES <= lines.end * g.yw * g.width &&
+                               region_last(&w) + LS__LANES <= inputs;
+            FOR_VECTORS(g.width, spill, max_vectors, &w, &m);
         }
     }
 }
@@ -223,6 +240,7 @@ static origin origin_of(const ls__native *k, const geometry *g, int64_t from)
 static void max_pool_backward(const ls__native *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
+    const int64_t outputs = ls__count(&k->op.operands[0]);
     const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.xh, h = line % g.xh, from = plane * g.yh * g.yw * g.width;
@@ -234,8 +252,11 @@ static void max_pool_backward(const ls__native *k, int64_t task)
         for (int64_t w = 0; w < g.xw; w++) {
             dy.columns = holders(&g, 1, g.yw, w);
             o.place = (h + g.padding[0]) * g.kernel[1] + w + g.padding[1];
-            o.dx = (ls__element *)k->buffers[2] + (line * g.xw + w) * g.width;
-            FOR_VECTORS(g.width, max_vectors_backward, &dy, &o);
+            const int64_t to = (line * g.xw + w) * g.width;
+            o.dx = (ls__element *)k->buffers[2] + to;
+            const bool spill = to + LS__LANES <= lines.end * g.xw * g.width &&
+                               from + region_last(&dy) + LS__LANES <= outputs;
+            FOR_VECTORS(g.width, spill, max_vectors_backward, &dy, &o);
         }
     }
 }
@@ -285,7 +306,9 @@ static void max_pool_backward_tiles(const ls__native *k, int64_t task)
             w.at = (line * g.yw + q) * g.width;
             o.dx = (ls__element *)k->buffers[2] + line * g.kernel[0] * w.pitch +
                    q * g.kernel[1] * g.width;
-            FOR_VECTORS(g.width, max_window_backward, &w, &o);
+            /* a row of dx is as long, or longer */
+            const bool spill = (g.yw - q) * g.width >= LS__LANES;
+            FOR_VECTORS(g.width, spill, max_window_backward, &w, &o);
         }
 }
 
