@@ -54,7 +54,7 @@ typedef struct ls_loss_scale_config {
 /* What of the forward part the backward part computes again instead of keeping it in memory. No
  * result changes by a bit. */
 typedef enum ls_recompute {
-    LS_RECOMPUTE_AUTO, /* on the CPU as CHEAP where all that a step computes is more than 16 MiB,
+    LS_RECOMPUTE_AUTO, /* on the CPU as CHEAP where all that a step computes is more than 768 MiB,
                           elsewhere as NONE */
     LS_RECOMPUTE_NONE, /* everything is kept */
     LS_RECOMPUTE_CHEAP /* results of normalisation, ReLU, additions, pooling, and of convolutions

@@ -215,7 +215,7 @@ START_TEST(small_programs)
 {
     run small = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_AUTO, 1);
     ck_assert_int_eq(count_again(&small, LS__OP_NORM_APPLY), 0);
-    const ls_spec larger = { LS_U8, { 4, { 32, 4 * SIDE, 4 * SIDE, 3 } } };
+    const ls_spec larger = { LS_U8, { 4, { 1536, 4 * SIDE, 4 * SIDE, 3 } } };
     run r = { .ctx = small.ctx };
     r.net = ls_net_build(
         r.ctx, residual, &(int){ 2 },
