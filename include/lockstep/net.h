@@ -34,8 +34,8 @@ typedef enum ls_precision {
     LS_PRECISION_F32,  /* f32 throughout */
     LS_PRECISION_TF32, /* f32, but convolutions and linear layers may round their factors to tf32's
                           10 bits of mantissa; sums stay f32. On CUDA devices only */
-    LS_PRECISION_BF16, /* 8 bits of mantissa, f32's range. The CPU stores it and multiplies in f32:
-                          it saves memory, and hardly time */
+    LS_PRECISION_BF16, /* 8 bits of mantissa, f32's range. A CPU without AVX512_BF16 or AMX stores
+                          it and multiplies in f32: it saves memory, and hardly time */
     LS_PRECISION_F16 /* 11 bits of mantissa, from 6e-8 to 65504; trained with a loss scale. The CPU
                         emulates it, by casts around f32's kernels */
 } ls_precision;

@@ -5,7 +5,7 @@
  * strided ones), oneDNN (convolution, linear), native (our own fixed-order kernels for everything
  * between), reference (plain C for every op and layout: the oracle of every test). A seventh,
  * emulated, runs ops with 16-bit operands through theirs, of which winograd, gemm and native take
- * bf16 themselves too.
+ * bf16 themselves too, and oneDNN where the processor multiplies it.
  *
  * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
 #ifndef LS_CPU_CPU_H

@@ -131,6 +131,11 @@ ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes)
     return LS_OK;
 }
 
+static bool cpu_emulates(const ls__device *device, ls_dtype dtype)
+{
+    return dtype == LS_F16 || !((const ls__cpu *)device)->onednn->has_bf16;
+}
+
 static size_t cpu_scratch_bytes(const ls__device *device)
 {
     const ls__cpu *cpu = (const ls__cpu *)device;
@@ -275,7 +280,8 @@ const ls__backend ls__cpu_backend = {
     .host_release = ls__cpu_release,
     .free_bytes = ls__cpu_free_bytes,
     .host_memory = true,
-    .precisions = LS__HAS_BF16 | LS__HAS_F16 | LS__EMULATES_HALF,
+    .precisions = LS__HAS_BF16 | LS__HAS_F16,
+    .emulates = cpu_emulates,
     .read = cpu_read,
     .write = cpu_write,
     .download = cpu_read,

@@ -69,8 +69,9 @@ void ls__precision_fill(ls_net *net)
 
 bool ls__emulates_precision(const ls_net *net)
 {
-    return precisions[net->config.precision].activations != LS_F32 &&
-           (net->owned.ctx->device->backend->precisions & LS__EMULATES_HALF);
+    const ls__device *device = net->owned.ctx->device;
+    const ls_dtype dtype = precisions[net->config.precision].activations;
+    return dtype != LS_F32 && device->backend->emulates && device->backend->emulates(device, dtype);
 }
 
 const char *ls__net_precision(const ls_net *net)

@@ -239,7 +239,7 @@ typedef struct ls__recording ls__recording;
  * each other but by stream_wait. Everything goes to COMPUTE that is not said to go to COPY. */
 typedef enum ls__stream { LS__STREAM_COMPUTE, LS__STREAM_COPY, LS__N_STREAMS } ls__stream;
 
-enum { LS__HAS_TF32 = 1, LS__HAS_BF16 = 2, LS__HAS_F16 = 4, LS__EMULATES_HALF = 8 };
+enum { LS__HAS_TF32 = 1, LS__HAS_BF16 = 2, LS__HAS_F16 = 4 };
 
 typedef struct ls__backend {
     const char *name; /* "cpu" */
@@ -275,8 +275,11 @@ typedef struct ls__backend {
     /* Whether the host may read device memory directly. */
     bool host_memory;
     /* Bits: LS__HAS_TF32: ops may have tf32 set; LS__HAS_BF16, LS__HAS_F16: operands may be of that
-     * type; LS__EMULATES_HALF: with no gain in speed. */
+     * type. */
     unsigned precisions;
+    /* Optional: whether products of that type, bf16 or f16, are made of f32's, with no gain in
+     * speed. */
+    bool (*emulates)(const ls__device *device, ls_dtype dtype);
 
     /* Copies between host and device memory, in the order of runs; finished on return. */
     ls_status (*read)(ls__device *device, void *host, const void *memory, size_t bytes);

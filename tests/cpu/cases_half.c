@@ -33,7 +33,7 @@ static bool rounds_factors(const op_case *c)
     return ls__op_is_optional(c->op.kind) && ls__op_is_convolution(c->op.kind);
 }
 
-static void add_half_case(case_list *list, const op_case *from, ls_dtype dtype)
+op_case half_case(const op_case *from, ls_dtype dtype)
 {
     op_case copy = *from;
     for (int i = 0; i < copy.op.n_operands; i++)
@@ -42,6 +42,12 @@ static void add_half_case(case_list *list, const op_case *from, ls_dtype dtype)
     if (rounds_factors(&copy)) copy.tolerance = dtype == LS_BF16 ? 0x1p-6 : 0x1p-9;
     copy.gradient_step = 0; /* differences of rounded values say nothing */
     snprintf(copy.name, sizeof copy.name, "%s %.180s", ls_dtype_name(dtype), from->name);
+    return copy;
+}
+
+static void add_half_case(case_list *list, const op_case *from, ls_dtype dtype)
+{
+    const op_case copy = half_case(from, dtype);
     *add_case(list, copy.op.kind, copy.op.n_operands, copy.op.operands, "again") = copy;
 }
 

@@ -47,6 +47,9 @@ void add_half_cases(case_list *list);
  * more. */
 bool rounds_between(const op_case *c);
 
+/* The case with 16-bit operands wherever they may stand. */
+op_case half_case(const op_case *from, ls_dtype dtype);
+
 /* All of them, in that order; then the small ones of them again with 16-bit operands. */
 const case_list *all_cases(void);
 

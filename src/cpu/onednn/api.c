@@ -11,15 +11,15 @@ static const_dnnl_memory_desc_t pointer(const ls__dnn_format *format)
 }
 
 dnnl_status_t ls__dnn_format_by_tag(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                    dnnl_format_tag_t tag)
+                                    dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_create_with_tag(&format->value, n_dims, dims, dnnl_f32, tag);
+    return dnnl_memory_desc_create_with_tag(&format->value, n_dims, dims, type, tag);
 }
 
 dnnl_status_t ls__dnn_format_by_strides(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                        const dnnl_dims_t strides)
+                                        dnnl_data_type_t type, const dnnl_dims_t strides)
 {
-    return dnnl_memory_desc_create_with_strides(&format->value, n_dims, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_create_with_strides(&format->value, n_dims, dims, type, strides);
 }
 
 static dnnl_status_t take(ls__dnn_format *format, const_dnnl_memory_desc_t from)
@@ -86,15 +86,15 @@ static const dnnl_memory_desc_t *pointer(const ls__dnn_format *format)
 }
 
 dnnl_status_t ls__dnn_format_by_tag(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                    dnnl_format_tag_t tag)
+                                    dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_init_by_tag(&format->value, n_dims, dims, dnnl_f32, tag);
+    return dnnl_memory_desc_init_by_tag(&format->value, n_dims, dims, type, tag);
 }
 
 dnnl_status_t ls__dnn_format_by_strides(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                        const dnnl_dims_t strides)
+                                        dnnl_data_type_t type, const dnnl_dims_t strides)
 {
-    return dnnl_memory_desc_init_by_strides(&format->value, n_dims, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_init_by_strides(&format->value, n_dims, dims, type, strides);
 }
 
 static dnnl_status_t take(ls__dnn_format *format, const dnnl_memory_desc_t *from)

@@ -14,11 +14,11 @@ typedef struct ls__dnn_format {
     dnnl_memory_desc_t value; /* version 2: a struct; 3: a pointer */
 } ls__dnn_format;
 
-/* The format must be absent before; on failure it still is. f32. */
+/* The format must be absent before; on failure it still is. */
 dnnl_status_t ls__dnn_format_by_tag(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                    dnnl_format_tag_t tag);
+                                    dnnl_data_type_t type, dnnl_format_tag_t tag);
 dnnl_status_t ls__dnn_format_by_strides(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                        const dnnl_dims_t strides);
+                                        dnnl_data_type_t type, const dnnl_dims_t strides);
 dnnl_status_t ls__dnn_format_copy(ls__dnn_format *format, const ls__dnn_format *from);
 /* Of operand `index` of a query; stays absent when the primitive has no such operand. */
 dnnl_status_t ls__dnn_format_query(ls__dnn_format *format, const_dnnl_primitive_desc_t description,

@@ -7,7 +7,9 @@
  *
  * Where oneDNN threads, there is one task, which the caller runs. */
 #include "base/alloc.h"
+#include "base/element.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "cpu/onednn/plan.h"
 #include "cpu/onednn/slice.h"
 #include <stdatomic.h>
@@ -19,6 +21,7 @@ enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds up
 static const char PREFIX[] = "onednn "; /* the provider's name in its kernels' */
 static const char THREADED[] = "threaded ";
 static const char WINOGRAD[] = "winograd ";
+static const char BF16[] = "bf16 ";
 
 /* Memory objects of one thread, for each size. Packed weights and biases that threads share stand
  * in `slice` instead. */
@@ -44,8 +47,9 @@ typedef struct conv_kernel {
     size_t bias_offset, scratch_offset; /* in packed weights, in the workspace */
     size_t dnn_bytes;                   /* of scratch, ours behind it */
     ls__channels x, y;                  /* how a task's part lies in the whole; count 0: no copy */
-    float *x_data, *w_data, *y_data, *b_data; /* of the present run */
-    unsigned char *packed, *scratch;          /* scratch: of the one task that oneDNN threads */
+    bool relu;                          /* over y, which is bf16 */
+    unsigned char *x_data, *w_data, *y_data, *b_data; /* of the present run */
+    unsigned char *packed, *scratch; /* scratch: of the one task that oneDNN threads */
     atomic_bool failed;
 } conv_kernel;
 
@@ -75,10 +79,15 @@ static void run_reorder(void *arg, int64_t s, int thread)
     };
     if (!ls__dnn_run(k->cpu->onednn->dnn, k->reorder, thread, memories)) k->failed = true;
     if (unpack && k->b_data) {
-        const int64_t n = k->plan.task.y_channels;
-        memcpy(k->b_data + s * n, packed_slice(k, 0, s) + k->bias_offset,
-               (size_t)n * sizeof(float));
+        const size_t bytes = (size_t)k->plan.task.y_channels * sizeof(float);
+        memcpy(k->b_data + (size_t)s * bytes, packed_slice(k, 0, s) + k->bias_offset, bytes);
     }
+}
+
+static void run_relu(uint16_t *y, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof *y; i++)
+        y[i] = ls__f32_to_bf16(ls__relu(ls__bf16_to_f32(y[i])));
 }
 
 /* One sub-batch of images, one slice of channels. */
@@ -95,19 +104,19 @@ static void run_task(void *arg, int64_t task, int thread)
     if (x.count) x.first = direction == LS__DNN_DATA ? s * x.count : 0;
     y.first = s * y.count;
 
-    float *const x_part = k->x_data + image * x.image_floats;
-    float *const y_part = k->y_data + image * y.image_floats;
+    unsigned char *const x_part = k->x_data + image * x.image_bytes;
+    unsigned char *const y_part = k->y_data + image * y.image_bytes;
     /* without copies there may be no scratch */
-    float *const x_copy =
-        x.count || y.count ? (float *)(void *)(scratch_of(k, thread) + k->dnn_bytes) : NULL;
-    float *const y_copy = x.count ? x_copy + ls__channels_floats(&x, plan->task.n) : x_copy;
+    unsigned char *const x_copy = x.count || y.count ? scratch_of(k, thread) + k->dnn_bytes : NULL;
+    unsigned char *const y_copy = x.count ? x_copy + ls__channels_bytes(&x, plan->task.n) : x_copy;
+    unsigned char *const y_here = y.count ? y_copy : y_part;
     if (x.count && direction != LS__DNN_DATA) ls__channels_gather(&x, x_part, x_copy);
     if (y.count && direction != LS__DNN_FORWARD) ls__channels_gather(&y, y_part, y_copy);
 
     ls__dnn_memory *memories[LS__DNN_N_ARGUMENTS];
     memcpy(memories, k->workers[thread].memories[size], sizeof memories);
     ls__dnn_memory_set(memories[LS__DNN_X], x.count ? x_copy : x_part);
-    ls__dnn_memory_set(memories[LS__DNN_Y], y.count ? y_copy : y_part);
+    ls__dnn_memory_set(memories[LS__DNN_Y], y_here);
     ls__dnn_memory_set(memories[LS__DNN_SCRATCH], scratch_of(k, thread));
     if (direction == LS__DNN_WEIGHTS) {
         unsigned char *const partial = packed_slice(k, batch, s);
@@ -119,6 +128,9 @@ static void run_task(void *arg, int64_t task, int thread)
     }
     if (!ls__dnn_run(k->cpu->onednn->dnn, k->primitives[size], thread, memories)) k->failed = true;
 
+    const size_t y_bytes =
+        y.count ? ls__channels_bytes(&y, y.images) : (size_t)(y.images * y.image_bytes);
+    if (k->relu) run_relu((uint16_t *)(void *)y_here, y_bytes);
     if (x.count && direction == LS__DNN_DATA) ls__channels_scatter(&x, x_copy, x_part);
     if (y.count && direction == LS__DNN_FORWARD) ls__channels_scatter(&y, y_copy, y_part);
 }
@@ -153,14 +165,16 @@ static void run_sum(void *arg, int64_t task, int thread)
 static void set_slices(conv_kernel *k)
 {
     const ls__dnn_conv *t = &k->plan.task;
-    const int64_t offset =
+    const int64_t elements =
         k->plan.task.direction == LS__DNN_DATA
             ? t->x_channels
             : t->y_channels * t->kernel[0] * t->kernel[1] * (k->plan.x_channels / t->groups);
+    const int64_t w_bytes = elements * (int64_t)ls__dnn_element_bytes(t, LS__DNN_W);
+    const int64_t b_bytes = t->y_channels * (int64_t)ls__dnn_element_bytes(t, LS__DNN_B);
     for (int64_t s = 0; s < k->plan.n_slices; s++) {
-        ls__dnn_memory_set(k->slices[s].dense, k->w_data + s * offset);
+        ls__dnn_memory_set(k->slices[s].dense, k->w_data + s * w_bytes);
         ls__dnn_memory_set(k->slices[s].packed, packed_slice(k, 0, s));
-        if (k->b_data) ls__dnn_memory_set(k->slices[s].bias, k->b_data + s * t->y_channels);
+        if (k->b_data) ls__dnn_memory_set(k->slices[s].bias, k->b_data + s * b_bytes);
     }
 }
 
@@ -294,15 +308,15 @@ static ls_status measure(conv_kernel *k, const ls__op *op)
         if (bytes > scratch) scratch = bytes;
     }
     k->dnn_bytes = ls__round_up(scratch, LS__ALIGNMENT);
-    const int64_t floats = (k->x.count ? ls__channels_floats(&k->x, t->n) : 0) +
-                           (k->y.count ? ls__channels_floats(&k->y, t->n) : 0);
+    const size_t copies = (k->x.count ? ls__channels_bytes(&k->x, t->n) : 0) +
+                          (k->y.count ? ls__channels_bytes(&k->y, t->n) : 0);
     k->bias_offset = ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_W), LS__ALIGNMENT);
     k->packed_bytes = k->bias_offset;
     if (weights)
         k->packed_bytes += ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_B), LS__ALIGNMENT);
     k->scratch_offset =
         k->packed_bytes * (size_t)(plan->n_slices * (weights ? plan->n_batches : 1));
-    const size_t scratch_bytes = k->dnn_bytes + (size_t)floats * sizeof(float);
+    const size_t scratch_bytes = k->dnn_bytes + copies;
     k->kernel.workspace_bytes = k->scratch_offset;
     if (!plan->threaded) return ls__cpu_reserve_scratch(k->cpu, scratch_bytes);
     k->kernel.workspace_bytes += scratch_bytes;
@@ -318,7 +332,8 @@ static bool skip(const char **text, const char *word)
     return true;
 }
 
-ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+static ls_status open_kernel(ls__cpu *cpu, const ls__op *op, bool relu, const char *name,
+                             ls__kernel **out)
 {
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
@@ -327,12 +342,15 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name,
     if (!skip(&implementation, PREFIX)) implementation += strlen(name);
     const bool threaded = skip(&implementation, THREADED);
     const bool winograd = skip(&implementation, WINOGRAD);
+    if (skip(&implementation, BF16) != ls__onednn_is_bf16(op))
+        implementation += strlen(implementation);
     conv_kernel *k = ls__zalloc(ctx, sizeof *k);
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
     k->kernel.run = conv_run;
     k->kernel.close = conv_close;
     k->cpu = cpu;
+    k->relu = relu;
 
     ls_status status = LS_OK;
     if (!ls__conv_roles_of(op->kind, &k->roles) ||
@@ -350,4 +368,15 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name,
     }
     *out = &k->kernel;
     return LS_OK;
+}
+
+ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+{
+    return open_kernel(cpu, op, false, name, out);
+}
+
+ls_status ls__onednn_conv_relu_open(ls__cpu *cpu, const ls__op *op, const char *name,
+                                    ls__kernel **out)
+{
+    return open_kernel(cpu, op, true, name, out);
 }

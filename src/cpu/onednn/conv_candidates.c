@@ -11,6 +11,16 @@ static double peak_gflops(const ls__cpu *cpu)
     return cpu->vector_block == 16 ? 115.0 : 100.0;
 }
 
+/* By how much products of bf16 are faster than that, by what instructions have: AVX512_BF16's make
+ * two where f32's make one; AMX's, which kernels have in their names, 16, of which memory that is
+ * not at hand is thought to take half. Neither was ever timed. */
+static double bf16_gain(const char *name)
+{
+    return strstr(name, "amx") ? 8 : 2;
+}
+/* So fast, kernels wait for memory: a core's share, as for ours (gemm/conv.c). */
+static const double GIGABYTES = 50;
+
 /* The share of that peak which kernels reach on ResNet's layers (bench_ops): forward, backward
  * data, backward weights, in N,H,W,C and in blocks. Winograd needs fewer operations than are
  * counted. The first entry whose text is in the name counts. */
@@ -42,7 +52,8 @@ static const double RUN_MS = 0.005;
  */
 static const double THREADED = 1.05;
 
-static double cost_ms(const ls__cpu *cpu, const ls__conv_plan *plan, const char *name)
+static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan *plan,
+                      const char *name)
 {
     const ls__dnn_conv *t = &plan->task;
     int i = 0;
@@ -59,7 +70,12 @@ static double cost_ms(const ls__cpu *cpu, const ls__conv_plan *plan, const char 
     if (window && ragged) efficiency *= RAGGED[t->direction];
     if (window && t->stride[0] > 1) efficiency *= STRIDED_WINDOW[t->direction];
     if (window && t->kernel[0] * t->kernel[1] == 1) efficiency *= WINDOW_ON_1X1;
-    const double ms = ls__conv_plan_flops(plan) / (peak_gflops(cpu) * efficiency * 1e6) + RUN_MS;
+    double gflops = peak_gflops(cpu) * efficiency, ms = RUN_MS;
+    if (t->bf16) {
+        gflops *= bf16_gain(name);
+        ms += ls__op_bytes(op) / (GIGABYTES * 1e6);
+    }
+    ms += ls__conv_plan_flops(plan) / (gflops * 1e6);
     return plan->threaded ? THREADED * ms : ms;
 }
 
@@ -87,7 +103,8 @@ static int list_names(ls__cpu *cpu, const ls__conv_plan *plan, char (*names)[LS_
 static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candidate *out, int max)
 {
     int n = 0;
-    for (int winograd = 0; winograd < 2; winograd++) {
+    const bool bf16 = ls__onednn_is_bf16(op); /* for Winograd oneDNN has none */
+    for (int winograd = 0; winograd < (bf16 ? 1 : 2); winograd++) {
         ls__conv_plan plan;
         char names[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
         if (!ls__conv_plan_make(op, threaded, winograd, &plan)) return 0;
@@ -95,9 +112,12 @@ static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candi
         for (int i = 0; i < n_names && n < max; i++) {
             ls__candidate *c = &out[n++];
             snprintf(c->name, sizeof c->name, "onednn %s%s%.37s", threaded ? "threaded " : "",
-                     winograd ? "winograd " : "", names[i]);
+                     winograd ? "winograd "
+                     : bf16   ? "bf16 "
+                              : "",
+                     names[i]);
             c->deterministic = !threaded;
-            c->cost_ms = cost_ms(cpu, &plan, c->name);
+            c->cost_ms = cost_ms(cpu, op, &plan, c->name);
         }
     }
     return n;

@@ -49,6 +49,13 @@ void ls__dnn_isa(char *text, size_t size)
         if (names[i].isa == isa) snprintf(text, size, "%s", names[i].name);
 }
 
+bool ls__dnn_has_bf16(void)
+{
+    /* a set of instructions is a set of bits, of which larger ones have all */
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
 /* A build of oneDNN over another pool of threads heeds none of the calls above: it would cut the
  * work by its own number. */
 ls_status ls__dnn_check(ls_context *ctx)

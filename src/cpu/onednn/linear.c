@@ -3,10 +3,13 @@
  *   forward   y [N,O]  = relu?(x [N,I] w^T + b)   tasks: rows of y times columns of y
  *   data      dx [N,I] = dy [N,O] w         the same of dx
  *   weights   dw [O,I] = dy^T x             the same of dw; db with its first columns
+ *
+ * In bf16, which sgemm does not take, a linear layer is a convolution of 1x1: rows of x are pixels.
  */
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
+#include "cpu/conv_roles.h"
 #include "cpu/onednn/onednn.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -132,10 +135,40 @@ static int64_t part(int64_t size, double wanted, int64_t *n_parts)
     return length;
 }
 
+/* Tasks are cut by pictures: these are of so many rows at most, where n can be halved. */
+enum { PICTURE_ROWS = 32 };
+
+static ls__operand as_picture(const ls__operand *o)
+{
+    const int64_t n = o->shape.dims[0], channels = o->shape.dims[1];
+    int64_t rows = n;
+    while (rows > PICTURE_ROWS && rows % 2 == 0) rows /= 2;
+    return (ls__operand){ o->dtype, LS_SHAPE(n / rows, rows, 1, channels), channels };
+}
+
+static ls__op as_convolution(const ls__op *op)
+{
+    ls__op conv = { .kind = LS__OP_CONV2D + (op->kind - LS__OP_LINEAR),
+                    .n_operands = op->n_operands,
+                    .u.conv = { { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 } };
+    ls__conv_roles roles;
+    ls__conv_roles_of(conv.kind, &roles);
+    memcpy(conv.operands, op->operands, sizeof conv.operands);
+    conv.operands[roles.x] = as_picture(&op->operands[roles.x]);
+    conv.operands[roles.y] = as_picture(&op->operands[roles.y]);
+    const ls__operand *w = &op->operands[roles.w];
+    const int64_t in = w->shape.dims[1];
+    conv.operands[roles.w] = (ls__operand){ w->dtype, LS_SHAPE(w->shape.dims[0], 1, 1, in), in };
+    return conv;
+}
+
 int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
-    (void)cpu;
     if (max < 1) return 0;
+    if (ls__onednn_is_bf16(op)) {
+        const ls__op conv = as_convolution(op);
+        return ls__onednn_conv_candidates(cpu, &conv, out, max);
+    }
     *out =
         (ls__candidate){ .deterministic = true, .cost_ms = ls__op_flops(op) / (GEMM_GFLOPS * 1e6) };
     snprintf(out->name, sizeof out->name, "%s", NAME);
@@ -145,6 +178,12 @@ int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *
 ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
     *out = NULL;
+    if (ls__onednn_is_bf16(op)) {
+        const ls__op conv = as_convolution(op);
+        const bool relu = op->kind == LS__OP_LINEAR && op->u.linear.relu;
+        return relu ? ls__onednn_conv_relu_open(cpu, &conv, name, out)
+                    : ls__onednn_conv_open(cpu, &conv, name, out);
+    }
     if (strcmp(name, NAME) != 0)
         return ls__fail(cpu->device.ctx, LS_ERR_NOT_FOUND, "%s: oneDNN has no kernel '%s'",
                         ls__op_name(op->kind), name);

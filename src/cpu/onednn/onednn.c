@@ -24,6 +24,7 @@ ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
 {
     *out = ls__zalloc(ctx, sizeof **out);
     if (!*out) return ls__fail_memory(ctx, "oneDNN", sizeof **out);
+    (*out)->has_bf16 = ls__dnn_has_bf16();
     const ls_status status = ls__dnn_open(ctx, n_threads, &(*out)->dnn);
     if (status != LS_OK) ls__onednn_close(ctx, out);
     return status;
@@ -51,10 +52,15 @@ void ls__onednn_end(ls__onednn *onednn)
     ls__dnn_restore_threads(onednn->caller_threads);
 }
 
+static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
+{
+    return ls__onednn_is_bf16(op) && !cpu->onednn->has_bf16;
+}
+
 static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     const family *f = families[op->kind];
-    if (!f) return 0;
+    if (!f || lacks_type(cpu, op)) return 0;
     const int before = ls__dnn_one_thread();
     const int n = f->candidates(cpu, op, out, max);
     ls__dnn_restore_threads(before);
@@ -68,10 +74,23 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     if (!f)
         return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: oneDNN has no kernel",
                         ls__op_name(op->kind));
+    if (lacks_type(cpu, op))
+        return ls__fail(cpu->device.ctx, LS_ERR_NOT_FOUND,
+                        "%s: no kernel '%s': this processor does not multiply bf16",
+                        ls__op_name(op->kind), name);
     const int before = ls__dnn_one_thread();
     const ls_status status = f->kernel_open(cpu, op, name, out);
     ls__dnn_restore_threads(before);
     return status;
 }
 
-const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, NULL };
+static const bool bf16_kinds[LS__N_OPS] = {
+    [LS__OP_CONV2D] = true,
+    [LS__OP_CONV2D_BACKWARD_DATA] = true,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
+    [LS__OP_LINEAR] = true,
+    [LS__OP_LINEAR_BACKWARD_DATA] = true,
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = true,
+};
+
+const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, bf16_kinds };

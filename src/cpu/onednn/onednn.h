@@ -3,6 +3,11 @@
  * An op is a list of tasks cut by shape alone; each task is one oneDNN primitive, created and run
  * single-threaded. Bits can depend on the number of threads nowhere.
  *
+ * Ops in bf16 are offered where the processor multiplies it (AVX512_BF16, AMX), and
+ * ONEDNN_MAX_CPU_ISA lets oneDNN do so: factors and results are bf16, sums and the gradients of
+ * weights f32. With plain AVX-512 oneDNN has the kernels too, of f32's instructions, which are no
+ * faster: tests run them there.
+ *
  * The exception are kernels whose names begin with "onednn threaded": convolutions as oneDNN's
  * other users have them, one primitive for the whole batch, which oneDNN cuts by the number of
  * threads. They are marked as not deterministic and offered where the context allows such: to
@@ -15,6 +20,7 @@
 
 struct ls__onednn {
     ls__dnn *dnn;
+    bool has_bf16;      /* the processor multiplies bf16: such ops are offered */
     int caller_threads; /* OpenMP's number for the caller, kept between begin and end */
 };
 
@@ -26,9 +32,17 @@ void ls__onednn_thread_start(void);
 void ls__onednn_begin(ls__onednn *onednn);
 void ls__onednn_end(ls__onednn *onednn);
 
+static inline bool ls__onednn_is_bf16(const ls__op *op)
+{
+    return op->operands[0].dtype == LS_BF16;
+}
+
 /* conv.c, linear.c: as ls__cpu_provider's slots; OpenMP is single-threaded around them. */
 int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
 ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
+/* The same, with relu over what a forward op in bf16 leaves. */
+ls_status ls__onednn_conv_relu_open(ls__cpu *cpu, const ls__op *op, const char *name,
+                                    ls__kernel **out);
 int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
 ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *name,
                                  ls__kernel **out);

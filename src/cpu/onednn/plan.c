@@ -47,14 +47,15 @@ double ls__conv_plan_flops(const ls__conv_plan *plan)
 static double weight_bytes(const ls__conv_plan *plan)
 {
     const ls__dnn_conv *t = &plan->task;
-    return 4.0 * (double)(plan->y_channels * t->kernel[0] * t->kernel[1]) *
+    return (double)ls__dnn_element_bytes(t, LS__DNN_W) *
+           (double)(plan->y_channels * t->kernel[0] * t->kernel[1]) *
            (double)(plan->x_channels / t->groups);
 }
 
 static double activation_bytes(const ls__conv_plan *plan)
 {
     const ls__dnn_conv *t = &plan->task;
-    return 4.0 * (double)plan->images *
+    return (double)ls__dnn_element_bytes(t, LS__DNN_X) * (double)plan->images *
            (double)(plan->x_channels * t->x_size[0] * t->x_size[1] +
                     plan->y_channels * t->y_size[0] * t->y_size[1]);
 }
@@ -115,7 +116,7 @@ static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block
     t->y_layout = y_block == 8 ? LS__DNN_NCHW8 : LS__DNN_NCHW16;
     t->x_layout = t->y_layout;
     if (x_block == y_block) return true;
-    plan->planar = x_block == plan->x_channels && x_block <= MAX_PLANAR_CHANNELS;
+    plan->planar = x_block == plan->x_channels && x_block <= MAX_PLANAR_CHANNELS && !t->bf16;
     t->x_layout = LS__DNN_NCHW;
     return plan->planar;
 }
@@ -134,6 +135,7 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
     ls__dnn_conv *t = &out->task;
     t->direction = directions[op->kind - LS__OP_CONV2D];
     t->winograd = winograd;
+    t->bf16 = ls__onednn_is_bf16(op);
     t->bias = ls__conv_has_bias(op, &roles);
     t->groups = op->u.conv.groups;
     t->x_channels = out->x_channels;

@@ -14,8 +14,8 @@ typedef struct ls__conv_plan {
     int64_t n_larger; /* this many sub-batches have task.n images, the others one less */
     int64_t n_slices;
     int64_t x_channels, y_channels; /* of the whole op */
-    bool planar; /* x is [N,H,W,C] with few channels; the task sees a copy in N,C,H,W, which is what
-                    blocked kernels want of a first layer */
+    bool planar; /* f32 x is [N,H,W,C] with few channels; the task sees a copy in N,C,H,W, which is
+                    what blocked kernels want of a first layer */
 } ls__conv_plan;
 
 /* A function of the op's shape and layouts, and of the algorithm. False when oneDNN has no such

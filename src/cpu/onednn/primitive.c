@@ -73,15 +73,27 @@ fail:
 
 /* ---- Descriptions. ---- */
 
+static dnnl_data_type_t type_of(const ls__dnn_conv *c, ls__dnn_argument argument)
+{
+    const bool weights = argument == LS__DNN_W || argument == LS__DNN_B;
+    return c->bf16 && !(weights && c->direction == LS__DNN_WEIGHTS) ? dnnl_bf16 : dnnl_f32;
+}
+
+size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument)
+{
+    return type_of(conv, argument) == dnnl_bf16 ? sizeof(uint16_t) : sizeof(float);
+}
+
 static dnnl_status_t activation_format(int64_t n, int64_t channels, const int64_t *size,
-                                       ls__dnn_layout layout, ls__dnn_format *out)
+                                       dnnl_data_type_t type, ls__dnn_layout layout,
+                                       ls__dnn_format *out)
 {
     static const dnnl_format_tag_t tags[] = { [LS__DNN_NHWC] = dnnl_nhwc,
                                               [LS__DNN_NCHW] = dnnl_nchw,
                                               [LS__DNN_NCHW8] = dnnl_nChw8c,
                                               [LS__DNN_NCHW16] = dnnl_nChw16c };
     const dnnl_dims_t dims = { n, channels, size[0], size[1] };
-    return ls__dnn_format_by_tag(out, 4, dims, tags[layout]);
+    return ls__dnn_format_by_tag(out, 4, dims, type, tags[layout]);
 }
 
 /* [O,I,kh,kw], with groups [G,O/G,I/G,kh,kw]; dense in memory order O,kh,kw,I, or any format. */
@@ -93,8 +105,10 @@ static dnnl_status_t weight_format(const ls__dnn_conv *c, bool dense, int64_t ro
     const dnnl_dims_t dims = { c->groups, o, i, kh, kw };
     const dnnl_dims_t strides = { o * row, row, 1, kw * row_channels, row_channels };
     const int first = c->groups == 1;
-    if (dense) return ls__dnn_format_by_strides(out, 5 - first, dims + first, strides + first);
-    return ls__dnn_format_by_tag(out, 5 - first, dims + first, dnnl_format_tag_any);
+    const dnnl_data_type_t type = type_of(c, LS__DNN_W);
+    if (dense)
+        return ls__dnn_format_by_strides(out, 5 - first, dims + first, type, strides + first);
+    return ls__dnn_format_by_tag(out, 5 - first, dims + first, type, dnnl_format_tag_any);
 }
 
 static void arguments_close(ls__dnn_conv_arguments *a)
@@ -118,11 +132,13 @@ static dnnl_status_t arguments_open(const ls__dnn_conv *c, ls__dnn_conv_argument
         .dilation = { c->dilation[0] - 1, c->dilation[1] - 1 }, /* 0: none */
     };
     const dnnl_dims_t b_dims = { c->y_channels };
-    dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, c->x_layout, &out->x);
+    const dnnl_data_type_t type = type_of(c, LS__DNN_X);
+    dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, type, c->x_layout, &out->x);
     if (s == dnnl_success)
-        s = activation_format(c->n, c->y_channels, c->y_size, c->y_layout, &out->y);
+        s = activation_format(c->n, c->y_channels, c->y_size, type, c->y_layout, &out->y);
     if (s == dnnl_success) s = weight_format(c, false, 0, &out->w);
-    if (s == dnnl_success && c->bias) s = ls__dnn_format_by_tag(&out->b, 1, b_dims, dnnl_a);
+    if (s == dnnl_success && c->bias)
+        s = ls__dnn_format_by_tag(&out->b, 1, b_dims, type_of(c, LS__DNN_B), dnnl_a);
     if (s != dnnl_success) arguments_close(out);
     return s;
 }

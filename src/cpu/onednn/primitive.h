@@ -22,6 +22,8 @@ void ls__dnn_version(char *text, size_t size); /* "2.6.3" */
 /* The instruction set that it makes kernels for, which ONEDNN_MAX_CPU_ISA may hold down: "AVX2", or
  * a number where it has no name here. */
 void ls__dnn_isa(char *text, size_t size);
+/* Whether products of bf16 are among those instructions: AVX512_BF16, or AMX as well. */
+bool ls__dnn_has_bf16(void);
 
 /* Tells OpenMP, on which oneDNN runs, to use one thread when called from this one; returns how many
  * it would have used. For the caller's thread, ls__dnn_restore_threads gives them back. */
@@ -51,6 +53,7 @@ typedef enum ls__dnn_layout {
 typedef struct ls__dnn_conv {
     ls__dnn_direction direction;
     bool winograd, bias;
+    bool bf16; /* x, w, y, b; dw and db are f32 all the same. Else all are f32 */
     int64_t n, groups;
     int64_t x_channels, x_size[2], y_channels, y_size[2]; /* height, width */
     ls__dnn_layout x_layout, y_layout;
@@ -67,6 +70,8 @@ typedef enum ls__dnn_argument {
     LS__DNN_SCRATCH,
     LS__DNN_N_ARGUMENTS
 } ls__dnn_argument;
+
+size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument);
 
 /* The names of the compiled implementations that can run it ("jit:avx2"); oneDNN's slow reference
  * is left out. */

@@ -8,7 +8,8 @@
  * same layout, or with `planar` (for N,H,W,C only) in N,C,H,W. */
 typedef struct ls__channels {
     int64_t images, pixels, channels, block;
-    int64_t image_floats;
+    size_t element_bytes; /* planar: of floats */
+    int64_t image_bytes;
     int64_t first, count;
     bool planar;
 } ls__channels;
@@ -16,8 +17,8 @@ typedef struct ls__channels {
 /* All images, no channels. */
 ls__channels ls__channels_of(const ls__operand *activation);
 /* Size of the copy of n images. */
-int64_t ls__channels_floats(const ls__channels *c, int64_t images);
-void ls__channels_gather(const ls__channels *c, const float *whole, float *copy);
-void ls__channels_scatter(const ls__channels *c, const float *copy, float *whole);
+size_t ls__channels_bytes(const ls__channels *c, int64_t images);
+void ls__channels_gather(const ls__channels *c, const void *whole, void *copy);
+void ls__channels_scatter(const ls__channels *c, const void *copy, void *whole);
 
 #endif

@@ -1,0 +1,179 @@
+/* oneDNN's kernels in bf16: offered where the processor multiplies bf16 and nowhere else, their
+ * values beside the reference, and their bits with 1 and 2 threads. The latter where oneDNN has
+ * such kernels: on any AVX-512, where tests have them offered (open_cpu). */
+#include "../suite.h"
+#include "cpu/onednn/onednn.h"
+#include "op_case.h"
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <string.h>
+
+/* Stands before oneDNN's own, so that a test can pretend to be on another processor. */
+static const dnnl_cpu_isa_t *pretended;
+
+dnnl_cpu_isa_t dnnl_get_effective_cpu_isa(void)
+{
+    if (pretended) return *pretended;
+    dnnl_cpu_isa_t (*own)(void);
+    *(void **)&own = dlsym(RTLD_NEXT, "dnnl_get_effective_cpu_isa");
+    return own();
+}
+
+static bool has_avx512(void)
+{
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
+static bool is_bf16(const char *name)
+{
+    return strncmp(name, "onednn ", 7) == 0 && strstr(name, " bf16 ");
+}
+
+START_TEST(offered_by_processor)
+{
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        bool has_bf16;
+    } cases[] = { { dnnl_cpu_isa_sse41, false },
+                  { dnnl_cpu_isa_avx2, false },
+                  { dnnl_cpu_isa_avx2_vnni, false },
+                  { dnnl_cpu_isa_avx512_core, false },
+                  { dnnl_cpu_isa_avx512_core_vnni, false },
+                  { dnnl_cpu_isa_avx512_core_bf16, true },
+                  { dnnl_cpu_isa_avx512_core_amx, true } };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pretended = &cases[i].isa;
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+        pretended = NULL;
+        ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+        const ls__device *device = ctx->device;
+        ck_assert_int_eq(((const ls__cpu *)device)->onednn->has_bf16, cases[i].has_bf16);
+        ck_assert_int_eq(device->backend->emulates(device, LS_BF16), !cases[i].has_bf16);
+        ck_assert(device->backend->emulates(device, LS_F16));
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
+/* Of the list's f32 cases; larger ones are not in it again in bf16. */
+static bool is_conv_or_linear(const op_case *c)
+{
+    return c->op.kind >= LS__OP_CONV2D && c->op.kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS &&
+           c->op.operands[0].dtype == LS_F32;
+}
+
+START_TEST(not_offered_elsewhere)
+{
+    ls_context *ctx = open_cpu(1, -1);
+    ((ls__cpu *)ctx->device)->onednn->has_bf16 = false;
+    int n_ops[LS__N_OPS] = { 0 };
+    for (int i = 0; i < all_cases()->n; i++) {
+        if (!is_conv_or_linear(&all_cases()->cases[i])) continue;
+        const op_case half = half_case(&all_cases()->cases[i], LS_BF16), *const c = &half;
+        ls__candidate found[LS__MAX_CANDIDATES];
+        const int n = list_kernels(ctx, c, false, found);
+        for (int k = 0; k < n; k++)
+            ck_assert_msg(strncmp(found[k].name, "onednn ", 7) != 0, "%s: %s", c->name,
+                          found[k].name);
+        ls__kernel *kernel;
+        const ls_status status = ctx->device->backend->kernel_open(
+            ctx->device, &c->op, "onednn bf16 jit_bf16:avx512_core", &kernel);
+        ck_assert_int_eq(status, LS_ERR_NOT_FOUND);
+        ck_assert_ptr_null(kernel);
+        ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "does not multiply bf16"));
+        ls_context_status(ctx);
+        n_ops[c->op.kind]++;
+    }
+    for (int kind = LS__OP_CONV2D; kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS; kind++)
+        ck_assert_int_gt(n_ops[kind], 0);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* A name of the other type: f32's of an op in bf16, and the other way round. */
+START_TEST(other_types_names)
+{
+    static const char *const names[] = { "onednn bf16 jit:avx512_core",
+                                         "onednn jit_bf16:avx512_core" };
+    ls_context *ctx = open_cpu(1, -1);
+    for (int i = 0; i < all_cases()->n; i++) {
+        const op_case *c = &all_cases()->cases[i];
+        if (!is_conv_or_linear(c)) continue;
+        const op_case half = half_case(c, LS_BF16);
+        for (int type = 0; type < 2; type++) {
+            ls__kernel *kernel;
+            const ls_status status = ctx->device->backend->kernel_open(
+                ctx->device, type ? &half.op : &c->op, names[type], &kernel);
+            ck_assert(status == LS_ERR_NOT_FOUND || status == LS_ERR_UNSUPPORTED);
+            ck_assert_ptr_null(kernel);
+            ls_context_status(ctx);
+        }
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
+static ls_context *open_any_kernel(int threads)
+{
+    ls_context *ctx = open_cpu(threads, -1);
+    ctx->config.deterministic = LS_DETERMINISTIC_OFF; /* lists all kernels */
+    return ctx;
+}
+
+/* Beside the reference, and beside itself with another number of threads. */
+static void check_kernel(ls_context *const contexts[2], const op_case *c,
+                         const ls__candidate *kernel, const op_buffers *wanted)
+{
+    op_buffers got[2];
+    for (int i = 0; i < 2; i++) {
+        fill_buffers(c, &got[i], true);
+        run_kernel(contexts[i], c, kernel->name, &got[i]);
+        compare_buffers(c, kernel->name, &got[i], wanted);
+    }
+    for (int i = 0; kernel->deterministic && i < got[0].n; i++)
+        ck_assert_msg(!got[0].memory[i] ||
+                          memcmp(got[0].memory[i], got[1].memory[i], got[0].bytes[i]) == 0,
+                      "%s: %s: operand %d has other bits with 2 threads", c->name, kernel->name, i);
+    for (int i = 0; i < 2; i++) free_buffers(&got[i]);
+}
+
+/* How many such kernels there are for the case. */
+static int check_case(ls_context *const contexts[2], const op_case *c)
+{
+    ls__candidate found[LS__MAX_CANDIDATES];
+    const int n = list_kernels(contexts[0], c, false, found);
+    int n_bf16 = 0;
+    op_buffers wanted;
+    for (int k = 0; k < n; k++) {
+        if (!is_bf16(found[k].name)) continue;
+        if (n_bf16++ == 0) {
+            fill_buffers(c, &wanted, false);
+            run_kernel(contexts[0], c, reference_name(c), &wanted);
+        }
+        check_kernel(contexts, c, &found[k], &wanted);
+    }
+    if (n_bf16) free_buffers(&wanted);
+    return n_bf16;
+}
+
+START_TEST(values_and_bits)
+{
+    ls_context *const contexts[] = { open_any_kernel(1), open_any_kernel(2) };
+    int n_kernels[LS__N_OPS] = { 0 };
+    for (int i = 0; i < all_cases()->n; i += cases_step()) {
+        const op_case *c = &all_cases()->cases[i];
+        if (!is_conv_or_linear(c)) continue;
+        const op_case half = half_case(c, LS_BF16);
+        n_kernels[c->op.kind] += check_case(contexts, &half);
+    }
+    for (int kind = LS__OP_CONV2D; kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS; kind++)
+        ck_assert(cases_step() > 1 || (n_kernels[kind] > 0) == has_avx512());
+    for (int i = 0; i < 2; i++) ls_context_close(&(ls_context *){ contexts[i] });
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("bf16 by oneDNN", offered_by_processor, not_offered_elsewhere,
+                     other_types_names, values_and_bits);
+}
