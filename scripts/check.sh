@@ -25,7 +25,7 @@ for header in include/lockstep/*.h; do
 done
 
 title "warnings as errors: gcc"
-build_in build/gcc -DCMAKE_C_COMPILER=gcc -DLOCKSTEP_WERROR=ON
+build_in build/gcc -DCMAKE_C_COMPILER=gcc -DLOCKSTEP_WERROR=ON -DLOCKSTEP_CUDA_ARCHITECTURES=90
 title "warnings as errors: clang"
 build_in build/clang -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON -DLOCKSTEP_CUDA_ARCHITECTURES=90
 
