@@ -305,12 +305,12 @@ int main(int argc, char **argv)
 {
     options o = { ls_model_find("resnet18"), 32, 128, 0, 15, NULL };
     const bench_option table[] = {
-        { "--model", BENCH_MODEL, &o.model },
-        { "--image-size", BENCH_NUMBER, &o.image_size },
-        { "--batch", BENCH_NUMBER, &o.batch },
-        { "--threads", BENCH_COUNT, &o.threads },
-        { "--repeats", BENCH_NUMBER, &o.repeats },
-        { "--only", BENCH_TEXT, &o.only },
+        { "--model", BENCH_MODEL, &o.model, "a bundled model" },
+        { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
+        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--threads", BENCH_COUNT, &o.threads, "of the CPU; without it, or 0, all" },
+        { "--repeats", BENCH_NUMBER, &o.repeats, "rounds: pairs of steps" },
+        { "--only", BENCH_TEXT, &o.only, "the comparison of this name alone" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;

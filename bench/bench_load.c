@@ -138,18 +138,25 @@ int main(int argc, char **argv)
                   .repeat = 3 };
     const char *workers = "0,1,2";
     const bench_option table[] = {
-        { "--data-dir", BENCH_TEXT, &o.data_dir },
-        { "--recipe", BENCH_TEXT, &o.recipe },
-        { "--decode", BENCH_TEXT, &o.decode },
-        { "--image-size", BENCH_NUMBER, &o.image_size },
-        { "--batch", BENCH_NUMBER, &o.batch },
-        { "--images", BENCH_NUMBER, &o.images },
-        { "--repeat", BENCH_NUMBER, &o.repeat },
-        { "--workers", BENCH_TEXT, &workers },
+        { "--data-dir", BENCH_TEXT, &o.data_dir, "folder of images, or a pack; needed" },
+        { "--recipe", BENCH_TEXT, &o.recipe,
+          "rrc: random resized crop; pad: crop from padded; val: resize, centre crop" },
+        { "--decode", BENCH_TEXT, &o.decode, "exact or fast" },
+        { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
+        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--images", BENCH_NUMBER, &o.images, "of an epoch, at most" },
+        { "--repeat", BENCH_NUMBER, &o.repeat, "epochs by each number of workers" },
+        { "--workers", BENCH_TEXT, &workers,
+          "numbers that take turns; 0: the calling thread alone" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;
     if (!o.data_dir) return fail("--data-dir is missing");
+    if (strcmp(o.recipe, "rrc") != 0 && strcmp(o.recipe, "pad") != 0 &&
+        strcmp(o.recipe, "val") != 0)
+        return fail("--recipe is none of rrc, pad, val");
+    if (strcmp(o.decode, "exact") != 0 && strcmp(o.decode, "fast") != 0)
+        return fail("--decode is neither exact nor fast");
     if (o.repeat > MAX_REPEATS) return fail("--repeat is more than 32");
     if (!parse_workers(workers, &o)) return fail("--workers is no list of numbers, such as 0,1,2");
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });

@@ -268,12 +268,12 @@ int main(int argc, char **argv)
 {
     settings set = { .repeat = 7 };
     const bench_option table[] = {
-        { "--op", BENCH_TEXT, &set.op },
-        { "--shape", BENCH_TEXT, &set.shape },
-        { "--filter", BENCH_TEXT, &set.filter },
-        { "--batch", BENCH_NUMBER, &set.batch },
-        { "--threads", BENCH_COUNT, &set.threads },
-        { "--repeat", BENCH_NUMBER, &set.repeat },
+        { "--op", BENCH_TEXT, &set.op, "forward, data or weights alone" },
+        { "--shape", BENCH_TEXT, &set.shape, "shapes with this in their names alone" },
+        { "--filter", BENCH_TEXT, &set.filter, "kernels with this in their names alone" },
+        { "--batch", BENCH_NUMBER, &set.batch, "pictures; without it each shape's own" },
+        { "--threads", BENCH_COUNT, &set.threads, "without it, or 0, all" },
+        { "--repeat", BENCH_NUMBER, &set.repeat, "rounds, of which the median is taken" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;

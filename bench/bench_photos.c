@@ -106,12 +106,12 @@ int main(int argc, char **argv)
 {
     options o = { .count = 256, .width = 500, .height = 375, .classes = 10, .processes = 1 };
     const bench_option table[] = {
-        { "--out", BENCH_TEXT, &o.out },
-        { "--count", BENCH_NUMBER, &o.count },
-        { "--width", BENCH_NUMBER, &o.width },
-        { "--height", BENCH_NUMBER, &o.height },
-        { "--classes", BENCH_NUMBER, &o.classes },
-        { "--processes", BENCH_NUMBER, &o.processes },
+        { "--out", BENCH_TEXT, &o.out, "folder to make; needed" },
+        { "--count", BENCH_NUMBER, &o.count, "pictures" },
+        { "--width", BENCH_NUMBER, &o.width, "pixels" },
+        { "--height", BENCH_NUMBER, &o.height, "pixels" },
+        { "--classes", BENCH_NUMBER, &o.classes, "folders" },
+        { "--processes", BENCH_NUMBER, &o.processes, "that draw at the same time" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;

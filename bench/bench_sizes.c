@@ -271,9 +271,12 @@ int main(int argc, char **argv)
 {
     options o = { .repeats = 3 };
     const bench_option table[] = {
-        { "--only", BENCH_TEXT, &o.only },        { "--device", BENCH_TEXT, &o.device },
-        { "--count", BENCH_NUMBER, &o.count },    { "--repeats", BENCH_NUMBER, &o.repeats },
-        { "--threads", BENCH_COUNT, &o.threads }, { 0 },
+        { "--only", BENCH_TEXT, &o.only, "the experiment of this name alone" },
+        { "--device", BENCH_TEXT, &o.device, "such as cuda; without it the CPU" },
+        { "--count", BENCH_NUMBER, &o.count, "sizes; without it those of the experiment" },
+        { "--repeats", BENCH_NUMBER, &o.repeats, "pairs of runs" },
+        { "--threads", BENCH_COUNT, &o.threads, "of the CPU; without it, or 0, all" },
+        { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;
     if (o.repeats > MAX_REPEATS) o.repeats = MAX_REPEATS;

@@ -180,10 +180,14 @@ int main(int argc, char **argv)
 {
     options o = { .warmup = 3 };
     const bench_option table[] = {
-        { "--model", BENCH_TEXT, &o.model },      { "--batch", BENCH_NUMBER, &o.batch },
-        { "--threads", BENCH_COUNT, &o.threads }, { "--steps", BENCH_NUMBER, &o.steps },
-        { "--warmup", BENCH_COUNT, &o.warmup },   { "--benchmark", BENCH_FLAG, &o.tune },
-        { "--ops", BENCH_FLAG, &o.ops },          { 0 },
+        { "--model", BENCH_TEXT, &o.model, "mlp, lenet, resnet20 or chain alone" },
+        { "--batch", BENCH_NUMBER, &o.batch, "pictures; without it each net's own" },
+        { "--threads", BENCH_COUNT, &o.threads, "without it, or 0, all" },
+        { "--steps", BENCH_NUMBER, &o.steps, "to time; without it each net's own" },
+        { "--warmup", BENCH_COUNT, &o.warmup, "steps before" },
+        { "--benchmark", BENCH_FLAG, &o.tune, "choose kernels by timing them" },
+        { "--ops", BENCH_FLAG, &o.ops, "a table of where the time goes, on stderr" },
+        { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;
     int n_run = 0;

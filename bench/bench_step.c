@@ -24,8 +24,9 @@
  * --recompute none keeps all that backward reads (see ls_recompute). --ops adds a table of where
  * the time goes, on stderr: for each op GFLOP/s and GB/s as ls__op_flops and ls__op_bytes count
  * (nominal products, each operand once), and limit, the share of what the machine's measured
- * multiply-adds and memory would allow (limits.h; on the CPU). Winograd does fewer products than
- * are counted, and what lies in a cache need not come from memory: more than 100 % is possible. */
+ * multiply-adds and memory would allow (limits.h; on the CPU), or "cache" where operands came
+ * faster than memory gives them. Winograd does fewer products than are counted: it may exceed 100
+ * %. */
 #include "limits.h"
 #include "nn/net.h"
 #include "support.h"
@@ -190,23 +191,24 @@ static ls_status print_ops(const options *o, bench *b)
     const bool cpu = strcmp(o->device, "cpu") == 0;
     const int threads = ls_context_threads(b->work.ctx);
     if (cpu) LS_TRY(bench_measure_limits(b->work.ctx, threads, &b->limits));
-    fprintf(stderr, "%-28s %-22s %-34s %9s %6s %8s %7s %6s\n", "layer", "op", "kernel", "ms",
+    fprintf(stderr, "%-28s %-23s %-34s %9s %6s %8s %7s %6s\n", "layer", "op", "kernel", "ms",
             "share", "GFLOP/s", "GB/s", "limit");
     for (int i = 0; i < b->n_lines; i++) {
         const ls__profile_line *line = &b->lines[i];
         const double seconds = line->seconds / b->profiled;
-        fprintf(stderr, "%-28s %-22s %-34s %9.3f %5.1f%% %8.1f %7.2f",
+        fprintf(stderr, "%-28s %-23s %-34s %9.3f %5.1f%% %8.1f %7.2f",
                 line->layer ? line->layer : "", line->op, line->kernel, 1e3 * seconds,
                 100 * seconds / b->step_plain, 1e-9 * line->flops / seconds,
                 1e-9 * line->bytes / seconds);
+        char limit[16] = "";
         if (cpu)
-            fprintf(stderr, " %5.0f%%",
-                    100 * bench_least_seconds(&b->limits, line->flops, line->bytes) / seconds);
-        fprintf(stderr, "\n");
+            bench_limit_text(&b->limits, line->flops, line->bytes, seconds, limit, sizeof limit);
+        fprintf(stderr, " %6s\n", limit);
     }
     if (cpu)
-        fprintf(stderr, "limits, measured, %d threads: %.1f GFLOP/s, %.2f GB/s\n", threads,
-                1e-9 * b->limits.flops_per_second, 1e-9 * b->limits.bytes_per_second);
+        fprintf(stderr, "limits, measured, %d thread%s: %.1f GFLOP/s, %.2f GB/s\n", threads,
+                threads == 1 ? "" : "s", 1e-9 * b->limits.flops_per_second,
+                1e-9 * b->limits.bytes_per_second);
     return LS_OK;
 }
 
@@ -255,22 +257,25 @@ int main(int argc, char **argv)
                   .deterministic = "strict",
                   .recompute = "auto" };
     const bench_option table[] = {
-        { "--model", BENCH_MODEL, &o.model },
-        { "--image-size", BENCH_NUMBER, &o.image_size },
-        { "--batch", BENCH_NUMBER, &o.batch },
-        { "--classes", BENCH_NUMBER, &o.classes },
-        { "--data-dir", BENCH_TEXT, &o.data_dir },
-        { "--workers", BENCH_COUNT, &o.workers },
-        { "--precision", BENCH_TEXT, &o.precision },
-        { "--deterministic", BENCH_TEXT, &o.deterministic },
-        { "--recompute", BENCH_TEXT, &o.recompute },
-        { "--device", BENCH_TEXT, &o.device },
-        { "--threads", BENCH_COUNT, &o.threads },
-        { "--steps", BENCH_NUMBER, &o.steps },
-        { "--warmup", BENCH_COUNT, &o.warmup },
-        { "--benchmark", BENCH_FLAG, &o.tune },
-        { "--plan", BENCH_TEXT, &o.plan },
-        { "--ops", BENCH_FLAG, &o.ops },
+        { "--model", BENCH_MODEL, &o.model, "a bundled model" },
+        { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
+        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--classes", BENCH_NUMBER, &o.classes, "without it 10 below 64 pixels, else 1000" },
+        { "--data-dir", BENCH_TEXT, &o.data_dir,
+          "folder of images, or a pack; without it one random batch" },
+        { "--workers", BENCH_COUNT, &o.workers,
+          "threads that read pictures; 0: the calling one does" },
+        { "--precision", BENCH_TEXT, &o.precision, "f32, tf32, bf16 or f16" },
+        { "--deterministic", BENCH_TEXT, &o.deterministic, "strict, warn or off" },
+        { "--recompute", BENCH_TEXT, &o.recompute, "auto, none or cheap" },
+        { "--device", BENCH_TEXT, &o.device, "cpu, or such as cuda" },
+        { "--threads", BENCH_COUNT, &o.threads, "of the CPU; without it, or 0, all" },
+        { "--steps", BENCH_NUMBER, &o.steps, "to time" },
+        { "--warmup", BENCH_COUNT, &o.warmup, "steps before, of which the first is told apart" },
+        { "--benchmark", BENCH_FLAG, &o.tune, "choose kernels by timing them" },
+        { "--plan", BENCH_TEXT, &o.plan,
+          "file of kernel choices: read if it is there, then written" },
+        { "--ops", BENCH_FLAG, &o.ops, "a table of where the time goes, on stderr" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;

@@ -254,10 +254,10 @@ int main(int argc, char **argv)
 {
     options o = { ls_model_find("resnet18"), 32, 128, 3 };
     const bench_option table[] = {
-        { "--model", BENCH_MODEL, &o.model },
-        { "--image-size", BENCH_NUMBER, &o.image_size },
-        { "--batch", BENCH_NUMBER, &o.batch },
-        { "--repeats", BENCH_NUMBER, &o.repeats },
+        { "--model", BENCH_MODEL, &o.model, "a bundled model" },
+        { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
+        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--repeats", BENCH_NUMBER, &o.repeats, "times that each task is measured" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;

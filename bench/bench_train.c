@@ -105,15 +105,16 @@ int main(int argc, char **argv)
                   .steps = 4,
                   .rounds = 5 };
     const bench_option table[] = {
-        { "--data-dir", BENCH_TEXT, &o.data_dir },
-        { "--model", BENCH_MODEL, &o.model },
-        { "--image-size", BENCH_NUMBER, &o.image_size },
-        { "--batch", BENCH_NUMBER, &o.batch },
-        { "--rrc", BENCH_FLAG, &o.rrc },
-        { "--workers", BENCH_COUNT, &o.workers },
-        { "--threads", BENCH_COUNT, &o.threads },
-        { "--steps", BENCH_NUMBER, &o.steps },
-        { "--rounds", BENCH_NUMBER, &o.rounds },
+        { "--data-dir", BENCH_TEXT, &o.data_dir, "folder of images, or a pack; needed" },
+        { "--model", BENCH_MODEL, &o.model, "a bundled model" },
+        { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
+        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--rrc", BENCH_FLAG, &o.rrc, "random resized crop in place of a crop from padded" },
+        { "--workers", BENCH_COUNT, &o.workers,
+          "threads that read pictures; 0: the calling one does" },
+        { "--threads", BENCH_COUNT, &o.threads, "of the CPU; without it, or 0, all" },
+        { "--steps", BENCH_NUMBER, &o.steps, "of a block" },
+        { "--rounds", BENCH_NUMBER, &o.rounds, "blocks of either kind" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;

@@ -4,6 +4,7 @@
 #include "cpu/cpu.h"
 #include "support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,9 +125,13 @@ ls_status bench_measure_limits(ls_context *ctx, int threads, bench_limits *out)
     return made ? LS_OK : LS_ERR_MEMORY;
 }
 
-double bench_least_seconds(const bench_limits *limits, double flops, double bytes)
+void bench_limit_text(const bench_limits *limits, double flops, double bytes, double seconds,
+                      char *text, size_t size)
 {
-    const double products = flops / limits->flops_per_second;
-    const double memory = bytes / limits->bytes_per_second;
-    return products > memory ? products : memory;
+    const double products = flops / limits->flops_per_second / seconds;
+    const double memory = bytes / limits->bytes_per_second / seconds;
+    if (memory > 1 && memory > products)
+        snprintf(text, size, "cache");
+    else
+        snprintf(text, size, "%.0f%%", 100 * (memory > products ? memory : products));
 }

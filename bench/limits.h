@@ -14,8 +14,11 @@ typedef struct bench_limits {
  * wide as those of our own kernels. */
 ls_status bench_measure_limits(ls_context *ctx, int threads, bench_limits *out);
 
-/* The least seconds in which so much can be done: either limit alone (the roofline of Williams,
- * Waterman & Patterson, CACM 52(4), 2009). */
-double bench_least_seconds(const bench_limits *limits, double flops, double bytes);
+/* What share of the limit was reached by what took so long, the limit being the slower one of
+ * products and memory (the roofline of Williams, Waterman & Patterson, CACM 52(4), 2009): "52%".
+ * "cache" where that is memory and bytes came faster than memory gives them: of such no limit is
+ * known. */
+void bench_limit_text(const bench_limits *limits, double flops, double bytes, double seconds,
+                      char *text, size_t size);
 
 #endif

@@ -26,21 +26,38 @@ static bool set_option(const bench_option *option, const char *text)
            number <= 1000000;
 }
 
-static void list_options(FILE *out, const bench_option *table)
+static void print_default(const bench_option *option)
+{
+    const ls_model *const *model = option->value;
+    const char *const *text = option->value;
+    const int64_t *number = option->value;
+    const bool is_number = option->kind == BENCH_NUMBER || option->kind == BENCH_COUNT;
+    if (is_number && *number) printf(" (default %lld)", (long long)*number);
+    if (option->kind == BENCH_MODEL && *model) printf(" (default %s)", (*model)->name);
+    if (option->kind == BENCH_TEXT && *text) printf(" (default %s)", *text);
+}
+
+static void print_help(const char *program, const bench_option *table)
 {
     static const char *const kinds[] = {
         [BENCH_FLAG] = "",       [BENCH_NUMBER] = " NUMBER", [BENCH_COUNT] = " NUMBER",
         [BENCH_MODEL] = " NAME", [BENCH_TEXT] = " TEXT",
     };
-    for (; table->name; table++) fprintf(out, " [%s%s]", table->name, kinds[table->kind]);
-    fprintf(out, "\n");
+    enum { WIDTH = 24 };
+    printf("usage: %s [option...]\n\n", program);
+    for (; table->name; table++) {
+        const int used = printf("  %s%s", table->name, kinds[table->kind]);
+        printf("%*s%s", used < WIDTH ? WIDTH - used : 1, "", table->help);
+        print_default(table);
+        printf("\n");
+    }
 }
 
-static bool usage(const char *program, const char *argument, const bench_option *table)
+static bool usage(const char *program, const char *argument)
 {
-    fprintf(stderr, "%s: not understood, or without a proper value: '%s'; options are", program,
-            argument);
-    list_options(stderr, table);
+    fprintf(stderr,
+            "%s: not understood, or without a proper value: '%s'; --help lists the options\n",
+            program, argument);
     return false;
 }
 
@@ -49,16 +66,15 @@ bool bench_options(int argc, char **argv, const bench_option *table)
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i];
         if (strcmp(argument, "--help") == 0) {
-            printf("usage: %s", argv[0]);
-            list_options(stdout, table);
+            print_help(argv[0], table);
             exit(EXIT_SUCCESS);
         }
         const bench_option *option = table;
         while (option->name && strcmp(option->name, argument) != 0) option++;
-        if (!option->name) return usage(argv[0], argument, table);
+        if (!option->name) return usage(argv[0], argument);
         const bool takes_value = option->kind != BENCH_FLAG;
-        if (takes_value && ++i == argc) return usage(argv[0], argument, table);
-        if (!set_option(option, argv[i])) return usage(argv[0], argument, table);
+        if (takes_value && ++i == argc) return usage(argv[0], argument);
+        if (!set_option(option, argv[i])) return usage(argv[0], argument);
     }
     return true;
 }

@@ -19,11 +19,12 @@ typedef enum bench_option_kind {
 typedef struct bench_option {
     const char *name; /* "--batch" */
     bench_option_kind kind;
-    void *value;
+    void *value;      /* what it holds before is the default, and told so; 0 or NULL is not */
+    const char *help; /* a line: what it means, and its default where the value does not say */
 } bench_option;
 
-/* False, after a line on stderr that lists all options, when an argument is none of them; --help
- * prints them on stdout and ends the program. The table ends with an entry without a name. */
+/* False, after a line on stderr, when an argument is none of the options; --help prints them on
+ * stdout and ends the program. The table ends with an entry without a name. */
 bool bench_options(int argc, char **argv, const bench_option *table);
 
 /* ---- Times ---- */
