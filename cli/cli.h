@@ -47,6 +47,9 @@ void handle_unless_ignored(int number, const struct sigaction *action);
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 
+/* The end of a plural: "1 step", "2 steps". */
+const char *plural(int64_t n);
+
 bool file_exists(const char *path);
 
 /* That this process may use. */

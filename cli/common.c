@@ -73,6 +73,11 @@ void catch_signals(void)
     handle_signals(note_signal);
 }
 
+const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;

@@ -129,7 +129,8 @@ static void tell_forced(const comparison *c)
 
 static void tell_records(const comparison *c, const ls_record_difference *d)
 {
-    printf("record: A has %lld steps, B %lld; ", (long long)d->n_a, (long long)d->n_b);
+    printf("record: A has %lld step%s, B %lld; ", (long long)d->n_a, plural(d->n_a),
+           (long long)d->n_b);
     if (d->step < 0) {
         printf("all that both have are the same\n");
         return;
@@ -208,8 +209,8 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (parsed.n_arguments != 2) {
-        fprintf(stderr, "lockstep compare: %d folders given; wanted two, of runs\n",
-                parsed.n_arguments);
+        fprintf(stderr, "lockstep compare: %d folder%s given; wanted two, of runs\n",
+                parsed.n_arguments, plural(parsed.n_arguments));
         return EXIT_USAGE;
     }
     comparison c = { .verb = verb, .values = &values, .report = json_object() };

@@ -90,8 +90,8 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     enum { MAX_DIR = 4000 };
     if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR) {
-        fprintf(stderr, "lockstep demo-data: wants one folder to write to, got %d arguments\n",
-                parsed.n_arguments);
+        fprintf(stderr, "lockstep demo-data: wants one folder to write to, got %d argument%s\n",
+                parsed.n_arguments, plural(parsed.n_arguments));
         return EXIT_USAGE;
     }
     const char *dir = parsed.arguments[0];

@@ -69,10 +69,10 @@ static void tell_ignored(const ls_dataset *dataset, const char *path)
     const char *example;
     const int64_t n = ls_dataset_ignored(dataset, &example);
     if (n > 0)
-        fprintf(stderr,
-                "lockstep: warning: %s: %lld files are not pictures of a known kind and are left "
-                "out, such as %s\n",
-                path, (long long)n, example);
+        fprintf(
+            stderr,
+            "lockstep: warning: %s: left out %lld file%s of no known kind of picture, such as %s\n",
+            path, (long long)n, plural(n), example);
 }
 
 ls_dataset *folders_open(ls_context *ctx, const char *dir)

@@ -55,7 +55,8 @@ static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_stat
 
 static void print_summary(const char *path, const ls_pack_summary *s)
 {
-    printf("%s: %lld pictures, %.1f MB", path, (long long)s->n_samples, (double)s->bytes / 1e6);
+    printf("%s: %lld picture%s, %.1f MB", path, (long long)s->n_samples, plural(s->n_samples),
+           (double)s->bytes / 1e6);
     if (s->resize)
         printf(" of pixels, shorter sides of %lld", (long long)s->resize);
     else
@@ -121,9 +122,12 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
         fprintf(stderr, "lockstep pack: --overwrite replaces it\n");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
-    for (int i = 0; i < n; i++)
-        printf("  %-10s %lld pictures, %d classes\n", *parts[i].name ? parts[i].name : "in all",
-               (long long)ls_dataset_count(parts[i].dataset), ls_dataset_classes(parts[i].dataset));
+    for (int i = 0; i < n; i++) {
+        const int64_t count = ls_dataset_count(parts[i].dataset);
+        const int classes = ls_dataset_classes(parts[i].dataset);
+        printf("  %-10s %lld picture%s, %d class%s\n", *parts[i].name ? parts[i].name : "in all",
+               (long long)count, plural(count), classes, classes == 1 ? "" : "es");
+    }
     if (n > 1) printf("next: lockstep train --data-dir %s\n", path);
     return EXIT_DONE;
 }
@@ -136,9 +140,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     const int n_wanted = v.check ? 1 : 2;
     if (parsed.n_arguments != n_wanted) {
-        fprintf(stderr, "lockstep pack: wants %s, got %d arguments\n",
+        fprintf(stderr, "lockstep pack: wants %s, got %d argument%s\n",
                 v.check ? "one pack to check" : "a folder and the file to write",
-                parsed.n_arguments);
+                parsed.n_arguments, plural(parsed.n_arguments));
         return EXIT_USAGE;
     }
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;

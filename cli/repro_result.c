@@ -147,10 +147,10 @@ static int legs_width(const repro *r)
 
 void repro_print_head(const repro *r)
 {
-    printf("%d runs of %lld steps in %s; '0x1 @20 4x3': no workers, 1 thread, stopped after step "
+    printf("%d runs of %lld step%s in %s; '0x1 @20 4x3': no workers, 1 thread, stopped after step "
            "20,\nresumed with 4 workers, 3 threads\n\n%-*s  %10s  %-32s  %8s  result\n",
-           r->n_runs, (long long)r->steps, r->out, legs_width(r), "workers x threads", "last loss",
-           "digest of the weights", "images/s");
+           r->n_runs, (long long)r->steps, plural(r->steps), r->out, legs_width(r),
+           "workers x threads", "last loss", "digest of the weights", "images/s");
     fflush(stdout);
 }
 
@@ -172,8 +172,8 @@ void repro_print_run(const repro *r, int i)
 void repro_print_verdict(const repro *r)
 {
     if (r->n_results == 1) {
-        printf("\nOne result: all %d runs are the same in every bit of all %lld steps.\n",
-               r->n_runs, (long long)r->steps);
+        printf("\nOne result: all %d runs are the same in every bit of all %lld step%s.\n",
+               r->n_runs, (long long)r->steps, plural(r->steps));
     } else {
         printf("\n%d results: the same recipe did not give the same bits.\n", r->n_results);
         for (int k = 0; k < r->n_results; k++) {

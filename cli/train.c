@@ -87,12 +87,12 @@ static void tell_end(const trainer *t, outcome end)
                t->sums.top1 / (double)t->sums.n_images);
     if (end == OUTCOME_HALTED && t->recipe->steps == done)
         printf(
-            "ended after %lld steps, as asked; 'lockstep train --resume %s --steps N' goes on to "
+            "ended after %lld step%s, as asked; 'lockstep train --resume %s --steps N' goes on to "
             "more\n",
-            done, t->dir);
+            done, plural(done), t->dir);
     else if (end == OUTCOME_HALTED)
-        printf("stopped after %lld steps, as asked; 'lockstep train --resume %s' continues\n", done,
-               t->dir);
+        printf("stopped after %lld step%s, as asked; 'lockstep train --resume %s' continues\n",
+               done, plural(done), t->dir);
     if (end != OUTCOME_DONE) return;
     if (trainer_is_stale(t))
         printf("ended after epoch %lld: no better top-1 since epoch %lld\n", (long long)t->epoch,

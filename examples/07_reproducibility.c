@@ -105,7 +105,8 @@ int main(void)
             const setting s = { workers[w], threads[t], LS_SEED_BY_SAMPLE };
             const setting next = { workers[(w + 1) % 3], threads[(t + 1) % 3], LS_SEED_BY_SAMPLE };
             if (!run(&s, 0, STEPS, other)) return 1;
-            snprintf(what, sizeof(what), "%d workers, %d threads", s.workers, s.threads);
+            snprintf(what, sizeof(what), "%d worker%s, %d thread%s", s.workers,
+                     s.workers == 1 ? "" : "s", s.threads, s.threads == 1 ? "" : "s");
             n_wrong += compare(what, first, other) < STEPS;
             if (!run(&s, 0, STOP_AT, other) || !run(&next, STOP_AT, STEPS, other)) return 1;
             snprintf(what, sizeof(what), "  stopped, then %d and %d", next.workers, next.threads);

@@ -218,7 +218,7 @@ START_TEST(unusable_pictures)
     ck_assert(strstr(said_err, "data/train/star/cut.png") ||
               strstr(said_err, "data/train/ring/empty.jpg"));
     ck_assert_ptr_null(strstr(said_err, "left out: ")); /* the run ended instead */
-    expect_err("data/train: 1 files are not pictures of a known kind and are left out, such as");
+    expect_err("data/train: left out 1 file of no known kind of picture, such as");
     expect(0, TRAIN "--on-bad-image skip --out skipped");
     expect_err("left out: data/train/star/cut.png");
     expect_err("left out: data/train/ring/empty.jpg");

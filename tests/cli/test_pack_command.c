@@ -118,7 +118,7 @@ START_TEST(bad_pictures)
     write_text("data/train/star/notes.txt", "no picture");
     expect(3, "pack data p");
     expect_err("image 'data/train/star/cut.png': ");
-    expect_err("1 files are not pictures of a known kind");
+    expect_err("left out 1 file of no known kind of picture");
     ck_assert(!exists("p"));
     expect_clean();
     for (int raw = 0; raw < 2; raw++) {
