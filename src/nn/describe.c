@@ -108,7 +108,7 @@ static void put_memory(ls__text *t, const ls_net *net, const ls__program *p)
 static void put_precision(ls__text *t, const ls_net *net)
 {
     ls__text_put(t, "precision: %s%s", ls__net_precision(net),
-                 ls__emulates_precision(net) ? ", emulated" : "");
+                 ls__emulates_precision(net) ? ", products made in f32" : "");
     if (net->blocks.scaler) {
         const ls_loss_scale_config scale = ls__net_loss_scale_config(net);
         ls__text_put(t, "; loss scale %g at first, doubled after %lld updates without overflow",

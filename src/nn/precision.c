@@ -63,8 +63,9 @@ void ls__precision_fill(ls_net *net)
         if (scale->growth_interval == 0) scale->growth_interval = GROWTH_INTERVAL;
     }
     if (ls__emulates_precision(net))
-        ls__warn(ctx, "device %s emulates %s: its values and memory, not its speed",
-                 ctx->device->backend->name, rules->name);
+        ls__warn(ctx,
+                 "%s on device %s: its products are made in f32, so it saves memory, but no time",
+                 rules->name, ctx->device->backend->name);
 }
 
 bool ls__emulates_precision(const ls_net *net)

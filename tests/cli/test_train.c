@@ -154,7 +154,7 @@ START_TEST(sixteen_bits)
     ck_assert_int_eq(system("cp $(ls data/val/star/* | head -n 1) picture"), 0);
     expect(0, "predict --checkpoint whole/best.safetensors --precision f16 picture");
     expect(0, "describe --batch-size 2 --precision f16");
-    expect_out("precision: f16, emulated");
+    expect_out("precision: f16, products made in f32");
     expect(1, TRAIN "--precision tf32 --out refused");
     expect_err("lockstep train: precision is tf32, which device cpu does not have");
     expect(1, TRAIN "--nvtx --out refused");
