@@ -6,6 +6,7 @@
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
 #include <signal.h>
+#include <stdio.h>
 
 /* What the command answers; a signal's answer is 128 + its number. */
 enum {
@@ -46,6 +47,12 @@ void handle_unless_ignored(int number, const struct sigaction *action);
  * a second one ends the process. Those that were ignored stay so. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
+
+/* As what this program was called, "build/lockstep". */
+extern const char *command_name;
+/* A line to be typed: "LABEL: build/lockstep WORD...", words up to a NULL, each quoted where a
+ * shell needs it. */
+void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
 
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);

@@ -1,6 +1,7 @@
 /* common.c: what the verbs share; see cli.h. */
 #include "cli.h"
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,6 +72,35 @@ static void note_signal(int number)
 void catch_signals(void)
 {
     handle_signals(note_signal);
+}
+
+const char *command_name = "lockstep";
+
+static void print_word(FILE *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
+    fputc('\'', out);
+}
+
+void print_command(FILE *out, const char *label, ...)
+{
+    va_list words;
+    fprintf(out, "%s: ", label);
+    print_word(out, command_name);
+    va_start(words, label);
+    for (const char *word; (word = va_arg(words, const char *));) {
+        fputc(' ', out);
+        print_word(out, word);
+    }
+    va_end(words);
+    fputc('\n', out);
 }
 
 const char *plural(int64_t n)

@@ -128,7 +128,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
         printf("  %-10s %lld picture%s, %d class%s\n", *parts[i].name ? parts[i].name : "in all",
                (long long)count, plural(count), classes, classes == 1 ? "" : "es");
     }
-    if (n > 1) printf("next: lockstep train --data-dir %s\n", path);
+    if (n > 1) print_command(stdout, "next", "train", "--data-dir", path, NULL);
     return EXIT_DONE;
 }
 

@@ -72,40 +72,46 @@ static void tell_begin(const trainer *t)
     fflush(stdout);
 }
 
+/* What may be done with the weights now. */
+static void tell_next(const trainer *t)
+{
+    static const char *const precisions[] = { NULL, "tf32", "bf16", "f16" };
+    const char *precision = precisions[t->recipe->precision];
+    char weights[RUN_PATH_SIZE];
+    snprintf(weights, sizeof(weights), "%s/%s.safetensors", t->dir, best_weights(t));
+    if (t->val)
+        print_command(stdout, "next", "eval", "--checkpoint", weights, "--data-dir",
+                      t->recipe->data_dir, "--per-class", precision ? "--precision" : NULL,
+                      precision, NULL);
+    print_command(stdout, "next", "predict", "--checkpoint", weights,
+                  precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
+}
+
 static void tell_end(const trainer *t, outcome end)
 {
-    if (end == OUTCOME_STOPPED)
-        fprintf(stderr,
-                "lockstep %s: signal %d: saved at epoch %lld, step %lld; 'lockstep train --resume "
-                "%s' continues\n",
-                t->verb->name, (int)caught_signal, (long long)t->epoch + 1, (long long)t->step,
-                t->dir);
     const long long done = (long long)trainer_steps_done(t);
-    if (end == OUTCOME_HALTED && t->sums.n_images > 0)
-        printf("epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n", (long long)t->epoch + 1,
-               (long long)t->step, t->sums.loss / (double)t->sums.n_images,
-               t->sums.top1 / (double)t->sums.n_images);
-    if (end == OUTCOME_HALTED && t->recipe->steps == done)
-        printf(
-            "ended after %lld step%s, as asked; 'lockstep train --resume %s --steps N' goes on to "
-            "more\n",
-            done, plural(done), t->dir);
-    else if (end == OUTCOME_HALTED)
-        printf("stopped after %lld step%s, as asked; 'lockstep train --resume %s' continues\n",
-               done, plural(done), t->dir);
-    if (end != OUTCOME_DONE) return;
-    if (trainer_is_stale(t))
-        printf("ended after epoch %lld: no better top-1 since epoch %lld\n", (long long)t->epoch,
-               (long long)t->best_epoch);
-    printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
-    static const char *const precisions[] = { "", " --precision tf32", " --precision bf16",
-                                              " --precision f16" };
-    const char *precision = precisions[t->recipe->precision];
-    if (t->val)
-        printf("next: lockstep eval --checkpoint %s/%s.safetensors --data-dir %s%s --per-class\n",
-               t->dir, best_weights(t), t->recipe->data_dir, precision);
-    printf("next: lockstep predict --checkpoint %s/%s.safetensors%s IMAGE...\n", t->dir,
-           best_weights(t), precision);
+    if (end == OUTCOME_STOPPED) {
+        fprintf(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n", t->verb->name,
+                (int)caught_signal, (long long)t->epoch + 1, (long long)t->step);
+        print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
+    } else if (end == OUTCOME_HALTED) {
+        const bool is_all = t->recipe->steps == done;
+        if (t->sums.n_images > 0)
+            printf("epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n",
+                   (long long)t->epoch + 1, (long long)t->step,
+                   t->sums.loss / (double)t->sums.n_images,
+                   t->sums.top1 / (double)t->sums.n_images);
+        printf("%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped", done,
+               plural(done));
+        print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume",
+                      t->dir, is_all ? "--steps" : NULL, "N", NULL);
+    } else if (end == OUTCOME_DONE) {
+        if (trainer_is_stale(t))
+            printf("ended after epoch %lld: no better top-1 since epoch %lld\n",
+                   (long long)t->epoch, (long long)t->best_epoch);
+        printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
+        tell_next(t);
+    }
 }
 
 static int train(trainer *t, const json_t *stored)

@@ -35,15 +35,16 @@ scripts/curve.sh "$demo/run/metrics.csv" "$demo/curve.png" "resnet20 on the demo
 
 # not head, which would leave sort with a broken pipe: the status of all under pipefail
 picture=$(find "$demo/data/val" -type f | sort | awk 'NR == 1')
+echo
+echo "what the trained network sees in $picture:"
+"$lockstep" predict --checkpoint "$demo/run/best.safetensors" "$picture"
 cat <<TEXT
 
 validation accuracy: $accuracy (at least $wanted is wanted)
 training curve:      $demo/curve.png
 trained network:     $demo/run/best.safetensors
 
-Next:
-  $lockstep predict --checkpoint $demo/run/best.safetensors $picture
-  $lockstep eval --checkpoint $demo/run/best.safetensors --data-dir $demo/data
+With pictures of your own, in YOUR_FOLDER/train/CLASS/ and YOUR_FOLDER/val/CLASS/:
   $lockstep train --data-dir YOUR_FOLDER --model resnet20 --image-size 32
 TEXT
 awk -v a="$accuracy" -v w="$wanted" 'BEGIN { exit !(a >= w) }'

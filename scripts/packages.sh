@@ -54,6 +54,7 @@ build_in() {
   [ $# -lt 2 ] || targets=(--target "${@:2}")
   [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja)
   mkdir -p "$folder"
+  echo "configuring $folder"
   if ! cmake -S . -B "$folder" "${generator[@]}" "${arguments[@]}" >"$folder/configure.log" 2>&1; then
     cat "$folder/configure.log" >&2
     return 1

@@ -306,6 +306,8 @@ START_TEST(demo_data)
                             "test $(find a -name '*.jpg' | wc -l) -gt 10 &&"
                             "test $(find a -name '*.png' | wc -l) -gt 10"),
                      0);
+    expect(0, "demo-data it's --train 1 --val 1");
+    expect_out("next: " LOCKSTEP_COMMAND " train --data-dir 'it'\\''s' --model resnet20\n");
     expect(1, "demo-data a");
     expect_err("a is not empty");
     expect(1, "demo-data none/deep");

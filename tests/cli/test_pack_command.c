@@ -36,7 +36,7 @@ START_TEST(packs_train_to_the_same_bits)
     expect(0, "pack data files.pack -j 2");
     expect_out("files.pack: 100 pictures");
     expect_out("train      80 pictures, 10 classes");
-    expect_out("next: lockstep train --data-dir files.pack");
+    expect_out("next: " LOCKSTEP_COMMAND " train --data-dir files.pack\n");
     expect(0, "pack --raw data raw.pack -j 0");
     expect_out("of pixels");
     for (int i = 0; i < 2; i++) {

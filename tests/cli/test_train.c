@@ -144,8 +144,10 @@ START_TEST(sixteen_bits)
     expect(2, "train --resume stopped --precision f32 --force");
     expect_err("--precision differs from the run's own \"f16\": a resumed run keeps its recipe");
     expect(0, TRAIN "--epochs 1 --precision bf16 --out bf16");
-    expect_out("next: lockstep eval --checkpoint bf16/best.safetensors --data-dir data "
-               "--precision bf16 --per-class");
+    expect_out("next: " LOCKSTEP_COMMAND " eval --checkpoint bf16/best.safetensors --data-dir data "
+               "--per-class --precision bf16\n");
+    expect_out("next: " LOCKSTEP_COMMAND " predict --checkpoint bf16/best.safetensors --precision "
+               "bf16 IMAGE...\n");
     ck_assert(!same_files("whole/record.txt", "bf16/record.txt"));
     row = read_row("bf16/metrics.jsonl", 0);
     ck_assert_ptr_null(json_object_get(row, "loss_scale"));
@@ -288,8 +290,8 @@ START_TEST(best_weights_that_have_gone)
     ck_assert_int_eq(unlink("run/best.safetensors"), 0);
     expect(0, "train --resume run");
     expect_err("run/best.safetensors, the weights after epoch 1, is no longer there");
-    expect_out("next: lockstep eval --checkpoint run/last.safetensors --data-dir");
-    expect_out("next: lockstep predict --checkpoint run/last.safetensors");
+    expect_out("next: " LOCKSTEP_COMMAND " eval --checkpoint run/last.safetensors --data-dir ");
+    expect_out("next: " LOCKSTEP_COMMAND " predict --checkpoint run/last.safetensors");
     end_folder();
 }
 END_TEST
