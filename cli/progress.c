@@ -43,12 +43,12 @@ double progress_seconds_left(const progress *p, double now)
     /* Until one was done: the forward pass is a third of a training step's arithmetic. */
     static const double guess[N_WORKS] = { [WORK_TRAIN] = 3, [WORK_EVALUATE] = 1.0 / 3 };
     double each[N_WORKS];
-    for (int k = 0; k < N_WORKS; k++) {
+    for (progress_work k = 0; k < N_WORKS; k++) {
         const double seconds = p->works[k].seconds + (p->work == k ? now - p->begun : 0);
         each[k] = p->works[k].done > 0 ? seconds / (double)p->works[k].done : -1;
     }
     double left = 0;
-    for (int k = 0; k < N_WORKS; k++) {
+    for (progress_work k = 0; k < N_WORKS; k++) {
         const double other = each[N_WORKS - 1 - k];
         left += (double)p->works[k].left * (each[k] >= 0 ? each[k] : guess[k] * other);
     }
