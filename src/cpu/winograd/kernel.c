@@ -15,10 +15,14 @@ static const char NAME[] = "winograd 4x4";
 /* Measured on a Zen 3 (L2 512 KiB, L3 32 MiB). */
 enum {
     CORE_CACHE_BYTES = 288 << 10, /* of V and M that a block of tiles should fit */
-    LEAST_TILES = 12, /* fewer make the weights' way from the outer cache too frequent */
+    TILE_STEP = 12, /* whole tiles of products, of both widths of vectors; fewer make the weights'
+                       way from the outer cache too frequent */
     MOST_TILES = 36,
     GROUP_CHANNELS = 64, /* multiplied before results are transformed: whole lines of a picture */
-    WEIGHT_TILES = 64,   /* tiles transformed at a time for backward weights */
+    GROUP_BLOCKS = 4,    /* of a task, at most: while one is worked on, the next is read */
+    FEW_BLOCKS = 32,
+    LINE_BYTES = 64,
+    WEIGHT_TILES = 64,        /* tiles transformed at a time for backward weights */
     PARTIAL_BYTES = 20 << 20, /* of partial weight sums in all: they cross memory twice */
     MOST_PARTS = 16,
     REDUCE_ROWS = 4 /* output channels of a task that adds the parts */
@@ -30,9 +34,11 @@ typedef struct wino_kernel {
     const ls__wino_lanes *lanes;
     ls__wino_geometry g;
     bool turned;
-    int64_t v_stride; /* floats from tile to tile of transformed inputs */
+    int64_t element_bytes; /* of activations */
+    int64_t v_stride;      /* floats from tile to tile of transformed inputs */
     /* Forward and backward by data */
-    int64_t n_panels, block_tiles, n_blocks;
+    int64_t n_panels, block_tiles, n_blocks, group; /* blocks of a task */
+    int64_t width; /* output channels that are multiplied at once */
     /* Backward weights */
     int64_t d_stride, parts, part_tiles, k_parts, k_per_part;
     size_t scratch_bytes;
@@ -56,26 +62,62 @@ static void pack_task(void *arg, int64_t panel, int thread)
     k->lanes->weights(&k->g, call->w, k->turned, panel, call->workspace + panel * panel_floats);
 }
 
-static void block_task(void *arg, int64_t task, int thread)
+/* Channels c0..c1-1 of the pixels that belong to tiles first..first+count-1, which `products`
+ * products of two matrices ask for. Of an input those are about its pixels a row of tiles before.
+ */
+static ls__ahead ahead_of(const wino_kernel *k, const void *picture, int64_t pixels,
+                          int64_t channels, int64_t c0, int64_t c1, int64_t first, int64_t count,
+                          int64_t products)
 {
-    const wino_call *call = arg;
+    const int64_t n = k->g.n_tiles, in_float = (int64_t)sizeof(float) / k->element_bytes;
+    const int64_t begin = ls__min(first, n) * pixels / n,
+                  end = ls__min(first + count, n) * pixels / n;
+    const int64_t floats = ls__divide_up(c1 - c0, in_float), stride = channels / in_float;
+    const int64_t lines =
+        (end - begin) * ls__divide_up(floats * (int64_t)sizeof(float), LINE_BYTES);
+    const int64_t tiles = ls__divide_up(k->block_tiles, k->lanes->rows) *
+                          ls__divide_up(k->g.in_channels, LS__GEMM_CHAIN) * products;
+    return (ls__ahead){ .row = (const float *)picture + begin * stride + c0 / in_float,
+                        .n_rows = end - begin,
+                        .floats = floats,
+                        .stride = stride,
+                        .lines_per_tile = ls__divide_up(lines, tiles) };
+}
+
+/* While products run, the next block's input and then this one's results come into the cache. */
+static void run_block(const wino_call *call, int64_t first, int64_t tiles, float *v)
+{
     const wino_kernel *k = call->k;
-    const int64_t c = k->g.in_channels, panel = k->lanes->panel, width = GROUP_CHANNELS;
-    const int64_t first = task * k->block_tiles;
-    const int64_t tiles = ls__min(k->block_tiles, k->g.n_tiles - first);
+    const ls__wino_geometry *g = &k->g;
+    const int64_t c = g->in_channels, panel = k->lanes->panel, width = k->width;
     const int64_t v_xi = k->block_tiles * k->v_stride + LS__WINO_GAP;
     const int64_t m_xi = k->block_tiles * width + LS__WINO_GAP;
-    float *v = (float *)k->cpu->scratch[thread], *m = v + LS__WINO_XI * v_xi;
-    k->lanes->input(&k->g, call->x, first, tiles, 0, c, v, v_xi, k->v_stride);
-    for (int64_t k0 = 0; k0 < k->g.out_channels; k0 += width) {
-        const int64_t k1 = ls__min(k0 + width, k->g.out_channels);
+    const int64_t half = LS__WINO_XI / 2;
+    float *const m = v + LS__WINO_XI * v_xi;
+    k->lanes->input(g, call->x, first, tiles, 0, c, v, v_xi, k->v_stride);
+    ls__ahead x = ahead_of(k, call->x, g->n * g->in_h * g->in_w, c, 0, c,
+                           first + tiles + g->tiles_w, tiles, half * k->n_panels);
+    for (int64_t k0 = 0; k0 < g->out_channels; k0 += width) {
+        const int64_t k1 = ls__min(k0 + width, g->out_channels);
+        ls__ahead y = ahead_of(k, call->y, g->n * g->out_h * g->out_w, g->out_channels, k0, k1,
+                               first, tiles, half * ls__divide_up(k1 - k0, panel));
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             for (int64_t p = k0; p < k1; p += panel)
                 k->lanes->multiply(false, v + xi * v_xi, k->v_stride,
                                    call->workspace + (p * LS__WINO_XI + xi * panel) * c, c, tiles,
-                                   ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width, NULL);
-        k->lanes->output(&k->g, m, m_xi, width, first, tiles, k0, k1, call->bias, call->y);
+                                   ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width,
+                                   xi < half ? &x : &y);
+        k->lanes->output(g, m, m_xi, width, first, tiles, k0, k1, call->bias, call->y);
     }
+}
+
+static void block_task(void *arg, int64_t task, int thread)
+{
+    const wino_call *call = arg;
+    const wino_kernel *k = call->k;
+    const int64_t step = k->block_tiles, end = ls__min((task + 1) * k->group * step, k->g.n_tiles);
+    for (int64_t first = task * k->group * step; first < end; first += step)
+        run_block(call, first, ls__min(step, end - first), (float *)k->cpu->scratch[thread]);
 }
 
 static ls_status run_correlation(ls__kernel *kernel, void *const *buffers, void *workspace,
@@ -90,21 +132,24 @@ static ls_status run_correlation(ls__kernel *kernel, void *const *buffers, void 
                        .y = buffers[k->turned ? 2 : 3],
                        .workspace = workspace };
     ls__threads_run(k->cpu->threads, k->n_panels, pack_task, &call);
-    ls__threads_run(k->cpu->threads, k->n_blocks, block_task, &call);
+    ls__threads_run(k->cpu->threads, ls__divide_up(k->n_blocks, k->group), block_task, &call);
     return LS_OK;
 }
 
 static size_t plan_correlation(wino_kernel *k)
 {
     const ls__wino_geometry *g = &k->g;
-    const int64_t width = GROUP_CHANNELS;
-    const int64_t tile_bytes = LS__WINO_XI * (k->v_stride + width) * (int64_t)sizeof(float);
-    int64_t tiles = ls__min(CORE_CACHE_BYTES / tile_bytes, MOST_TILES);
-    if (tiles < LEAST_TILES) tiles = LEAST_TILES;
-    k->n_blocks = ls__divide_up(g->n_tiles, tiles);
-    k->block_tiles = ls__divide_up(g->n_tiles, k->n_blocks); /* no short last block */
-    k->n_blocks = ls__divide_up(g->n_tiles, k->block_tiles);
     k->n_panels = ls__divide_up(g->out_channels, k->lanes->panel);
+    k->width = ls__min(GROUP_CHANNELS, k->n_panels * k->lanes->panel);
+    const int64_t tile_bytes = LS__WINO_XI * (k->v_stride + k->width) * (int64_t)sizeof(float);
+    int64_t tiles = ls__min(CORE_CACHE_BYTES / tile_bytes, MOST_TILES) / TILE_STEP * TILE_STEP;
+    if (tiles < TILE_STEP) tiles = TILE_STEP;
+    k->n_blocks = ls__divide_up(g->n_tiles, tiles);
+    /* no short last block */
+    tiles = ls__divide_up(ls__divide_up(g->n_tiles, k->n_blocks), TILE_STEP) * TILE_STEP;
+    k->block_tiles = tiles;
+    k->n_blocks = ls__divide_up(g->n_tiles, tiles);
+    k->group = ls__min(GROUP_BLOCKS, 1 + k->n_blocks / FEW_BLOCKS);
     k->scratch_bytes =
         (size_t)(k->block_tiles * tile_bytes) + 2 * LS__WINO_XI * LS__WINO_GAP * sizeof(float);
     return (size_t)(LS__WINO_XI * g->in_channels * k->lanes->panel * k->n_panels) * sizeof(float);
@@ -283,6 +328,7 @@ ls_status ls__wino_open(ls__cpu *cpu, const ls__op *op, const ls__wino_lanes *la
     k->cpu = cpu;
     k->lanes = lanes;
     k->turned = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
+    k->element_bytes = (int64_t)ls_dtype_bytes(op->operands[0].dtype);
     k->g = g;
     k->v_stride = ls__wino_stride(lanes, g.in_channels);
     const bool weights = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;

@@ -1,10 +1,12 @@
 /* lanes.c: the kernels of one vector width. A generated file for each width defines LS__GEMM_LANES
  * and LS__WINO_TABLE and includes this one. */
 #include "cpu/gemm/product.h"
-#include "cpu/winograd/transform.h"
+#include "cpu/winograd/pictures.h"
+#include "cpu/winograd/weights.h"
 
 const ls__wino_lanes LS__WINO_TABLE = { .lanes = LANES,
                                         .panel = PANEL,
+                                        .rows = ROWS,
                                         .input = input,
                                         .output = output,
                                         .gradient = gradient,

@@ -12,7 +12,8 @@
  *
  * lanes.c      what depends on the width of vectors, compiled for 8 floats (AVX2) and for 16
  *              (AVX-512), and again for bf16 in memory: element.h (the type in memory), transform.h
- *              (to and from the transformed domain), and gemm's vector.h and product.h
+ *              (the linear maps), pictures.h and weights.h (to and from the transformed domain),
+ *              and gemm's vector.h and product.h
  * wide.c       tasks for many channels and few tiles, cut by shape alone
  * kernel.c     tasks for all else, cut by shape alone; the provider
  *
@@ -50,6 +51,7 @@ typedef struct ls__wino_geometry {
 typedef struct ls__wino_lanes {
     int64_t lanes; /* floats of a vector */
     int64_t panel; /* output channels of a weight panel */
+    int64_t rows;  /* of a tile of a product */
 
     /* Transformed inputs B' d B of tiles first..first+count-1 and channels c0..c1-1 (c0 a multiple
      * of lanes), to v[xi * xi_stride + tile * tile_stride + (c - c0)]. */
