@@ -153,7 +153,8 @@ void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
                      { "div", s->div },
                      { "final_div", s->final_div },
                      { "every_epochs", (double)s->every_epochs },
-                     { "epochs", (double)s->epochs },
+                     /* as it was asked for: with the warm-up */
+                     { "epochs", s->epochs > 0 ? (double)(s->epochs + s->warmup_epochs) : 0 },
                      { "patience", (double)s->patience },
                      { "cooldown", (double)s->cooldown },
                      { "threshold", s->threshold },

@@ -22,6 +22,7 @@ typedef struct variant {
     const char *op_kind, *op_settings, *frozen;
     bool op_learns;
     ls_parameter_kind parameter;
+    ls_recompute recompute;
 } variant;
 
 /* An op whose callbacks nobody will call. */
@@ -68,6 +69,7 @@ static json_t *identity_of(const variant *v)
     ls_net *net = ls_net_build(
         ctx, model, v,
         &(ls_net_config){ .input = ls_loader_spec(loader),
+                          .recompute = v->recompute,
                           .loss = { LS_CROSS_ENTROPY, .label_smoothing = v->smoothing } });
     if (v->frozen) ls_net_freeze(net, v->frozen);
     ls_state state = { .net = net,
@@ -122,6 +124,42 @@ START_TEST(executors_do_not_count)
     v.threads = 3;
     v.workers = 2;
     ck_assert_str_eq(compare_with_usual(&v), "");
+    /* what is computed again comes out the same */
+    v.recompute = LS_RECOMPUTE_CHEAP;
+    ck_assert_str_eq(compare_with_usual(&v), "");
+}
+END_TEST
+
+static const char *epochs_of(ls_context *ctx, ls_schedule *schedule, json_t **identity)
+{
+    json_decref(*identity);
+    *identity = ls__identity_make(ctx, &(ls_state){ .schedule = schedule });
+    json_t *epochs = json_object_get(json_object_get(*identity, "schedule"), "epochs");
+    static char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)json_integer_value(epochs));
+    return text;
+}
+
+/* With the warm-up, as they were asked for. */
+START_TEST(epochs_of_schedules)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    json_t *identity = NULL;
+    ls_schedule *schedules[] = {
+        ls_cosine(ctx,
+                  &(ls_cosine_config){
+                      .peak = 1, .epochs = 9, .warmup_epochs = 2, .steps_per_epoch = 3 }),
+        ls_polynomial(ctx,
+                      &(ls_polynomial_config){
+                          .rate = 1, .epochs = 9, .warmup = { 2, 0.1 }, .steps_per_epoch = 3 }),
+        ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = 1, .epochs = 9, .steps_per_epoch = 3 })
+    };
+    for (int i = 0; i < 3; i++) ck_assert_str_eq(epochs_of(ctx, schedules[i], &identity), "9");
+    ls_schedule *constant = ls_constant(
+        ctx, &(ls_constant_config){ .rate = 1, .steps_per_epoch = 3, .warmup = { 2, 0.1 } });
+    ck_assert_str_eq(epochs_of(ctx, constant, &identity), "0"); /* it never ends */
+    json_decref(identity);
+    ls_context_close(&ctx);
 }
 END_TEST
 
@@ -219,7 +257,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("identity", the_c_library_counts, executors_do_not_count,
+    return RUN_SUITE("identity", the_c_library_counts, executors_do_not_count, epochs_of_schedules,
                      all_that_decides_counts, differences_are_listed,
                      settings_without_a_number_in_json);
 }
