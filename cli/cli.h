@@ -58,6 +58,7 @@ void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
 const char *plural(int64_t n);
 
 bool file_exists(const char *path);
+bool is_folder(const char *path);
 
 /* That this process may use. */
 int processors(void);

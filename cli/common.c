@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *plain_message(const char *message)
@@ -111,6 +112,12 @@ const char *plural(int64_t n)
 bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
+}
+
+bool is_folder(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
 }
 
 int processors(void)

@@ -187,10 +187,9 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
 
     if (r->resume) {
         if (!ls__run_folder_holds_run(dir)) {
-            fprintf(stderr,
-                    "lockstep %s: %s/config.json: no such file: no run was begun there; --out %s "
-                    "begins one\n",
-                    verb->name, dir, dir);
+            fprintf(stderr, "lockstep %s: %s%s: no run was begun there; --out %s begins one\n",
+                    verb->name, dir,
+                    is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
             return EXIT_RUNTIME;
         }
         char path[RUN_PATH_SIZE];

@@ -153,7 +153,7 @@ START_TEST(failures_at_run_time)
 {
     begin_folder();
     expect(1, "train --resume nothing");
-    expect_err("nothing/config.json");
+    expect_err("nothing: no such folder: no run was begun there; --out nothing begins one");
     expect(1, "train --data-dir x --device tpu");
     expect_err("lockstep train: there is no device 'tpu'");
     expect(1, "describe --device tpu");

@@ -166,9 +166,11 @@ START_TEST(mistakes)
     expect_err("0 folders given");
     expect(2, "compare a");
     expect(2, "compare a nosuch");
-    expect_err("nosuch/config.json");
+    expect_err("compare: nosuch: no such folder\n");
     expect(2, "compare a data");
+    expect_err("compare: data/config.json: no such file: no run was begun there\n");
     expect(2, "compare a a/config.json");
+    expect_err("compare: a/config.json: not a folder; wanted that of a run\n");
     expect(2, TRAIN "--out b --inject-fault 3:x");
     expect_err("wanted STEP:OP:ELEMENT");
     expect(2, TRAIN "--out b --inject-fault 99999999999999999999:0:0");
