@@ -8,12 +8,6 @@ enum { PATH_SIZE = 4096 };
 
 const char *const split_names[N_SPLITS] = { "train", "val", "validation", "valid", "test" };
 
-static bool is_folder(const char *path)
-{
-    struct stat there;
-    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
-}
-
 static bool is_file(const char *path)
 {
     struct stat there;
@@ -27,33 +21,54 @@ static bool is_part(const char *path)
     char pack[PATH_SIZE];
     if (!slash || slash == path || slash - path >= PATH_SIZE) return false;
     snprintf(pack, sizeof(pack), "%.*s", (int)(slash - path), path);
-    return is_file(pack) && ls_pack_holds(pack, slash + 1);
+    bool held;
+    return is_file(pack) && ls_pack_holds(pack, 1, &(const char *){ slash + 1 }, &held);
 }
 
-/* "" is the folder itself, or a pack of one part. */
-static bool holds(const char *dir, const char *name)
+static bool has_folder(const char *dir, const char *name)
 {
-    if (is_file(dir)) return ls_pack_holds(dir, name);
-    if (*name == '\0' && is_part(dir)) return true;
     char path[PATH_SIZE];
     const int length = snprintf(path, sizeof(path), "%s/%s", dir, name);
     return length > 0 && length < PATH_SIZE && is_folder(path);
 }
 
+/* Which of n <= N_SPLITS names are in it. */
+static void look(const char *dir, int n, const char *const *names, bool held[N_SPLITS])
+{
+    memset(held, 0, N_SPLITS * sizeof(*held));
+    if (is_file(dir)) {
+        ls_pack_holds(dir, n, names, held);
+        return;
+    }
+    for (int i = 0; i < n; i++) held[i] = has_folder(dir, names[i]);
+}
+
+/* Whether it can be opened by its own name: a folder, a pack of one part, a part of a pack. */
+static bool is_whole(const char *dir)
+{
+    bool held;
+    if (is_file(dir)) return ls_pack_holds(dir, 1, &(const char *){ "" }, &held);
+    return is_folder(dir) || is_part(dir);
+}
+
 int folders_find_splits(const char *dir, const char *found[N_SPLITS])
 {
     int n = 0;
+    bool held[N_SPLITS];
+    look(dir, N_SPLITS, split_names, held);
     for (int i = 0; i < N_SPLITS; i++)
-        if (holds(dir, split_names[i])) found[n++] = split_names[i];
+        if (held[i]) found[n++] = split_names[i];
     return n;
 }
 
 /* The first of the splits that is there, as a path; false when there is none. */
 static bool find_folder(const char *dir, int n, const char *const *names, char path[PATH_SIZE])
 {
+    bool held[N_SPLITS];
+    look(dir, n, names, held);
     for (int i = 0; i < n; i++) {
         const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, names[i]);
-        if (length > 0 && length < PATH_SIZE && holds(dir, names[i])) return true;
+        if (length > 0 && length < PATH_SIZE && held[i]) return true;
     }
     return false;
 }
@@ -110,7 +125,7 @@ int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, boo
     char path[PATH_SIZE];
     *out = NULL;
     if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
-        if (!dir_itself || !holds(dir, "")) {
+        if (!dir_itself || !is_whole(dir)) {
             fprintf(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
                     lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
                          "a pack without a folder 'val', 'validation', 'valid' or 'test'"),

@@ -77,9 +77,10 @@ LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
 LS_API ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config *config,
                                ls_pack_summary *out);
 
-/* Is there a part of that name ("" for the one without) in a pack at that path? True also for a
- * file that is damaged or can't be read, as opening it will tell. */
-LS_API bool ls_pack_holds(const char *path, const char *part);
+/* Which of these parts ("" for the one without a name) are in a pack at that path: sets each of
+ * held[n], and returns whether there is any. All are for a file that is damaged or can't be read,
+ * as opening it will tell. */
+LS_API bool ls_pack_holds(const char *path, int n, const char *const *parts, bool *held);
 
 LS_END_DECLARATIONS
 

@@ -69,17 +69,26 @@ ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config 
     return status;
 }
 
-bool ls_pack_holds(const char *path, const char *part)
+static bool has_part(const ls__pack *pack, const char *name)
+{
+    for (int64_t i = 0; i < pack->n_parts; i++)
+        if (strcmp(ls__pack_text(pack, ls__pack_part(pack, i).name), name) == 0) return true;
+    return false;
+}
+
+bool ls_pack_holds(const char *path, int n, const char *const *parts, bool *held)
 {
     ls__pack pack;
     char reason[LS__REASON_SIZE];
-    if (!path || !part) return false;
-    const ls_status status = ls__pack_map(path, &pack, reason);
     struct stat there;
-    if (status != LS_OK) return stat(path, &there) == 0 && S_ISREG(there.st_mode);
-    bool found = false;
-    for (int64_t i = 0; i < pack.n_parts && !found; i++)
-        found = strcmp(ls__pack_text(&pack, ls__pack_part(&pack, i).name), part) == 0;
-    ls__pack_unmap(&pack);
-    return found;
+    if (!path || !parts || !held) return false;
+    const bool sound = ls__pack_map(path, &pack, reason) == LS_OK;
+    const bool is_file = sound || (stat(path, &there) == 0 && S_ISREG(there.st_mode));
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        held[i] = parts[i] && (sound ? has_part(&pack, parts[i]) : is_file);
+        any = any || held[i];
+    }
+    if (sound) ls__pack_unmap(&pack);
+    return any;
 }

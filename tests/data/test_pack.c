@@ -201,9 +201,15 @@ START_TEST(parts_are_folders)
     ls_pack_summary s;
     ck_assert_int_eq(ls_pack_write(ctx, file, 2, parts, NULL, &s), LS_OK);
     ck_assert_int_eq(s.n_parts, 2);
-    ck_assert(ls_pack_holds(file, "train") && ls_pack_holds(file, "val"));
-    ck_assert(!ls_pack_holds(file, "") && !ls_pack_holds(folder, "train"));
-    ck_assert(!ls_pack_holds(path_in(place, "none"), "train"));
+    static const char *const names[] = { "val", "", "train", NULL };
+    bool held[4];
+    ck_assert(ls_pack_holds(file, 4, names, held));
+    ck_assert(held[0] && !held[1] && held[2] && !held[3]);
+    ck_assert(!ls_pack_holds(file, 1, &names[1], held));
+    ck_assert(!ls_pack_holds(folder, 4, names, held) && !held[0] && !held[2]);
+    ck_assert(!ls_pack_holds(path_in(place, "none"), 4, names, held));
+    ck_assert(!ls_pack_holds(NULL, 4, names, held) && !ls_pack_holds(file, 4, NULL, held));
+    ck_assert(!ls_pack_holds(file, 4, names, NULL));
     ck_assert(ls_pack_check(ctx, file, NULL, &s) == LS_OK && s.n_samples == N_PICTURES + 1);
 
     expect_same_data(parts[0].dataset, ls_image_folder_open(ctx, path_in(place, "p/train")));
