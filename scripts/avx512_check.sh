@@ -4,18 +4,19 @@
 # folder with tests, in memory. Nothing is installed; what is downloaded and made goes to WORK [BUILD/avx512_check].
 #
 # Slow, so that CI leaves it out: with a fast Bochs (see BOCHS) and one core to itself, booting takes 20 s, so do three steps of
-# training, and every 19th op case takes minutes; all cases take hours. The exit status is the verdict: 0 when all passed and the
-# weights are those that this machine trains.
+# training, twice, in f32 and bf16, and every 19th op case takes minutes; all cases take hours. The exit status is the verdict: 0
+# when all passed and the weights are those that this machine trains.
 #
 #   BOCHS    the emulator [bochs]. Debian's has a debugger in it, which makes it slow. One of the same source, three times as
 #            fast: ./configure --enable-x86-64 --enable-avx --enable-evex --enable-all-optimizations --with-nogui
 #   MODEL    the processor [corei7_skylake_x], of those that bochs --help cpu lists
-#   TESTS    what to run of native_math, onednn, winograd, op_values, op_bits, and train [all of them but op_bits]
+#   FEATURES what to add to it, as Bochs 3.0's add_features: "avx512vnni, avx512bf16" [nothing]
+#   TESTS    what to run of native_math, onednn, bf16, winograd, op_values, op_bits, and train [all of them but op_bits]
 #   STEP     every how manyth of 2000 op cases to run [19]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bochs=${BOCHS:-bochs} model=${MODEL:-corei7_skylake_x}
-tests=${TESTS:-train native_math winograd op_values onednn} step=${STEP:-19}
+tests=${TESTS:-train native_math winograd bf16 op_values onednn} step=${STEP:-19}
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "scripts/avx512_check.sh" >&2; exit 2; }
 if [ $# -lt 1 ] || [ $# -gt 2 ] || [ ! -d "$1" ]; then usage; fi
 build=$(cd "$1" && pwd)
@@ -68,8 +69,13 @@ add "$build/lockstep"
 
 # Three steps, with the kernels of oneDNN that this machine has too, so that the weights must be the same.
 train() {
-  ONEDNN_MAX_CPU_ISA=AVX2 OMP_NUM_THREADS=1 lockstep train --data-dir "$1" --no-val --model resnet20 --batch-size 8 --steps 3 \
-    --threads 1 --workers 0 --out "$2" >/dev/null && sed 's/^/record /' "$2/record.txt"
+  local precision
+  for precision in f32 bf16; do
+    ONEDNN_MAX_CPU_ISA=AVX2 OMP_NUM_THREADS=1 lockstep train --data-dir "$1" --no-val --model resnet20 --batch-size 8 --steps 3 \
+      --precision $precision --threads 1 --workers 0 --out "$2-$precision" >"$2-$precision.log" 2>&1 ||
+      { cat "$2-$precision.log"; return 1; }
+    sed 's/^/record /' "$2-$precision/record.txt"
+  done
 }
 cat >"$root/init" <<END
 #!/bin/busybox sh
@@ -113,7 +119,7 @@ if [ -e /usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so ] && grep -q -
 fi
 cat >"$work/bochsrc" <<END
 display_library: $screen
-cpu: model=$model, ips=100000000
+cpu: model=$model, ips=100000000${FEATURES:+, add_features="$FEATURES"}
 clock: sync=none, time0=1700000000
 megs: 1024
 romimage: file=/usr/share/bochs/BIOS-bochs-latest
@@ -140,7 +146,7 @@ grep -qx avx512bw "$work/results.txt" || fail "$model has no AVX-512"
 ! grep -q '^failed' "$work/results.txt" || fail "tests failed"
 case " $tests " in
 *" train "*)
-  rm -rf "$work/run"
+  rm -rf "$work"/run-*
   PATH=$build:$PATH train "$root/data" "$work/run" >"$work/wanted"
   grep '^record' "$work/results.txt" | diff - "$work/wanted" || fail "training gives other weights than here"
   ;;
