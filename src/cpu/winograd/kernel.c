@@ -22,7 +22,9 @@ enum {
     GROUP_BLOCKS = 4,    /* of a task, at most: while one is worked on, the next is read */
     FEW_BLOCKS = 32,
     LINE_BYTES = 64,
-    WEIGHT_TILES = 64,        /* tiles transformed at a time for backward weights */
+    WEIGHT_TILES = 64, /* tiles transformed at a time for backward weights */
+    MOST_ASKED = 128,  /* of their input and output channels: of more nothing stays until it is read
+                        */
     PARTIAL_BYTES = 20 << 20, /* of partial weight sums in all: they cross memory twice */
     MOST_PARTS = 16,
     REDUCE_ROWS = 4 /* output channels of a task that adds the parts */
@@ -51,6 +53,47 @@ typedef struct wino_call {
     float *workspace;
 } wino_call;
 
+/* ---- What is read next ---- */
+
+/* Half of the positions ask for one picture, the others for another. */
+enum { HALF = LS__WINO_XI / 2 };
+
+/* Channels c0..c1-1 of the share of pixels that is that of tiles first..first+count-1 among all, to
+ * be asked for in so many tiles of products. */
+static ls__ahead ahead_of(const wino_kernel *k, const void *picture, int64_t pixels,
+                          int64_t channels, int64_t c0, int64_t c1, int64_t first, int64_t count,
+                          int64_t products)
+{
+    const int64_t n = k->g.n_tiles, in_float = (int64_t)sizeof(float) / k->element_bytes;
+    const int64_t begin = ls__min(first, n) * pixels / n,
+                  end = ls__min(first + count, n) * pixels / n;
+    const int64_t floats = ls__divide_up(c1 - c0, in_float), stride = channels / in_float;
+    const int64_t lines =
+        (end - begin) * ls__divide_up(floats * (int64_t)sizeof(float), LINE_BYTES);
+    return (ls__ahead){ .row = (const float *)picture + begin * stride + c0 / in_float,
+                        .n_rows = end - begin,
+                        .floats = floats,
+                        .stride = stride,
+                        .lines_per_tile = ls__divide_up(lines, products) };
+}
+
+/* Tiles read a row of tiles further than their share of the input, which is asked for already. */
+static ls__ahead next_input(const wino_call *call, int64_t first, int64_t count, int64_t products)
+{
+    const ls__wino_geometry *g = &call->k->g;
+    return ahead_of(call->k, call->x, g->n * g->in_h * g->in_w, g->in_channels, 0, g->in_channels,
+                    first + g->tiles_w, count, products);
+}
+
+/* Of results, or of their gradients. */
+static ls__ahead next_output(const wino_call *call, const void *picture, int64_t k0, int64_t k1,
+                             int64_t first, int64_t count, int64_t products)
+{
+    const ls__wino_geometry *g = &call->k->g;
+    return ahead_of(call->k, picture, g->n * g->out_h * g->out_w, g->out_channels, k0, k1, first,
+                    count, products);
+}
+
 /* ---- Forward, and backward by data ---- */
 
 static void pack_task(void *arg, int64_t panel, int thread)
@@ -62,28 +105,6 @@ static void pack_task(void *arg, int64_t panel, int thread)
     k->lanes->weights(&k->g, call->w, k->turned, panel, call->workspace + panel * panel_floats);
 }
 
-/* Channels c0..c1-1 of the pixels that belong to tiles first..first+count-1, which `products`
- * products of two matrices ask for. Of an input those are about its pixels a row of tiles before.
- */
-static ls__ahead ahead_of(const wino_kernel *k, const void *picture, int64_t pixels,
-                          int64_t channels, int64_t c0, int64_t c1, int64_t first, int64_t count,
-                          int64_t products)
-{
-    const int64_t n = k->g.n_tiles, in_float = (int64_t)sizeof(float) / k->element_bytes;
-    const int64_t begin = ls__min(first, n) * pixels / n,
-                  end = ls__min(first + count, n) * pixels / n;
-    const int64_t floats = ls__divide_up(c1 - c0, in_float), stride = channels / in_float;
-    const int64_t lines =
-        (end - begin) * ls__divide_up(floats * (int64_t)sizeof(float), LINE_BYTES);
-    const int64_t tiles = ls__divide_up(k->block_tiles, k->lanes->rows) *
-                          ls__divide_up(k->g.in_channels, LS__GEMM_CHAIN) * products;
-    return (ls__ahead){ .row = (const float *)picture + begin * stride + c0 / in_float,
-                        .n_rows = end - begin,
-                        .floats = floats,
-                        .stride = stride,
-                        .lines_per_tile = ls__divide_up(lines, tiles) };
-}
-
 /* While products run, the next block's input and then this one's results come into the cache. */
 static void run_block(const wino_call *call, int64_t first, int64_t tiles, float *v)
 {
@@ -92,21 +113,21 @@ static void run_block(const wino_call *call, int64_t first, int64_t tiles, float
     const int64_t c = g->in_channels, panel = k->lanes->panel, width = k->width;
     const int64_t v_xi = k->block_tiles * k->v_stride + LS__WINO_GAP;
     const int64_t m_xi = k->block_tiles * width + LS__WINO_GAP;
-    const int64_t half = LS__WINO_XI / 2;
+    const int64_t products = HALF * ls__divide_up(k->block_tiles, k->lanes->rows) *
+                             ls__divide_up(c, LS__GEMM_CHAIN); /* of a panel */
     float *const m = v + LS__WINO_XI * v_xi;
     k->lanes->input(g, call->x, first, tiles, 0, c, v, v_xi, k->v_stride);
-    ls__ahead x = ahead_of(k, call->x, g->n * g->in_h * g->in_w, c, 0, c,
-                           first + tiles + g->tiles_w, tiles, half * k->n_panels);
+    ls__ahead ahead[2] = { next_input(call, first + tiles, tiles, products * k->n_panels) };
     for (int64_t k0 = 0; k0 < g->out_channels; k0 += width) {
         const int64_t k1 = ls__min(k0 + width, g->out_channels);
-        ls__ahead y = ahead_of(k, call->y, g->n * g->out_h * g->out_w, g->out_channels, k0, k1,
-                               first, tiles, half * ls__divide_up(k1 - k0, panel));
+        ahead[1] = next_output(call, call->y, k0, k1, first, tiles,
+                               products * ls__divide_up(k1 - k0, panel));
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             for (int64_t p = k0; p < k1; p += panel)
                 k->lanes->multiply(false, v + xi * v_xi, k->v_stride,
                                    call->workspace + (p * LS__WINO_XI + xi * panel) * c, c, tiles,
                                    ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width,
-                                   xi < half ? &x : &y);
+                                   &ahead[xi / HALF]);
         k->lanes->output(g, m, m_xi, width, first, tiles, k0, k1, call->bias, call->y);
     }
 }
@@ -166,24 +187,30 @@ static void part_task(void *arg, int64_t task, int thread)
 {
     const wino_call *call = arg;
     const wino_kernel *k = call->k;
-    const int64_t channels = k->g.in_channels, v_stride = k->v_stride;
+    const ls__wino_geometry *g = &k->g;
+    const int64_t channels = g->in_channels, v_stride = k->v_stride;
     const int64_t part = task / k->k_parts, k0 = task % k->k_parts * k->k_per_part;
-    const int64_t k1 = ls__min(k0 + k->k_per_part, k->g.out_channels);
+    const int64_t k1 = ls__min(k0 + k->k_per_part, g->out_channels);
     const int64_t v_xi = WEIGHT_TILES * v_stride + LS__WINO_GAP;
     const int64_t d_xi = WEIGHT_TILES * k->d_stride + LS__WINO_GAP;
     float *v = (float *)k->cpu->scratch[thread], *d = v + LS__WINO_XI * v_xi;
     float *sums = call->workspace + part * sum_floats(k) + k0 * v_stride;
-    const int64_t s_xi = k->g.out_channels * v_stride;
+    const int64_t products =
+        HALF * ls__divide_up(k1 - k0, k->lanes->rows) * ls__divide_up(channels, k->lanes->panel);
+    const int64_t s_xi = g->out_channels * v_stride;
     for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
         memset(sums + xi * s_xi, 0, (size_t)((k1 - k0) * v_stride) * sizeof *sums);
-    const int64_t end = ls__min((part + 1) * k->part_tiles, k->g.n_tiles);
+    const bool asks = channels + k1 - k0 <= MOST_ASKED;
+    const int64_t end = ls__min((part + 1) * k->part_tiles, g->n_tiles);
     for (int64_t first = part * k->part_tiles; first < end; first += WEIGHT_TILES) {
         const int64_t n = ls__min(WEIGHT_TILES, end - first);
-        k->lanes->input(&k->g, call->x, first, n, 0, channels, v, v_xi, v_stride);
-        k->lanes->gradient(&k->g, call->w, first, n, k0, k1, d, d_xi, k->d_stride);
+        k->lanes->input(g, call->x, first, n, 0, channels, v, v_xi, v_stride);
+        k->lanes->gradient(g, call->w, first, n, k0, k1, d, d_xi, k->d_stride);
+        ls__ahead next[] = { next_input(call, first + n, n, products),
+                             next_output(call, call->w, k0, k1, first + n, n, products) };
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             k->lanes->outer(d + xi * d_xi, k->d_stride, v + xi * v_xi, v_stride, n, k1 - k0,
-                            channels, sums + xi * s_xi, v_stride, NULL);
+                            channels, sums + xi * s_xi, v_stride, asks ? &next[xi / HALF] : NULL);
     }
 }
 
