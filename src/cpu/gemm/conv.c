@@ -82,8 +82,8 @@ ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *la
     k->source = picture_of(&op->operands[0]);
     k->result = picture_of(&op->operands[weights ? 1 : k->data ? 2 : 3]);
     k->bf16 = k->source.bf16;
-    k->w_rows = op->operands[1].shape.dims[0];
-    k->w_row = ls_shape_count(&op->operands[1].shape) / k->w_rows;
+    k->filters = op->operands[1].shape.dims[0];
+    k->filter_floats = ls_shape_count(&op->operands[1].shape) / k->filters;
     k->all_taps = op->u.conv.kernel[0] * op->u.conv.kernel[1];
     k->n_parts = n;
     for (int i = 0; i < n; i++)

@@ -32,11 +32,11 @@ typedef struct ls__gemm_kernel {
     int64_t n_tasks;
     /* Forward, and backward by data */
     int64_t n_slabs, slab, n_panels;
-    int64_t group;         /* blocks of a task */
-    int64_t all_taps;      /* of w */
-    bool in_place;         /* rows of results lie in the picture one after the other */
-    int64_t w_rows, w_row; /* of w, and the length of one */
-    int64_t w_f32;         /* in the workspace, its copy in f32 and behind it the bias's, if bf16 */
+    int64_t group;                  /* blocks of a task */
+    int64_t all_taps;               /* of w */
+    bool in_place;                  /* rows of results lie in the picture one after the other */
+    int64_t filters, filter_floats; /* of w, and of one of them */
+    int64_t w_f32; /* in the workspace, its copy in f32 and behind it the bias's, if bf16 */
     /* Backward weights */
     int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */
     int64_t k_slab, n_k_slabs;         /* of (tap, channel) */

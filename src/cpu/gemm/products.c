@@ -110,25 +110,24 @@ static void block_task(void *arg, int64_t task, int thread)
     }
 }
 
-/* One row of w. */
-static void widen_task(void *arg, int64_t row, int thread)
+static void widen_task(void *arg, int64_t filter, int thread)
 {
     (void)thread;
     const products_call *call = arg;
     const ls__gemm_kernel *k = call->k;
-    ls__gemm_read(true, call->w, row * k->w_row, k->w_row,
-                  call->workspace + k->w_f32 + row * k->w_row);
+    ls__gemm_read(true, call->w, filter * k->filter_floats, k->filter_floats,
+                  call->workspace + k->w_f32 + filter * k->filter_floats);
 }
 
 /* Weights and bias become f32. */
 static void widen(products_call *call)
 {
     const ls__gemm_kernel *k = call->k;
-    float *const w = call->workspace + k->w_f32, *const bias = w + k->w_rows * k->w_row;
-    ls__threads_run(k->cpu->threads, k->w_rows, widen_task, call);
+    float *const w = call->workspace + k->w_f32, *const bias = w + k->filters * k->filter_floats;
+    ls__threads_run(k->cpu->threads, k->filters, widen_task, call);
     call->w = w;
     if (!call->bias) return;
-    ls__gemm_read(true, call->bias, 0, k->w_rows, bias);
+    ls__gemm_read(true, call->bias, 0, k->filters, bias);
     call->bias = bias;
 }
 
@@ -171,7 +170,7 @@ size_t ls__gemm_plan_products(ls__gemm_kernel *k, bool bias)
     k->in_place = !k->bf16 && k->n_parts == 1 && k->parts[0].depth > 0 && !bias &&
                   columns % k->lanes->lanes == 0;
     k->w_f32 = packed;
-    if (k->bf16) packed += k->w_rows * (k->w_row + bias);
+    if (k->bf16) packed += k->filters * (k->filter_floats + bias);
     k->kernel.workspace_bytes = (size_t)packed * sizeof(float);
     const int64_t results =
         k->in_place ? 0 : ls__gemm_row_stride(ls__gemm_round_up(k->slab, k->lanes->lanes));

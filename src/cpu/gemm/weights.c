@@ -95,6 +95,8 @@ ls_status ls__gemm_run_weights(ls__kernel *kernel, void *const *buffers, void *w
     if (k->n_sums > 1)
         ls__threads_run(k->cpu->threads, ls__divide_up(rows * k->pitch, SUM_FLOATS), tree_task,
                         &call);
+    /* Of channels that fill no whole vectors, hence few weights: not worth a hand-over to threads.
+     */
     for (int64_t o = 0; !k->first_in_place && o < rows; o++)
         memcpy(call.dw + o * depth, call.workspace + o * k->pitch, (size_t)depth * sizeof(float));
     return LS_OK;

@@ -20,13 +20,35 @@ typedef struct ls__narrow_kernel {
     int64_t wide_out, wide_stretch; /* whole vectors */
 } ls__narrow_kernel;
 
+/* Pictures are cut into pieces: output rows, each with the padding of the input rows that it sees.
+ * A task has some pieces. */
+typedef struct ls__narrow_piece {
+    int64_t image, first, rows; /* of y */
+} ls__narrow_piece;
+
+ls__narrow_piece ls__narrow_piece_at(const ls__narrow_kernel *k, int64_t i);
+int64_t ls__narrow_first_piece(const ls__narrow_kernel *k, int64_t task);
+/* How many input rows so many rows of y see. */
+int64_t ls__narrow_input_rows(const ls__narrow_kernel *k, int64_t rows);
+/* Where the part of a padded row that is in the picture begins, and its length; in places. */
+int64_t ls__narrow_inside(const ls__narrow_kernel *k, int64_t *length);
+/* The input rows that a piece sees; zeros around the picture. */
+const float *ls__narrow_read_piece(const ls__narrow_kernel *k, const float *x,
+                                   const ls__narrow_piece *p, float *scratch);
+int64_t ls__narrow_piece_floats(const ls__narrow_kernel *k); /* of these, at most */
+/* Of a task's partial sums, [taps and bias][wide_out]. */
+int64_t ls__narrow_part_floats(const ls__narrow_kernel *k);
+
 /* Sets workspace_bytes; all else is set. Returns the bytes of scratch. */
 size_t ls__narrow_plan_memory(ls__narrow_kernel *k);
 
+/* x w b? -> y */
 ls_status ls__narrow_run_forward(ls__kernel *kernel, void *const *buffers, void *workspace,
                                  const ls__step *step);
+/* dy w -> dx */
 ls_status ls__narrow_run_data(ls__kernel *kernel, void *const *buffers, void *workspace,
                               const ls__step *step);
+/* x dy -> dw db? */
 ls_status ls__narrow_run_weights(ls__kernel *kernel, void *const *buffers, void *workspace,
                                  const ls__step *step);
 

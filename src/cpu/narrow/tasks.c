@@ -1,10 +1,8 @@
-/* tasks.c: a convolution of few channels as tasks. Pictures are cut into pieces of output rows,
- * each with its padding; a task has some pieces. */
+/* tasks.c: a convolution of few channels as tasks, each of some pieces: forward, backward by data,
+ * backward weights. */
 #include "cpu/narrow/kernel.h"
 
 #include <string.h>
-
-enum { VECTOR = LS__NARROW_VECTOR };
 
 typedef struct narrow_call {
     const ls__narrow_kernel *k;
@@ -12,66 +10,6 @@ typedef struct narrow_call {
     float *y, *dx, *dw, *db; /* bias, db: NULL: none */
     float *workspace;        /* packed weights, or partial sums [task][taps and bias][wide_out] */
 } narrow_call;
-
-/* ---- Pieces ---- */
-
-typedef struct piece {
-    int64_t image, first, rows; /* of y */
-} piece;
-
-static piece piece_at(const ls__narrow_kernel *k, int64_t i)
-{
-    const int64_t first = i % k->pieces_per_image * k->rows_per_piece;
-    return (piece){ i / k->pieces_per_image, first, ls__min(k->rows_per_piece, k->yh - first) };
-}
-
-static int64_t input_rows(const ls__narrow_kernel *k, int64_t rows)
-{
-    return (rows - 1) * k->stride_h + k->kernel_h;
-}
-
-static int64_t piece_floats(const ls__narrow_kernel *k)
-{
-    return input_rows(k, k->rows_per_piece) * k->pitch;
-}
-
-/* Where the part of a padded row that is in the picture begins, and its length; in places. */
-static int64_t inside(const ls__narrow_kernel *k, int64_t *length)
-{
-    *length = ls__min(k->xw, k->columns - k->padding[1]);
-    return k->padding[1];
-}
-
-/* The input rows that a piece sees; zeros around the picture. */
-static const float *read_piece(const ls__narrow_kernel *k, const float *x, const piece *p,
-                               float *scratch)
-{
-    const int64_t top = p->first * k->stride_h - k->padding[0];
-    const float *image = x + p->image * k->xh * k->xw * k->in;
-    if (!k->padded) return image + top * k->pitch;
-    int64_t length;
-    const int64_t begin = inside(k, &length) * k->in;
-    length *= k->in;
-    for (int64_t r = 0; r < input_rows(k, p->rows); r++) {
-        float *row = scratch + r * k->pitch;
-        const int64_t h = top + r;
-        if (h < 0 || h >= k->xh || length <= 0) {
-            memset(row, 0, (size_t)k->pitch * sizeof *row);
-            continue;
-        }
-        memset(row, 0, (size_t)begin * sizeof *row);
-        memcpy(row + begin, image + h * k->xw * k->in, (size_t)length * sizeof *row);
-        memset(row + begin + length, 0, (size_t)(k->pitch - begin - length) * sizeof *row);
-    }
-    return scratch;
-}
-
-static int64_t first_piece(const ls__narrow_kernel *k, int64_t task)
-{
-    return task * k->n_pieces / k->n_tasks;
-}
-
-/* ---- Forward: x w b? -> y ---- */
 
 /* w [out][tap] as [tap][wide_out], taps of all kernel rows in order; behind them the bias. */
 static void pack_forward(const ls__narrow_kernel *k, const narrow_call *call)
@@ -98,9 +36,11 @@ static void forward_task(void *arg, int64_t task, int thread)
                                          .n_places = k->yw,
                                          .pitch = k->pitch,
                                          .out = k->out };
-    for (int64_t i = first_piece(k, task); i < first_piece(k, task + 1); i++) {
-        const piece p = piece_at(k, i);
-        const float *x = read_piece(k, call->x, &p, (float *)(void *)k->cpu->scratch[thread]);
+    for (int64_t i = ls__narrow_first_piece(k, task); i < ls__narrow_first_piece(k, task + 1);
+         i++) {
+        const ls__narrow_piece p = ls__narrow_piece_at(k, i);
+        const float *x =
+            ls__narrow_read_piece(k, call->x, &p, (float *)(void *)k->cpu->scratch[thread]);
         float *y = call->y + (p.image * k->yh + p.first) * k->yw * k->out;
         if (k->slides) {
             for (int64_t r = 0; r < p.rows; r++)
@@ -142,8 +82,6 @@ ls_status ls__narrow_run_forward(ls__kernel *kernel, void *const *buffers, void 
     return LS_OK;
 }
 
-/* ---- Backward by data: dy w -> dx ---- */
-
 /* w [out][row][stretch] as [row][out][wide_stretch] */
 static void pack_data(const ls__narrow_kernel *k, const narrow_call *call)
 {
@@ -163,7 +101,7 @@ static void data_row(const narrow_call *call, const float *dy, int64_t row, floa
     const int64_t first_seen = row - k->kernel_h + 1;
     const int64_t first = first_seen > 0 ? ls__divide_up(first_seen, k->stride_h) : 0;
     const int64_t row_weights = k->out * k->wide_stretch, row_floats = k->yw * k->out;
-    memset(padded, 0, (size_t)(k->pitch + VECTOR) * sizeof *padded);
+    memset(padded, 0, (size_t)(k->pitch + LS__NARROW_VECTOR) * sizeof *padded);
     ls__narrow_multiply(
         &(ls__narrow_product){ .a = dy + last * row_floats,
                                .b = call->workspace + (row - last * k->stride_h) * row_weights,
@@ -189,9 +127,11 @@ static void data_task(void *arg, int64_t task, int thread)
     const ls__narrow_kernel *k = call->k;
     float *padded = (float *)(void *)k->cpu->scratch[thread];
     int64_t length;
-    const int64_t begin = inside(k, &length) * k->in, rows = input_rows(k, k->yh);
+    const int64_t begin = ls__narrow_inside(k, &length) * k->in,
+                  rows = ls__narrow_input_rows(k, k->yh);
     const int64_t width = k->xw * k->in, n = length > 0 ? length * k->in : 0;
-    for (int64_t image = first_piece(k, task); image < first_piece(k, task + 1); image++)
+    for (int64_t image = ls__narrow_first_piece(k, task);
+         image < ls__narrow_first_piece(k, task + 1); image++)
         for (int64_t h = 0; h < k->xh; h++) {
             float *dx = call->dx + (image * k->xh + h) * width;
             const int64_t row = h + k->padding[0];
@@ -218,30 +158,24 @@ ls_status ls__narrow_run_data(ls__kernel *kernel, void *const *buffers, void *wo
     return LS_OK;
 }
 
-/* ---- Backward weights: x dy -> dw db? ---- */
-
-static int64_t part_floats(const ls__narrow_kernel *k)
-{
-    return (k->kernel_h * k->stretch + 1) * k->wide_out;
-}
-
 static void weights_task(void *arg, int64_t task, int thread)
 {
     const narrow_call *call = arg;
     const ls__narrow_kernel *k = call->k;
     float *scratch = (float *)(void *)k->cpu->scratch[thread];
-    float *sums = call->workspace + task * part_floats(k);
-    memset(sums, 0, (size_t)part_floats(k) * sizeof *sums);
-    for (int64_t i = first_piece(k, task); i < first_piece(k, task + 1); i++) {
-        const piece p = piece_at(k, i);
-        const float *x = read_piece(k, call->x, &p, scratch);
+    float *sums = call->workspace + task * ls__narrow_part_floats(k);
+    memset(sums, 0, (size_t)ls__narrow_part_floats(k) * sizeof *sums);
+    for (int64_t i = ls__narrow_first_piece(k, task); i < ls__narrow_first_piece(k, task + 1);
+         i++) {
+        const ls__narrow_piece p = ls__narrow_piece_at(k, i);
+        const float *x = ls__narrow_read_piece(k, call->x, &p, scratch);
         const float *dy = call->dy + (p.image * k->yh + p.first) * k->yw * k->out;
         /* What a vector has more belongs to the next places; behind the last ones there are none.
          */
         const int64_t rows_behind = (k->images - p.image) * k->yh - p.first - p.rows;
         int64_t apart = k->out;
         if (k->wide_out - k->out > rows_behind * k->yw * k->out) {
-            float *wide = scratch + (k->padded ? piece_floats(k) : 0);
+            float *wide = scratch + (k->padded ? ls__narrow_piece_floats(k) : 0);
             ls__narrow_widen(dy, p.rows * k->yw, k->out, k->wide_out, wide);
             dy = wide;
             apart = k->wide_out;
@@ -277,8 +211,8 @@ static void reduce_row(const narrow_call *call, int64_t row)
     float *first = call->workspace + row * k->stretch * k->wide_out;
     for (int64_t step = 1; step < k->n_tasks; step *= 2)
         for (int64_t part = 0; part + step < k->n_tasks; part += 2 * step) {
-            float *restrict to = first + part * part_floats(k);
-            const float *restrict from = to + step * part_floats(k);
+            float *restrict to = first + part * ls__narrow_part_floats(k);
+            const float *restrict from = to + step * ls__narrow_part_floats(k);
             for (int64_t i = 0; i < n; i++) to[i] += from[i];
         }
     float *to = is_bias ? call->db : call->dw + row * k->stretch;
@@ -302,20 +236,4 @@ ls_status ls__narrow_run_weights(ls__kernel *kernel, void *const *buffers, void 
     const int64_t n_rows = k->kernel_h + (call.db != NULL);
     for (int64_t row = 0; row < n_rows; row++) reduce_row(&call, row);
     return LS_OK;
-}
-
-/* ---- Memory ---- */
-
-size_t ls__narrow_plan_memory(ls__narrow_kernel *k)
-{
-    int64_t workspace = part_floats(k), scratch = k->padded ? piece_floats(k) + VECTOR : 0;
-    if (k->kind == LS__OP_CONV2D_BACKWARD_DATA) {
-        workspace = k->kernel_h * k->out * k->wide_stretch;
-        scratch = k->pitch + VECTOR;
-    } else if (k->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) {
-        workspace *= k->n_tasks;
-        scratch += k->rows_per_piece * k->yw * k->wide_out;
-    }
-    k->kernel.workspace_bytes = (size_t)workspace * sizeof(float);
-    return (size_t)scratch * sizeof(float);
 }
