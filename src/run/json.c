@@ -56,18 +56,21 @@ static int write_piece(const char *bytes, size_t size, void *user)
     return out->status == LS_OK ? 0 : -1;
 }
 
-ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
-                         const json_t *json)
+ls_status ls__json_put(ls_context *ctx, const char *path, ls__atomic_file *file, const json_t *json,
+                       size_t flags)
 {
     if (!json) return ls__fail_memory(ctx, path, 0);
     output out = { file, LS_OK };
-    const size_t flags =
-        JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
-    if (json_dump_callback(json, write_piece, &out, flags) == 0)
-        write_piece("\n", 1, &out);
-    else if (out.status == LS_OK)
-        out.status = ls__fail_memory(ctx, path, 0);
-    return out.status;
+    flags |= JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
+    const int answer = json_dump_callback(json, write_piece, &out, flags);
+    return answer != 0 && out.status == LS_OK ? ls__fail_memory(ctx, path, 0) : out.status;
+}
+
+ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
+                         const json_t *json)
+{
+    LS_TRY(ls__json_put(ctx, path, file, json, JSON_INDENT(2)));
+    return ls__atomic_file_write(file, "\n", 1);
 }
 
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)

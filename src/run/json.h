@@ -16,6 +16,9 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);
 /* The same into a file that is open; path is for errors. */
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
                          const json_t *json);
+/* Without the end of line, laid out by jansson's flags; any value. */
+ls_status ls__json_put(ls_context *ctx, const char *path, ls__atomic_file *file, const json_t *json,
+                       size_t flags);
 
 /* Lists; NULL without memory. Floats come as the shortest decimals that give them, 0 as
  * `fallback`. */

@@ -85,31 +85,10 @@ void ls__metrics_close(ls__metrics **metrics)
     ls__free(m->ctx, m);
 }
 
-typedef struct output {
-    ls__atomic_file *file;
-    ls_status status;
-} output;
-
-static int write_piece(const char *bytes, size_t size, void *user)
-{
-    output *out = user;
-    out->status = ls__atomic_file_write(out->file, bytes, size);
-    return out->status == LS_OK ? 0 : -1;
-}
-
-static ls_status write_json(ls__metrics *m, ls__atomic_file *file, const json_t *json)
-{
-    const size_t flags =
-        JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
-    output out = { file, LS_OK };
-    const int answer = json_dump_callback(json, write_piece, &out, flags);
-    return answer != 0 && out.status == LS_OK ? ls__fail_memory(m->ctx, m->jsonl, 0) : out.status;
-}
-
 static ls_status write_jsonl(ls__metrics *m, ls__atomic_file *file)
 {
     for (size_t i = 0; i < json_array_size(m->rows); i++) {
-        LS_TRY(write_json(m, file, json_array_get(m->rows, i)));
+        LS_TRY(ls__json_put(m->ctx, m->jsonl, file, json_array_get(m->rows, i), 0));
         LS_TRY(ls__atomic_file_write(file, "\n", 1));
     }
     return LS_OK;
@@ -136,7 +115,7 @@ static ls_status write_csv(ls__metrics *m, ls__atomic_file *file)
         {
             const json_t *cell = json_object_get(row, key);
             LS_TRY(ls__atomic_file_write(file, separator, strlen(separator)));
-            if (cell && !json_is_null(cell)) LS_TRY(write_json(m, file, cell));
+            if (cell && !json_is_null(cell)) LS_TRY(ls__json_put(m->ctx, m->csv, file, cell, 0));
             separator = ",";
         }
         LS_TRY(ls__atomic_file_write(file, "\n", 1));
