@@ -16,7 +16,7 @@ import torchvision
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default="resnet18")
+    parser.add_argument("--model", default="resnet18", choices=("resnet18", "resnet34", "resnet50"))
     parser.add_argument("--image-size", type=int, default=32)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)

@@ -19,6 +19,7 @@ step took much longer than another's.
 (in the place of the same row's with the same PyTorch). A row has a time limit; what it does not reach is left out.
 """
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -186,7 +187,8 @@ def torch_first_step(options):
 def compare_first_steps(options):
     with tempfile.TemporaryDirectory() as folder:
         options.plan = options.plan or os.path.join(folder, "plan.json")
-        ours(options)  # writes the plan
+        options.benchmark = True
+        ours(options)  # times kernels and writes the plan
         firsts, steps, theirs = [], [], []
         for _ in range(options.rounds):
             per_image, result = ours(options)
@@ -249,6 +251,9 @@ def table(options):
     for name in names:
         if name not in ROWS:
             sys.exit("no row '%s'; there are %s" % (name, ", ".join(ROWS)))
+    if not importlib.util.find_spec("torch"):
+        sys.exit("%s has no PyTorch: run this with a Python that imports torch" % sys.executable)
+    empty = []
     print("| work | goal | Lockstep by PyTorch | PyTorch | |\n|---|---|---|---|---|", flush=True)
     for name in names:
         row = ROWS[name]
@@ -268,6 +273,7 @@ def table(options):
         found = [line for line in text.splitlines() if line.startswith("{")]
         if not found:
             print("| %s | | nothing in %d s | | |" % (name, seconds), flush=True)
+            empty.append(name)
             continue
         line = json.loads(found[-1])
         for side in row["sides"].split(","):
@@ -278,6 +284,8 @@ def table(options):
         for cells in goal_of(name, line):
             met = {True: "met", False: "missed", None: ""}[cells[-1]]
             print("| " + " | ".join(cells[:-1]) + " | %s |" % met, flush=True)
+    if empty:
+        sys.exit("nothing was measured of " + ", ".join(empty))
 
 
 def main():
