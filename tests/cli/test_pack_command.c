@@ -163,6 +163,9 @@ START_TEST(damage_and_mistakes)
     expect(1, "pack data p");
     expect_err("there is a file already");
     expect_err("--overwrite replaces it");
+    expect(1, "pack data data");
+    expect_err("Is a directory");
+    ck_assert_ptr_null(strstr(said_err, "--overwrite"));
     expect(3, "pack p/train q");
     expect_err("p/train: a pack already");
     expect(0, "pack data p --overwrite");
