@@ -120,8 +120,6 @@ static void run_task(void *arg, int64_t task, int thread)
     ls__dnn_memory_set(memories[LS__DNN_SCRATCH], scratch_of(k, thread));
     if (direction == LS__DNN_WEIGHTS) {
         unsigned char *const partial = packed_slice(k, batch, s);
-        /* oneDNN 2.6.3's kernels in bf16 do not write taps that meet padding only. */
-        if (plan->task.bf16) memset(partial, 0, k->packed_bytes);
         ls__dnn_memory_set(memories[LS__DNN_W], partial);
         ls__dnn_memory_set(memories[LS__DNN_B], partial + k->bias_offset);
     } else {

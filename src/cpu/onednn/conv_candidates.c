@@ -11,9 +11,9 @@ static double peak_gflops(const ls__cpu *cpu)
     return cpu->vector_block == 16 ? 115.0 : 100.0;
 }
 
-/* By how much products of bf16 are faster than that, by what instructions have: AVX512_BF16's make
- * two where f32's make one; AMX's, which kernels have in their names, 16, of which memory that is
- * not at hand is thought to take half. Neither was ever timed. */
+/* By how much products of bf16 are faster than that, by the instructions: AVX512_BF16's make two
+ * where f32's make one; AMX's, which kernels have in their names, make 16, of which half is counted
+ * since its tiles must be loaded, too. Neither was ever timed. */
 static double bf16_gain(const char *name)
 {
     return strstr(name, "amx") ? 8 : 2;

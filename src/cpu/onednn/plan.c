@@ -121,6 +121,21 @@ static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block
     return plan->planar;
 }
 
+/* Whether every tap of the kernel meets a pixel, not padding alone. */
+static bool taps_meet_pixels(const ls__dnn_conv *t)
+{
+    for (int d = 0; d < 2; d++)
+        for (int64_t tap = 0; tap < t->kernel[d]; tap++) {
+            bool meets = false;
+            for (int64_t i = 0; i < t->y_size[d]; i++) {
+                const int64_t place = i * t->stride[d] - t->padding[d] + tap * t->dilation[d];
+                meets |= place >= 0 && place < t->x_size[d];
+            }
+            if (!meets) return false;
+        }
+    return true;
+}
+
 bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out)
 {
     static const ls__dnn_direction directions[] = { LS__DNN_FORWARD, LS__DNN_DATA,
@@ -149,6 +164,9 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
         t->dilation[i] = op->u.conv.dilation[i];
     }
     if (!choose_layouts(out, x->block, y->block)) return false;
+    /* In bf16 oneDNN does not write dw of the others (2.6.3), or writes what lay in memory (3.2).
+     */
+    if (t->bf16 && t->direction == LS__DNN_WEIGHTS && !taps_meet_pixels(t)) return false;
     if (threaded) {
         t->n = out->images;
         out->n_batches = out->n_larger = out->n_slices = 1;

@@ -19,7 +19,7 @@ typedef struct ls__conv_plan {
 } ls__conv_plan;
 
 /* A function of the op's shape and layouts, and of the algorithm. False when oneDNN has no such
- * layouts. */
+ * layouts, or makes mistakes in such a shape. */
 bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out);
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch);
