@@ -2,6 +2,7 @@
 #include "limits.h"
 #include "base/threads.h"
 #include "cpu/cpu.h"
+#include "cpu/narrow/unroll.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -14,48 +15,39 @@
 
 enum {
     TRIES = 8,
-    ROUNDS = 200000,       /* some 20 ms */
+    ROUNDS = 12000000,     /* some 20 ms of a core with AVX2 */
     COPY_BYTES = 64 << 20, /* of a thread's two buffers together */
     CHAINS = 10,           /* two units of four or five cycles' latency */
 };
 
-/* ---- Multiply-adds: each returns the flops of ROUNDS rounds ---- */
+/* ---- Multiply-adds: each returns the flops of its rounds ---- */
 
-static volatile float sink;
+static volatile float sink; /* so that compilers can't leave the sums out */
 
 static double multiply_plain(void)
 {
+    enum { PLAIN_ROUNDS = ROUNDS / 1000 }; /* fmaf may be a function in software */
     float sums[8 * CHAINS] = { 0 };
-    for (int i = 0; i < ROUNDS / 16; i++)
+    for (int i = 0; i < PLAIN_ROUNDS; i++)
         for (int j = 0; j < 8 * CHAINS; j++) sums[j] = __builtin_fmaf(sums[j], 0.5f, 1);
     for (int j = 0; j < 8 * CHAINS; j++) sink = sums[j];
-    return 2.0 * 8 * CHAINS * (ROUNDS / 16);
+    return 2.0 * 8 * CHAINS * PLAIN_ROUNDS;
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) static double multiply_avx2(void)
-{
-    __m256 sums[CHAINS];
-    const __m256 half = _mm256_set1_ps(0.5f), one = _mm256_set1_ps(1);
-    for (int j = 0; j < CHAINS; j++) sums[j] = one;
-    for (int i = 0; i < ROUNDS; i++)
-#pragma GCC unroll 10
-        for (int j = 0; j < CHAINS; j++) sums[j] = _mm256_fmadd_ps(sums[j], half, one);
-    for (int j = 0; j < CHAINS; j++) sink = _mm256_cvtss_f32(sums[j]);
-    return 2.0 * 8 * CHAINS * ROUNDS;
-}
-
-__attribute__((target("avx512f"))) static double multiply_avx512(void)
-{
-    __m512 sums[CHAINS];
-    const __m512 half = _mm512_set1_ps(0.5f), one = _mm512_set1_ps(1);
-    for (int j = 0; j < CHAINS; j++) sums[j] = one;
-    for (int i = 0; i < ROUNDS; i++)
-#pragma GCC unroll 10
-        for (int j = 0; j < CHAINS; j++) sums[j] = _mm512_fmadd_ps(sums[j], half, one);
-    for (int j = 0; j < CHAINS; j++) sink = _mm512_cvtss_f32(sums[j]);
-    return 2.0 * 16 * CHAINS * ROUNDS;
-}
+#define MULTIPLY(name, isa, vector, lanes, prefix, first)                                          \
+    __attribute__((target(isa))) static double name(void)                                          \
+    {                                                                                              \
+        vector sums[CHAINS];                                                                       \
+        const vector half = prefix##_set1_ps(0.5f), one = prefix##_set1_ps(1);                     \
+        for (int j = 0; j < CHAINS; j++) sums[j] = one;                                            \
+        for (int i = 0; i < ROUNDS; i++) UNROLL                                                    \
+        for (int j = 0; j < CHAINS; j++) sums[j] = prefix##_fmadd_ps(sums[j], half, one);          \
+        for (int j = 0; j < CHAINS; j++) sink = first(sums[j]);                                    \
+        return 2.0 * (lanes)*CHAINS * ROUNDS;                                                      \
+    }
+MULTIPLY(multiply_avx2, "avx2,fma", __m256, 8, _mm256, _mm256_cvtss_f32)
+MULTIPLY(multiply_avx512, "avx512f", __m512, 16, _mm512, _mm512_cvtss_f32)
 #endif
 
 typedef double (*multiply_fn)(void);

@@ -10,7 +10,7 @@ typedef struct bench_limits {
     double bytes_per_second; /* of a copy between buffers beyond all caches, read and written */
 } bench_limits;
 
-/* Of so many threads at once, each the best of several tries; takes about 0.2 s. The vectors are as
+/* Of so many threads at once, each the best of several tries; takes about 0.4 s. The vectors are as
  * wide as those of our own kernels. */
 ls_status bench_measure_limits(ls_context *ctx, int threads, bench_limits *out);
 

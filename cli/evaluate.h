@@ -27,6 +27,7 @@ typedef struct tally {
     ls_net *net;
     const ls_dataset *dataset;
     sums *sums;
+    bool trains; /* otherwise a validation */
     /* The samples of the batches under way, in turn: some, and how many there are. */
     int64_t samples[TALLY_BATCHES][TALLY_SAMPLES], n_samples[TALLY_BATCHES];
     int64_t n_begun, n_added;

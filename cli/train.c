@@ -61,12 +61,17 @@ static void tell_begin(const trainer *t)
            (long long)ls_dataset_count(t->train_data),
            (long long)(t->val ? ls_dataset_count(t->val_data) : 0),
            ls_dataset_classes(t->train_data));
-    printf("model   %s, %lld parameters, pictures of %lldx%lld, batches of %lld\n", r->model,
+    printf("model   %s, %lld parameters, pictures of %lldx%lld, batches of %lld", r->model,
            (long long)ls_net_parameter_count(t->net), (long long)r->image_size,
            (long long)r->image_size, (long long)r->batch);
+    const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
+    if (n_left > 0) printf(", %lld left over in each epoch", (long long)n_left);
+    printf("\n");
     printf("device  %s\n", ls_context_device(t->ctx));
     printf("run     %s", t->dir);
-    if (t->epoch > 0 || t->step > 0)
+    if (t->epoch >= r->epochs)
+        printf(", which has all of its %lld epochs", (long long)r->epochs);
+    else if (t->epoch > 0 || t->step > 0)
         printf(", continued at epoch %lld, step %lld", (long long)t->epoch + 1, (long long)t->step);
     printf("\n");
     fflush(stdout);

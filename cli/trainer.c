@@ -80,7 +80,7 @@ static outcome save_in_epoch(trainer *t)
 static outcome train_epoch(trainer *t)
 {
     char text[TITLE_SIZE];
-    t->tally = (tally){ .net = t->net, .dataset = t->train_data, .sums = &t->sums };
+    t->tally = (tally){ .net = t->net, .dataset = t->train_data, .sums = &t->sums, .trains = true };
     title(t, "epoch", text);
     if (ls_loader_start_at(t->train, t->epoch, t->step) != LS_OK) return OUTCOME_ERROR;
     progress_begin(&t->progress, text, WORK_TRAIN, t->step, ls_loader_steps(t->train));

@@ -17,8 +17,9 @@ LS_BEGIN_DECLARATIONS
 typedef struct ls_context ls_context;
 
 /* Where host memory comes from. Both functions must be safe to call from any thread.
- * allocate returns `bytes` of memory aligned to `alignment` (a power of two: 64, or 2 MiB for large
- * blocks of a CPU), or NULL; release accepts NULL. */
+ * allocate returns `bytes` of memory aligned to `alignment` (a power of two), or NULL; release
+ * accepts NULL. Alignments are 64, or 2 MiB for large blocks of a CPU; where that gives NULL, the
+ * block is asked for again with 64. */
 typedef struct ls_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory);

@@ -17,8 +17,9 @@ void *ls__cpu_allocate(ls__device *device, size_t bytes)
     if (bytes < HUGE_PAGE_BYTES) return ls__alloc(device->ctx, bytes);
     const ls_allocator *allocator = &device->ctx->allocator;
     void *memory = allocator->allocate(allocator->user, bytes, HUGE_PAGE_BYTES);
+    if (!memory) return ls__alloc(device->ctx, bytes); /* there may be some that is less aligned */
     const size_t whole_pages = bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    if (memory) (void)madvise(memory, whole_pages, MADV_HUGEPAGE); /* a hint only */
+    (void)madvise(memory, whole_pages, MADV_HUGEPAGE); /* a hint only */
     return memory;
 }
 

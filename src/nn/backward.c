@@ -84,9 +84,9 @@ static int *backward_order(ls__builder *b)
 
 /* A convolution's weights are wanted before what it reads is let go of, its input's gradient only
  * when the next stage reads it. Where a value has several readers, a block's main path and its
- * shortcut, all their gradients of it would wait while the others' weights are made. So one that is
- * larger than what it is computed from, which has to wait instead, is computed right before it is
- * read. */
+ * shortcut, all their gradients of it would wait while the others' weights are made. So the
+ * gradient of an input is computed right before it is read where it is larger than dy, which then
+ * is kept until there. */
 static bool should_wait(const ls__program *p, const ls__instruction *in)
 {
     return in->op.kind == LS__OP_CONV2D_BACKWARD_DATA &&
@@ -115,6 +115,7 @@ static void let_gradients_wait(ls__program *p)
 
 void ls__lower_backward(ls__builder *b)
 {
+    if (b->status != LS_OK) return;
     ls__program *p = b->program;
     const ls_graph *graph = p->graph;
     const int *order = backward_order(b);

@@ -334,9 +334,9 @@ ls_status ls__fuse_norms(ls__builder *b)
     const size_t bytes = 2 * (size_t)n_norms * sizeof *p->fusions;
     ls__instruction *list = ls__bump_room(&p->bump, p->instructions, (size_t)p->n_instructions,
                                           (size_t)n_norms, &p->instruction_room, sizeof *list);
+    if (list) p->instructions = list;
     p->fusions = ls__bump_alloc(&p->bump, bytes);
     if (!list || !p->fusions) return ls__fail_memory(p->ctx, "program", bytes);
-    p->instructions = list;
     for (int i = 0; i < p->n_forward && b->status == LS_OK; i++)
         if (p->instructions[i].op.kind == LS__OP_BATCH_NORM) fuse_statistics(b, i);
     for (int i = 0; i < p->n_forward && b->status == LS_OK; i++)

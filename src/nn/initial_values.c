@@ -1,7 +1,6 @@
 /* initial_values.c: what parameters and buffers begin with. Every element is drawn by (parameter,
  * element), so any thread may draw any part. */
 #include "base/alloc.h"
-#include "base/element.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
@@ -36,7 +35,7 @@ static void draw_task(void *arg, int64_t task, int thread)
         out[i] = job->scale * (job->normal ? out[i] : 2 * ls_random_uniform(words[i]) - 1);
 }
 
-/* Constants, or the scale of a normal (deviation) or uniform (limit) draw. */
+/* Whether all elements are one value, and which. */
 static bool is_constant(const ls__entry_init *init, ls_entry_kind kind, float *value)
 {
     ls_init how = init->init;
@@ -46,6 +45,7 @@ static bool is_constant(const ls__entry_init *init, ls_entry_kind kind, float *v
     return how == LS_INIT_ONE || how == LS_INIT_ZERO;
 }
 
+/* The deviation of a normal draw, or the limit of a uniform one. */
 static void set_scale(const ls__entry_init *init, draw_job *job)
 {
     const double in = init->fan_in, out = init->fan_out;

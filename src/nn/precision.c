@@ -64,7 +64,7 @@ void ls__precision_fill(ls_net *net)
     }
     if (ls__emulates_precision(net))
         ls__warn(ctx,
-                 "%s on device %s: its products are made in f32, so it saves memory, but no time",
+                 "%s on device %s: its products are made in f32, so it saves memory, and hardly time",
                  rules->name, ctx->device->backend->name);
 }
 

@@ -254,7 +254,7 @@ static ls_status rebuild(pass *s)
 }
 
 /* All that a program computes, if no two values shared memory. */
-static size_t arena_bytes(const ls__program *p)
+static size_t computed_bytes(const ls__program *p)
 {
     size_t bytes = 0;
     for (int v = 0; v < p->n_values; v++)
@@ -267,7 +267,7 @@ static bool is_wanted(const ls__program *p)
     const ls_recompute wanted = p->net->config.recompute;
     if (!p->gradients || wanted == LS_RECOMPUTE_NONE) return false;
     return wanted == LS_RECOMPUTE_CHEAP ||
-           (p->ctx->device->backend->host_memory && arena_bytes(p) > SMALL_BYTES);
+           (p->ctx->device->backend->host_memory && computed_bytes(p) > SMALL_BYTES);
 }
 
 ls_status ls__program_recompute(ls__program *p)

@@ -116,9 +116,9 @@ typedef struct pairs {
 static void add(pairs *p, const char *key, const char *value)
 {
     const char **items = ls__bump_room(p->bump, p->items, p->n, 2, &p->room, sizeof *items);
+    if (items) p->items = items;
     p->failed |= !items || !value;
     if (p->failed) return;
-    p->items = items;
     p->items[p->n++] = key;
     p->items[p->n++] = value;
 }

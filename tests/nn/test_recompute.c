@@ -210,7 +210,7 @@ START_TEST(what_is_computed_again)
 }
 END_TEST
 
-/* Unless told, what fits into a cache is kept. */
+/* Unless told, programs up to a limit keep all. */
 START_TEST(small_programs)
 {
     run small = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_AUTO, 1);

@@ -88,7 +88,7 @@ static bool plan_add(ls__native *k)
 
 enum { DRAWS = 16 }; /* made side by side */
 
-/* Philox4x32-10 for several samples: words[j][i] is word j of samples[i], as base/random.c gives
+/* Philox4x32-10 for several samples: words[j][i] is word j of samples[i], as base/philox.h gives
  * it one at a time. */
 static void draw_words(const ls__philox_input *input, const uint64_t samples[DRAWS],
                        uint32_t words[4][DRAWS])
@@ -177,11 +177,8 @@ static void dropout_singles(const ls__native *k, int64_t task)
     const ls__range r = elements(k, task);
     for (int64_t i = r.begin; i < r.end; i++) {
         const int64_t element = logical(&k->planes, i);
-        const uint64_t low = input.low + (uint64_t)element / 4;
-        const uint32_t counter[4] = { (uint32_t)low, (uint32_t)(low >> 32), (uint32_t)input.high,
-                                      (uint32_t)(input.high >> 32) };
         uint32_t words[4];
-        ls_philox4x32(counter, input.key, words);
+        ls__philox_sample(&input, (uint64_t)element / 4, words);
         const bool keep = ls_random_uniform(words[element % 4]) >= probability;
         y[i] = ls__put(keep ? ls__get(x[i]) * factor : 0);
     }
