@@ -51,8 +51,8 @@ const cli_option recipe_options[] = {
       "begin with the last scale of each block at 0", .value = NULL },
 
     { OPTION_HEADING, .help = "Training:" },
-    { OPTION_INTEGER, 0, "epochs", AT(epochs), "times through the pictures, in whole batches", "N", 1, 1e5,
-      .fallback = "30" },
+    { OPTION_INTEGER, 0, "epochs", AT(epochs), "times through the pictures, in whole batches", "N",
+      1, 1e5, .fallback = "30" },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_CHOICE, 0, "opt", AT(optimizer), "optimizer", "sgd|adam|adamw", .fallback = "sgd" },

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/own_kernels.h"
 #include "cpu/memory.h"
 #include "cpu/narrow/narrow.h"
 #include "cpu/emulated.h"
@@ -58,7 +59,8 @@ static void describe(ls__cpu *cpu)
     ls__dnn_version(version, sizeof version);
     ls__dnn_isa(isa, sizeof isa);
     ls__cache_text(caches, sizeof caches);
-    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s", version);
+    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d", version,
+             LS__OWN_KERNELS);
     snprintf(cpu->processor, sizeof cpu->processor, "%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
              isa, caches);
     snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", cpu->n_threads,

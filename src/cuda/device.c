@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/own_kernels.h"
 #include "cuda/cuda.h"
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,7 @@ static void describe(ls__cuda *cuda)
         const char *text = provider->library ? provider->library(cuda->states[i]) : NULL;
         if (text) ls__text_put(&libraries, ", %s", text);
     }
+    ls__text_put(&libraries, ", own kernels %d", LS__OWN_KERNELS);
     ls__cuda_environment(&libraries);
     cuda->driver->driver_text(cuda->driver_text, sizeof(cuda->driver_text));
     ls__text processor = { cuda->processor, sizeof(cuda->processor), 0 };

@@ -63,9 +63,10 @@ void ls__precision_fill(ls_net *net)
         if (scale->growth_interval == 0) scale->growth_interval = GROWTH_INTERVAL;
     }
     if (ls__emulates_precision(net))
-        ls__warn(ctx,
-                 "%s on device %s: its products are made in f32, so it saves memory, and hardly time",
-                 rules->name, ctx->device->backend->name);
+        ls__warn(
+            ctx,
+            "%s on device %s: its products are made in f32, so it saves memory, and hardly time",
+            rules->name, ctx->device->backend->name);
 }
 
 bool ls__emulates_precision(const ls_net *net)

@@ -2,6 +2,7 @@
  * casts, digests, and every call failing in turn. */
 #include "../suite.h"
 #include "base/context.h"
+#include "base/own_kernels.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
 #include "tensor/pool.h"
@@ -173,7 +174,7 @@ START_TEST(what_bits_depend_on)
 {
     static const char gpu[] = "emulated GPU, sm_90, 2 multiprocessors";
     char wanted[2048], hashed[2048];
-    snprintf(wanted, sizeof(wanted), "CUDA 13.0; %s", gpu);
+    snprintf(wanted, sizeof(wanted), "CUDA 13.0, own kernels %d; %s", LS__OWN_KERNELS, gpu);
     ck_assert_str_eq(libraries_and_processor(), wanted);
     setenv("CUDNN_LOGLEVEL_DBG", "3", 1);
     setenv("CUBLAS_LOGINFO_DBG", "1", 1);
@@ -183,14 +184,14 @@ START_TEST(what_bits_depend_on)
     setenv("CUDNN_SOMETHING", "x", 1);
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);
     snprintf(wanted, sizeof(wanted),
-             "CUDA 13.0, CUBLAS_WORKSPACE_CONFIG=:4096:8, CUDNN_SOMETHING=x, "
+             "CUDA 13.0, own kernels %d, CUBLAS_WORKSPACE_CONFIG=:4096:8, CUDNN_SOMETHING=x, "
              "NVIDIA_TF32_OVERRIDE=0; %s",
-             gpu);
+             LS__OWN_KERNELS, gpu);
     ck_assert_str_eq(libraries_and_processor(), wanted);
     /* What can't stand in a list is told apart all the same. */
     setenv("CUDNN_SOMETHING", "\"x\"", 1);
     snprintf(hashed, sizeof(hashed), "%s", libraries_and_processor());
-    ck_assert_ptr_nonnull(strstr(hashed, "CUDA 13.0, 3 environment variables #"));
+    ck_assert_ptr_nonnull(strstr(hashed, ", 3 environment variables #"));
     setenv("CUDNN_SOMETHING", "\"y\"", 1);
     ck_assert_str_ne(libraries_and_processor(), hashed);
     memset(hashed, 'a', 1000);

@@ -1,0 +1,10 @@
+/* own_kernels.h: a number for the arithmetic of our own code, in runs' identities beside the
+ * versions of libraries. */
+#ifndef LS_BASE_OWN_KERNELS_H
+#define LS_BASE_OWN_KERNELS_H
+
+/* One more whenever something of ours gives other bits under an unchanged name: a kernel, the order
+ * in which src/nn adds gradients, a draw. */
+enum { LS__OWN_KERNELS = 1 };
+
+#endif
