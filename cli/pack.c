@@ -3,7 +3,6 @@
 #include "progress.h"
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct pack_values {
     int64_t resize, workers;
@@ -69,7 +68,7 @@ static int check(const cli_verb *verb, ls_context *ctx, const char *path)
 {
     progress bar;
     progress_open(&bar, 0, 0);
-    progress_begin(&bar, "check", WORK_EVALUATE, 0, 0);
+    progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_pack_config config = { .progress = tell_progress, .user = &bar };
     ls_pack_summary summary;
     const int answer = answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary));
@@ -100,14 +99,13 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     ls_pack_part parts[N_SPLITS];
     const int n = open_parts(ctx, dir, parts);
     if (!parts[n - 1].dataset) return print_error(verb, ctx, EXIT_DATA);
-    struct stat there;
-    if (stat(dir, &there) != 0 || !S_ISDIR(there.st_mode)) {
+    if (!is_folder(dir)) {
         fprintf(stderr, "lockstep pack: %s: a pack already; wanted a folder\n", dir);
         return EXIT_DATA;
     }
     progress bar;
     progress_open(&bar, 0, 0);
-    progress_begin(&bar, "pack", WORK_EVALUATE, 0, 0);
+    progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
     const ls_pack_config config = { .pixels = v->raw,
                                     .resize = v->resize,
                                     .on_bad_image = (ls_bad_image)v->on_bad_image,

@@ -41,15 +41,16 @@ void progress_begin(progress *p, const char *title, progress_work work, int64_t 
 double progress_seconds_left(const progress *p, double now)
 {
     /* Until one was done: the forward pass is a third of a training step's arithmetic. */
-    static const double guess[N_WORKS] = { [WORK_TRAIN] = 3, [WORK_EVALUATE] = 1.0 / 3 };
-    double each[N_WORKS];
-    for (progress_work k = 0; k < N_WORKS; k++) {
+    enum { N_KNOWN = WORK_OTHER };
+    static const double guess[N_KNOWN] = { [WORK_TRAIN] = 3, [WORK_EVALUATE] = 1.0 / 3 };
+    double each[N_KNOWN];
+    for (progress_work k = 0; k < N_KNOWN; k++) {
         const double seconds = p->works[k].seconds + (p->work == k ? now - p->begun : 0);
         each[k] = p->works[k].done > 0 ? seconds / (double)p->works[k].done : -1;
     }
     double left = 0;
-    for (progress_work k = 0; k < N_WORKS; k++) {
-        const double other = each[N_WORKS - 1 - k];
+    for (progress_work k = 0; k < N_KNOWN; k++) {
+        const double other = each[N_KNOWN - 1 - k];
         left += (double)p->works[k].left * (each[k] >= 0 ? each[k] : guess[k] * other);
     }
     return each[WORK_TRAIN] < 0 && each[WORK_EVALUATE] < 0 ? -1 : left;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What steps do, which decides how long they take. */
-typedef enum progress_work { WORK_TRAIN, WORK_EVALUATE, N_WORKS } progress_work;
+/* What steps do, which decides how long they take; WORK_OTHER's time says nothing of theirs. */
+typedef enum progress_work { WORK_TRAIN, WORK_EVALUATE, WORK_OTHER, N_WORKS } progress_work;
 
 typedef struct progress {
     bool terminal, colour; /* of stderr */

@@ -44,8 +44,22 @@ START_TEST(a_validation_comes_first)
 }
 END_TEST
 
+START_TEST(other_work_says_nothing_of_a_run)
+{
+    progress p = in_part(WORK_OTHER);
+    p.works[WORK_OTHER].done = 50;
+    p.works[WORK_OTHER].left = 10;
+    ck_assert(progress_seconds_left(&p, 100) < 0);
+    p.works[WORK_TRAIN].done = 5;
+    p.works[WORK_TRAIN].left = 5;
+    p.works[WORK_TRAIN].seconds = 15;
+    ck_assert_double_eq_tol(progress_seconds_left(&p, 100), 5 * 3, 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("progress", nothing_is_known_before_the_first_step,
-                     a_validation_takes_its_time, a_validation_comes_first);
+                     a_validation_takes_its_time, a_validation_comes_first,
+                     other_work_says_nothing_of_a_run);
 }
