@@ -1,4 +1,4 @@
-/* Data types, shapes, names of ops, and conversions of 16-bit floats. */
+/* Data types, shapes, names and work of ops, and conversions of 16-bit floats. */
 #include "base/half.h"
 #include "tensor/backend.h"
 
@@ -89,18 +89,7 @@ START_TEST(op_names)
 }
 END_TEST
 
-/* A 16-bit float type under test. */
-typedef struct half_type {
-    float (*to_f32)(uint16_t bits);
-    uint16_t (*from_f32)(float value);
-    uint16_t infinity;
-} half_type;
-
-static const half_type half_types[2] = { { ls__bf16_to_f32, ls__f32_to_bf16, 0x7f80 },
-                                         { ls__f16_to_f32, ls__f32_to_f16, 0x7c00 } };
-
-/* Rounding is monotone, so it is right everywhere when it is right at every value, at the middle of
- * every two neighbours and right beside it. */
+/* A convolution and its gradients take the same products, and read and write the same operands. */
 START_TEST(op_work)
 {
     const ls__operand x = { LS_F32, LS_SHAPE(2, 8, 6, 12), 12 };
@@ -129,6 +118,18 @@ START_TEST(op_work)
 }
 END_TEST
 
+/* A 16-bit float type under test. */
+typedef struct half_type {
+    float (*to_f32)(uint16_t bits);
+    uint16_t (*from_f32)(float value);
+    uint16_t infinity;
+} half_type;
+
+static const half_type half_types[2] = { { ls__bf16_to_f32, ls__f32_to_bf16, 0x7f80 },
+                                         { ls__f16_to_f32, ls__f32_to_f16, 0x7c00 } };
+
+/* Rounding is monotone, so it is right everywhere when it is right at every value, at the middle of
+ * every two neighbours and right beside it. */
 START_TEST(halves_round_to_nearest_even)
 {
     for (int t = 0; t < 2; t++) {
