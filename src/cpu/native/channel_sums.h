@@ -1,6 +1,6 @@
-/* channel_sums.h: what batch normalisation's stages share: the walk of a task over its rows, and
- * sums per channel over all rows. A row is a place, `width` channels side by side; a task owns some
- * rows of one group of channels. */
+/* channel_sums.h: the first half of norm.c, which alone includes it: what batch normalisation's
+ * stages share, the walk of a task over its rows, and sums per channel over all rows. A row is a
+ * place, `width` channels side by side; a task owns some rows of one group of channels. */
 #ifndef LS_CPU_NATIVE_CHANNEL_SUMS_H
 #define LS_CPU_NATIVE_CHANNEL_SUMS_H
 
@@ -96,6 +96,23 @@ static const float *group_values(const ls__native *k, const void *values, int64_
         }                                                                                          \
     } while (0)
 
+/* A task's two sums per lane: beside each other on the stack where channels are few, so that loops
+ * keep them in registers, otherwise where its partial sums belong. */
+typedef struct lane_sums {
+    double *s1, *s2;
+    double lane[2][LANES];
+} lane_sums;
+
+LS__ALWAYS_INLINE void begin_sums(const ls__native *k, const walk *w, lane_sums *s)
+{
+    const int64_t width = k->planes.width;
+    const bool few = width <= LANES;
+    s->s1 = few ? s->lane[0] : partial(k, 0, w->group, w->chunk);
+    s->s2 = few ? s->lane[1] : partial(k, 1, w->group, w->chunk);
+    memset(s->s1, 0, (size_t)(few ? LANES : width) * sizeof *s->s1);
+    memset(s->s2, 0, (size_t)(few ? LANES : width) * sizeof *s->s2);
+}
+
 /* Sums per lane into the task's partial sums. */
 static void store_sums(const ls__native *k, const walk *w, int which, const double lane[LANES])
 {
@@ -109,6 +126,13 @@ static void store_sums(const ls__native *k, const walk *w, int which, const doub
     for (int step = LANES / 2; step > 0; step /= 2)
         for (int i = 0; i < step; i++) tree[i] += tree[i + step];
     sums[0] = tree[0];
+}
+
+LS__ALWAYS_INLINE void end_sums(const ls__native *k, const walk *w, const lane_sums *s)
+{
+    if (k->planes.width > LANES) return;
+    store_sums(k, w, 0, s->s1);
+    store_sums(k, w, 1, s->s2);
 }
 
 /* Adds up the chunks' sums of channels [begin, end) in a binary tree; results are chunk 0's. */

@@ -49,22 +49,15 @@ static void moments(const ls__native *k, int64_t task)
         for (int64_t i = 0; i < LANES; i++) copy[i] = origin[i % width];
         origin = copy;
     }
-    double lane[2][LANES] = { { 0 } };
-    double *s1 = lane[0], *s2 = lane[1];
-    if (width > LANES) {
-        s1 = partial(k, 0, w.group, w.chunk);
-        s2 = partial(k, 1, w.group, w.chunk);
-        memset(s1, 0, (size_t)width * sizeof *s1);
-        memset(s2, 0, (size_t)width * sizeof *s2);
-    }
+    lane_sums sums;
+    begin_sums(k, &w, &sums);
     while (next_span(k, &w)) {
-#define SPAN(at, rows, width) add_moments(x + w.offset + (at), rows, width, origin, s1, s2)
+#define SPAN(at, rows, width)                                                                      \
+    add_moments(x + w.offset + (at), rows, width, origin, sums.s1, sums.s2)
         FOR_WIDTH(width, w.rows, SPAN);
 #undef SPAN
     }
-    if (width > LANES) return;
-    store_sums(k, &w, 0, s1);
-    store_sums(k, &w, 1, s2);
+    end_sums(k, &w, &sums);
 }
 
 static void finish_moments(const ls__native *k, int64_t group, int64_t begin, int64_t end)
@@ -275,23 +268,15 @@ LS__ALWAYS_INLINE void products(const ls__native *k, int64_t task, options with)
     walk w = walk_of(k, task);
     float copy[LANES];
     const float *mean = lanes(k, group_values(k, k->buffers[5], w.group), copy);
-    double lane[2][LANES] = { { 0 } };
-    double *s1 = lane[0], *s2 = lane[1];
-    if (width > LANES) {
-        s1 = partial(k, 0, w.group, w.chunk);
-        s2 = partial(k, 1, w.group, w.chunk);
-        memset(s1, 0, (size_t)width * sizeof *s1);
-        memset(s2, 0, (size_t)width * sizeof *s2);
-    }
+    lane_sums sums;
+    begin_sums(k, &w, &sums);
     while (next_span(k, &w)) {
 #define SPAN(at, rows, width)                                                                      \
-    add_products(span_at(k, w.offset + (at), with), rows, width, mean, s1, s2, with)
+    add_products(span_at(k, w.offset + (at), with), rows, width, mean, sums.s1, sums.s2, with)
         FOR_WIDTH(width, w.rows, SPAN);
 #undef SPAN
     }
-    if (width > LANES) return;
-    store_sums(k, &w, 0, s1);
-    store_sums(k, &w, 1, s2);
+    end_sums(k, &w, &sums);
 }
 
 static void finish_products(const ls__native *k, int64_t group, int64_t begin, int64_t end)
