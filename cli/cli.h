@@ -59,6 +59,8 @@ const char *plural(int64_t n);
 
 bool file_exists(const char *path);
 bool is_folder(const char *path);
+/* A regular one. */
+bool is_file(const char *path);
 
 /* That this process may use. */
 int processors(void);

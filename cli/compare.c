@@ -217,7 +217,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     bool good = true;
     for (int i = 0; i < 2 && good; i++)
         good = compare_side_read(&c.sides[i], verb, parsed.arguments[i]);
-    const int answer = good ? compare_runs(&c) : ANSWER_NOT_COMPARABLE;
+    int answer = good ? compare_runs(&c) : ANSWER_NOT_COMPARABLE;
+    /* A report that is lost is no verdict; what is told of it is main's. */
+    if (fflush(stdout) != 0 || ferror(stdout)) answer = ANSWER_NOT_COMPARABLE;
     for (int i = 0; i < 2; i++) compare_side_close(&c.sides[i]);
     json_decref(c.report);
     return answer;

@@ -8,12 +8,6 @@ enum { PATH_SIZE = 4096 };
 
 const char *const split_names[N_SPLITS] = { "train", "val", "validation", "valid", "test" };
 
-static bool is_file(const char *path)
-{
-    struct stat there;
-    return stat(path, &there) == 0 && S_ISREG(there.st_mode);
-}
-
 /* "photos.pack/train": a part of a pack. */
 static bool is_part(const char *path)
 {

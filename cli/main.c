@@ -67,8 +67,8 @@ int main(int argc, char **argv)
     const int answer = run(argc, argv);
     /* What was asked for must not be lost unnoticed, on a full disk say. */
     errno = 0;
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || answer != EXIT_DONE) return answer;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return answer;
     fprintf(stderr, "lockstep: writing standard output: %s\n",
             errno ? strerror(errno) : "text was lost");
-    return EXIT_RUNTIME;
+    return answer != EXIT_DONE ? answer : EXIT_RUNTIME;
 }

@@ -116,7 +116,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     ls_pack_summary summary;
     const int answer =
         answer_of(verb, ctx, &bar, ls_pack_write(ctx, path, n, parts, &config, &summary));
-    if (answer != EXIT_DONE && !v->overwrite && file_exists(path) && !is_folder(path))
+    if (answer != EXIT_DONE && !v->overwrite && is_file(path))
         fprintf(stderr, "lockstep pack: --overwrite replaces it\n");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 /* 20 steps an epoch, with everything that draws random numbers. */
 #define TRAIN "train --data-dir data --image-size 8 --epochs 2 -b 8 --crop-padding 2 "
@@ -30,6 +31,27 @@ START_TEST(the_same)
     expect_out("identity: the same");
     expect_out("answer: identical\n");
     expect(0, "compare a a --json");
+    end_folder();
+}
+END_TEST
+
+/* A report that could not be written gives no verdict, whatever it would have been. */
+START_TEST(full_standard_output)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 2");
+    expect(0, TRAIN "--out b --steps 2 --seed 1");
+    static const char *const lines[] = { "compare a a", "compare a a --json", "compare a b" };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        char line[1200];
+        snprintf(line, sizeof(line), LOCKSTEP_COMMAND " %s >/dev/full 2>said", lines[i]);
+        ck_assert_int_eq(WEXITSTATUS(system(line)), 2);
+        size_t size;
+        char *said = read_text("said", &size);
+        ck_assert_msg(strstr(said, "writing standard output: "), "%s: %s", lines[i], said);
+        free(said);
+    }
     end_folder();
 }
 END_TEST
@@ -191,6 +213,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("compare_command", the_same, other_runs, a_fault_is_found,
-                     names_that_are_not_utf8, another_picture_is_found, mistakes);
+    return RUN_SUITE("compare_command", the_same, full_standard_output, other_runs,
+                     a_fault_is_found, names_that_are_not_utf8, another_picture_is_found, mistakes);
 }

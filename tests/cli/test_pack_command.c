@@ -166,6 +166,9 @@ START_TEST(damage_and_mistakes)
     expect(1, "pack data data");
     expect_err("Is a directory");
     ck_assert_ptr_null(strstr(said_err, "--overwrite"));
+    expect(1, "pack data /dev/full");
+    expect_err("No space left");
+    ck_assert_ptr_null(strstr(said_err, "--overwrite"));
     expect(3, "pack p/train q");
     expect_err("p/train: a pack already");
     expect(0, "pack data p --overwrite");
