@@ -20,6 +20,33 @@ static ls__op relu_op(void)
     return (ls__op){ .kind = LS__OP_RELU, .n_operands = 2, .operands = { x, x } };
 }
 
+/* A window of 3x3 on a picture of size x size, or one of its gradients. */
+static ls__op conv_op(ls__op_kind kind, int64_t size, int64_t in, int64_t out)
+{
+    const ls__operand x = { LS_F32, LS_SHAPE(1, size, size, in), in };
+    const ls__operand y = { LS_F32, LS_SHAPE(1, size, size, out), out };
+    const ls__operand w = { LS_F32, LS_SHAPE(out, 3, 3, in), in };
+    const ls__operand none = { LS_F32, { -1, { 0 } }, 0 };
+    ls__op op = { .kind = kind,
+                  .n_operands = 4,
+                  .operands = { x, w, none, y },
+                  .u.conv = { .kernel = { 3, 3 },
+                              .stride = { 1, 1 },
+                              .padding = { 1, 1 },
+                              .dilation = { 1, 1 },
+                              .groups = 1 } };
+    if (kind == LS__OP_CONV2D_BACKWARD_DATA) {
+        op.n_operands = 3;
+        op.operands[0] = y;
+        op.operands[2] = x;
+    } else if (kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) {
+        op.operands[1] = y;
+        op.operands[2] = w;
+        op.operands[3] = none;
+    }
+    return op;
+}
+
 static atomic_int n_other_roundings;
 static void see_rounding(void *arg, int64_t task, int thread)
 {
@@ -61,18 +88,7 @@ END_TEST
 START_TEST(kernels_go_by_their_whole_names)
 {
     static const char *const names[] = { "winograd 2x2", "winograd", "gemm 4", "narrow 4" };
-    const ls__operand x = { LS_F32, LS_SHAPE(1, 8, 8, 16), 16 };
-    const ls__operand w = { LS_F32, LS_SHAPE(16, 3, 3, 16), 16 };
-    const ls__op op = {
-        .kind = LS__OP_CONV2D,
-        .n_operands = 4,
-        .operands = { x, w, { LS_F32, { -1, { 0 } }, 0 }, x },
-        .u.conv = { .kernel = { 3, 3 },
-                    .stride = { 1, 1 },
-                    .padding = { 1, 1 },
-                    .dilation = { 1, 1 },
-                    .groups = 1 },
-    };
+    const ls__op op = conv_op(LS__OP_CONV2D, 8, 16, 16);
     ls_context *ctx = open_device(1, NULL);
     for (int i = 0; i < 4; i++) {
         ls__kernel *kernel = NULL;
@@ -233,6 +249,43 @@ START_TEST(allocation_failures)
 }
 END_TEST
 
+/* Winograd in strips and wide, products, and few channels: each in three directions. */
+START_TEST(convolutions_without_memory)
+{
+    static const struct {
+        const char *name;
+        int64_t size, in, out;
+    } layers[] = { { "winograd 4x4", 16, 32, 32 },
+                   { "winograd 4x4", 4, 512, 512 },
+                   { "gemm", 8, 64, 64 },
+                   { "narrow", 8, 3, 16 } };
+    const int layer = _i / 3;
+    const char *name = layers[layer].name;
+    const ls__op op = conv_op((ls__op_kind)(LS__OP_CONV2D + _i % 3), layers[layer].size,
+                              layers[layer].in, layers[layer].out);
+    int64_t n_failed = 0;
+    for (int64_t n = 1;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, n);
+        ls_context *ctx = open_device(2, &a.allocator);
+        ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
+        ls__kernel *kernel = NULL;
+        if (status == LS_OK) {
+            status = ctx->device->backend->kernel_open(ctx->device, &op, name, &kernel);
+            n_failed += status != LS_OK;
+            ck_assert_int_eq(ls_context_status(ctx), status);
+        }
+        ck_assert((kernel != NULL) == (status == LS_OK));
+        if (kernel) kernel->close(kernel);
+        ls_context_close(&ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        ck_assert_int_eq(status, failing_allocator_failed(&a) ? LS_ERR_MEMORY : LS_OK);
+        if (status == LS_OK) break;
+    }
+    ck_assert_int_gt(n_failed, 0); /* the kernel itself, if no scratch */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cpu device");
@@ -246,6 +299,8 @@ int main(void)
     tcase_add_test(tcase, digest_is_the_same_on_every_instruction_set);
     tcase_add_test(tcase, casts_have_the_bits_of_half_h);
     tcase_add_test(tcase, allocation_failures);
+    if (ls__isa_detect() >= LS__ISA_AVX2)
+        tcase_add_loop_test(tcase, convolutions_without_memory, 0, 4 * 3);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
