@@ -44,12 +44,12 @@ double progress_seconds_left(const progress *p, double now)
     enum { N_KNOWN = WORK_OTHER };
     static const double guess[N_KNOWN] = { [WORK_TRAIN] = 3, [WORK_EVALUATE] = 1.0 / 3 };
     double each[N_KNOWN];
-    for (progress_work k = 0; k < N_KNOWN; k++) {
+    for (progress_work k = WORK_TRAIN; k < WORK_OTHER; k++) {
         const double seconds = p->works[k].seconds + (p->work == k ? now - p->begun : 0);
         each[k] = p->works[k].done > 0 ? seconds / (double)p->works[k].done : -1;
     }
     double left = 0;
-    for (progress_work k = 0; k < N_KNOWN; k++) {
+    for (progress_work k = WORK_TRAIN; k < WORK_OTHER; k++) {
         const double other = each[N_KNOWN - 1 - k];
         left += (double)p->works[k].left * (each[k] >= 0 ? each[k] : guess[k] * other);
     }
