@@ -21,13 +21,14 @@
  * are rounded where they are scattered.
  *
  * A sum runs over (tap, channel) in chains of 128, or over pixels in chains of 64, added one after
- * the other: its bits are those of any width of vectors. */
+ * the other; parts of the pixels then meet in a binary tree. Its bits are those of any width of
+ * vectors. */
 #ifndef LS_CPU_GEMM_GEMM_H
 #define LS_CPU_GEMM_GEMM_H
 
 #include "cpu/cpu.h"
 
-/* Channels in one chain of additions: errors grow with its length. */
+/* Places of (tap, channel) in one chain of additions: errors grow with its length. */
 enum { LS__GEMM_CHAIN = 128 };
 
 /* Rows of memory that are read next: with each tile of a product a few lines of them are asked for,

@@ -22,7 +22,8 @@ typedef struct products_call {
     float *workspace;
 } products_call;
 
-/* Whether rows of a product are read where they are: a tile reads six at a time. */
+/* Whether rows of a product are read where they are: a tile reads 6 at a time, or 12
+ * with AVX-512. */
 static bool reads_plain(const ls__gemm_kernel *k, const ls__gemm_phase *phase)
 {
     return !k->bf16 && phase->plain && k->source.channels <= PLAIN_CHANNELS;

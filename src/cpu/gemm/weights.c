@@ -37,7 +37,8 @@ static void sum_task(void *arg, int64_t task, int thread)
     const int64_t o0 = task / k->n_k_slabs % k->n_slabs * k->slab;
     const int64_t o1 = ls__min(o0 + k->slab, columns);
     const int64_t k0 = task % k->n_k_slabs * k->k_slab, k1 = ls__min(k0 + k->k_slab, p->depth);
-    /* a tile reads all of the rows */
+    /* A tile reads all WEIGHT_ROWS rows; those that lie far apart meet in one cache set, so they
+     * are gathered. */
     const bool plain_x = !k->bf16 && p->phase.plain && channels < LS__GEMM_FAR_FLOATS &&
                          channels % k->lanes->lanes == 0;
     const bool plain_dy = !k->bf16 && columns < LS__GEMM_FAR_FLOATS;

@@ -37,7 +37,8 @@ void ls__narrow_multiply(const ls__narrow_product *product);
 /* to[rows][wide] from from[rows][columns], zeros from column `columns` on; wide in whole vectors.
  */
 void ls__narrow_widen(const float *from, int64_t rows, int64_t columns, int64_t wide, float *to);
-/* sum[columns] += the sum of from's rows, `pitch` apart, which is found first; whole vectors. */
+/* sum[columns] += the sum of from's rows, `pitch` apart: first that sum is found, then added. Whole
+ * vectors. */
 void ls__narrow_add_rows(const float *from, int64_t rows, int64_t columns, int64_t pitch,
                          float *sum);
 

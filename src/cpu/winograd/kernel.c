@@ -2,7 +2,6 @@
  * tiles (forward, backward by data), or parts of the tiles times parts of the input channels
  * (backward weights), cut by shape alone. */
 #include "base/alloc.h"
-#include "base/context.h"
 #include "base/error.h"
 #include "cpu/conv_roles.h"
 #include "cpu/winograd/winograd.h"
@@ -59,10 +58,10 @@ typedef struct wino_call {
 enum { HALF = LS__WINO_XI / 2 };
 
 /* Channels c0..c1-1 of the share of pixels that is that of tiles first..first+count-1 among all, to
- * be asked for in so many tiles of products. */
+ * be asked for in so many fetches: one with each tile of a product. */
 static ls__ahead ahead_of(const wino_kernel *k, const void *picture, int64_t pixels,
                           int64_t channels, int64_t c0, int64_t c1, int64_t first, int64_t count,
-                          int64_t products)
+                          int64_t n_fetches)
 {
     const int64_t n = k->g.n_tiles, in_float = (int64_t)sizeof(float) / k->element_bytes;
     const int64_t begin = ls__min(first, n) * pixels / n,
@@ -74,24 +73,24 @@ static ls__ahead ahead_of(const wino_kernel *k, const void *picture, int64_t pix
                         .n_rows = end - begin,
                         .floats = floats,
                         .stride = stride,
-                        .lines_per_tile = ls__divide_up(lines, products) };
+                        .lines_per_tile = ls__divide_up(lines, n_fetches) };
 }
 
 /* Tiles read a row of tiles further than their share of the input, which is asked for already. */
-static ls__ahead next_input(const wino_call *call, int64_t first, int64_t count, int64_t products)
+static ls__ahead next_input(const wino_call *call, int64_t first, int64_t count, int64_t n_fetches)
 {
     const ls__wino_geometry *g = &call->k->g;
     return ahead_of(call->k, call->x, g->n * g->in_h * g->in_w, g->in_channels, 0, g->in_channels,
-                    first + g->tiles_w, count, products);
+                    first + g->tiles_w, count, n_fetches);
 }
 
 /* Of results, or of their gradients. */
 static ls__ahead next_output(const wino_call *call, const void *picture, int64_t k0, int64_t k1,
-                             int64_t first, int64_t count, int64_t products)
+                             int64_t first, int64_t count, int64_t n_fetches)
 {
     const ls__wino_geometry *g = &call->k->g;
     return ahead_of(call->k, picture, g->n * g->out_h * g->out_w, g->out_channels, k0, k1, first,
-                    count, products);
+                    count, n_fetches);
 }
 
 /* ---- Forward, and backward by data ---- */
@@ -113,15 +112,15 @@ static void run_block(const wino_call *call, int64_t first, int64_t tiles, float
     const int64_t c = g->in_channels, panel = k->lanes->panel, width = k->width;
     const int64_t v_xi = k->block_tiles * k->v_stride + LS__WINO_GAP;
     const int64_t m_xi = k->block_tiles * width + LS__WINO_GAP;
-    const int64_t products = HALF * ls__divide_up(k->block_tiles, k->lanes->rows) *
-                             ls__divide_up(c, LS__GEMM_CHAIN); /* of a panel */
+    const int64_t n_fetches = HALF * ls__divide_up(k->block_tiles, k->lanes->rows) *
+                              ls__divide_up(c, LS__GEMM_CHAIN); /* of a panel */
     float *const m = v + LS__WINO_XI * v_xi;
     k->lanes->input(g, call->x, first, tiles, 0, c, v, v_xi, k->v_stride);
-    ls__ahead ahead[2] = { next_input(call, first + tiles, tiles, products * k->n_panels) };
+    ls__ahead ahead[2] = { next_input(call, first + tiles, tiles, n_fetches * k->n_panels) };
     for (int64_t k0 = 0; k0 < g->out_channels; k0 += width) {
         const int64_t k1 = ls__min(k0 + width, g->out_channels);
         ahead[1] = next_output(call, call->y, k0, k1, first, tiles,
-                               products * ls__divide_up(k1 - k0, panel));
+                               n_fetches * ls__divide_up(k1 - k0, panel));
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             for (int64_t p = k0; p < k1; p += panel)
                 k->lanes->multiply(false, v + xi * v_xi, k->v_stride,
@@ -195,7 +194,7 @@ static void part_task(void *arg, int64_t task, int thread)
     const int64_t d_xi = WEIGHT_TILES * k->d_stride + LS__WINO_GAP;
     float *v = (float *)k->cpu->scratch[thread], *d = v + LS__WINO_XI * v_xi;
     float *sums = call->workspace + part * sum_floats(k) + k0 * v_stride;
-    const int64_t products =
+    const int64_t n_fetches =
         HALF * ls__divide_up(k1 - k0, k->lanes->rows) * ls__divide_up(channels, k->lanes->panel);
     const int64_t s_xi = g->out_channels * v_stride;
     for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
@@ -206,8 +205,8 @@ static void part_task(void *arg, int64_t task, int thread)
         const int64_t n = ls__min(WEIGHT_TILES, end - first);
         k->lanes->input(g, call->x, first, n, 0, channels, v, v_xi, v_stride);
         k->lanes->gradient(g, call->w, first, n, k0, k1, d, d_xi, k->d_stride);
-        ls__ahead next[] = { next_input(call, first + n, n, products),
-                             next_output(call, call->w, k0, k1, first + n, n, products) };
+        ls__ahead next[] = { next_input(call, first + n, n, n_fetches),
+                             next_output(call, call->w, k0, k1, first + n, n, n_fetches) };
         for (int64_t xi = 0; xi < LS__WINO_XI; xi++)
             k->lanes->outer(d + xi * d_xi, k->d_stride, v + xi * v_xi, v_stride, n, k1 - k0,
                             channels, sums + xi * s_xi, v_stride, asks ? &next[xi / HALF] : NULL);
