@@ -1,6 +1,7 @@
 /* weights.c: backward weights. A task has some of the pixels, and a part of the weights that stays
  * in its core's cache; then the tasks' sums are added in a binary tree. */
 #include "cpu/gemm/kernel.h"
+#include "cpu/tree.h"
 
 #include <string.h>
 
@@ -67,7 +68,7 @@ static void sum_task(void *arg, int64_t task, int thread)
     }
 }
 
-/* Adds a stretch of the partial sums into the first, in a binary tree. */
+/* Adds a stretch of the partial sums into the first. */
 static void tree_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
@@ -75,12 +76,8 @@ static void tree_task(void *arg, int64_t task, int thread)
     const ls__gemm_kernel *k = call->k;
     const int64_t first = task * SUM_FLOATS;
     const int64_t n = ls__min(SUM_FLOATS, k->result.channels * k->pitch - first);
-    for (int64_t step = 1; step < k->n_sums; step *= 2)
-        for (int64_t sum = 0; sum + step < k->n_sums; sum += 2 * step) {
-            float *restrict to = sums_of(call, sum) + first;
-            const float *restrict from = sums_of(call, sum + step) + first;
-            for (int64_t i = 0; i < n; i++) to[i] += from[i];
-        }
+    ls__tree_sum(sums_of(call, 0) + first, sums_of(call, 1) + first, k->result.channels * k->pitch,
+                 k->n_sums, n);
 }
 
 ls_status ls__gemm_run_weights(ls__kernel *kernel, void *const *buffers, void *workspace,

@@ -1,6 +1,7 @@
 /* tasks.c: a convolution of few channels as tasks, each of some pieces: forward, backward by data,
  * backward weights. */
 #include "cpu/narrow/kernel.h"
+#include "cpu/tree.h"
 
 #include <string.h>
 
@@ -209,12 +210,8 @@ static void reduce_row(const narrow_call *call, int64_t row)
     const bool is_bias = row == k->kernel_h;
     const int64_t taps = is_bias ? 1 : k->stretch, n = taps * k->wide_out;
     float *first = call->workspace + row * k->stretch * k->wide_out;
-    for (int64_t step = 1; step < k->n_tasks; step *= 2)
-        for (int64_t part = 0; part + step < k->n_tasks; part += 2 * step) {
-            float *restrict to = first + part * ls__narrow_part_floats(k);
-            const float *restrict from = to + step * ls__narrow_part_floats(k);
-            for (int64_t i = 0; i < n; i++) to[i] += from[i];
-        }
+    const int64_t part_floats = ls__narrow_part_floats(k);
+    ls__tree_sum(first, first + part_floats, part_floats, k->n_tasks, n);
     float *to = is_bias ? call->db : call->dw + row * k->stretch;
     const int64_t apart = is_bias ? 1 : k->kernel_h * k->stretch;
     for (int64_t o = 0; o < k->out; o++)

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "cpu/onednn/plan.h"
 #include "cpu/onednn/slice.h"
+#include "cpu/tree.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,7 +139,7 @@ static void run_task(void *arg, int64_t task, int thread)
 static int64_t sum_parts(const conv_kernel *k)
 {
     const int64_t floats = (int64_t)(k->packed_bytes / sizeof(float));
-    return (floats + SUM_FLOATS - 1) / SUM_FLOATS;
+    return ls__divide_up(floats, SUM_FLOATS);
 }
 
 /* Adds a stretch of one slice's partial sums into the first, in a binary tree. */
@@ -150,15 +151,10 @@ static void run_sum(void *arg, int64_t task, int thread)
     const int64_t n_parts = sum_parts(k), s = task / n_parts;
     const int64_t floats = (int64_t)(k->packed_bytes / sizeof(float));
     const int64_t first = task % n_parts * SUM_FLOATS;
-    const int64_t last = first + SUM_FLOATS < floats ? first + SUM_FLOATS : floats;
+    const int64_t last = ls__min(first + SUM_FLOATS, floats);
     float *const sums = (float *)(void *)packed_slice(k, 0, s);
     for (int64_t line = first; line < last; line += LINE)
-        for (int64_t step = 1; step < k->plan.n_batches; step *= 2)
-            for (int64_t i = 0; i + step < k->plan.n_batches; i += 2 * step) {
-                float *restrict a = sums + i * floats + line;
-                const float *restrict b = sums + (i + step) * floats + line;
-                for (int v = 0; v < LINE; v++) a[v] += b[v];
-            }
+        ls__tree_sum(sums + line, sums + line + floats, floats, k->plan.n_batches, LINE);
 }
 
 /* Where the slices of dense w, of its packed form, and of b lie in this run. */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cpu/conv_roles.h"
+#include "cpu/tree.h"
 #include "cpu/winograd/winograd.h"
 
 #include <stdio.h>
@@ -213,7 +214,7 @@ static void part_task(void *arg, int64_t task, int thread)
     }
 }
 
-/* Adds the parts of some output channels in a fixed binary tree and transforms them back. */
+/* Adds the parts of some output channels in a binary tree and transforms them back. */
 static void reduce_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
@@ -224,13 +225,7 @@ static void reduce_task(void *arg, int64_t task, int thread)
     const int64_t s_xi = k->g.out_channels * k->v_stride;
     for (int64_t xi = 0; xi < LS__WINO_XI; xi++) {
         float *first = call->workspace + xi * s_xi + k0 * k->v_stride;
-        for (int64_t step = 1; step < k->parts; step *= 2) {
-            for (int64_t part = 0; part + step < k->parts; part += 2 * step) {
-                float *restrict to = first + part * part_floats;
-                const float *restrict from = first + (part + step) * part_floats;
-                for (int64_t i = 0; i < n; i++) to[i] += from[i];
-            }
-        }
+        ls__tree_sum(first, first + part_floats, part_floats, k->parts, n);
     }
     for (int64_t row = k0; row < k1; row++)
         k->lanes->weight_gradient(&k->g, call->workspace + row * k->v_stride, s_xi, row, call->y);
