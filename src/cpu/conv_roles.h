@@ -9,6 +9,13 @@ typedef struct ls__conv_roles {
     int x, w, y, b;
 } ls__conv_roles;
 
+/* The three, as a provider's table of what it takes in bf16. */
+static const bool ls__conv_kinds[LS__N_OPS] = {
+    [LS__OP_CONV2D] = true,
+    [LS__OP_CONV2D_BACKWARD_DATA] = true,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
+};
+
 /* False when the op is none of the three. */
 static inline bool ls__conv_roles_of(ls__op_kind kind, ls__conv_roles *out)
 {

@@ -27,14 +27,18 @@ static double cost_ms(const ls__op *op, const ls__gemm_phase *phases, int n)
 {
     ls__conv_roles roles;
     ls__conv_roles_of(op->kind, &roles);
-    static const double GFLOPS[] = { 92, 92, 82 }, ONE_TAP_GFLOPS[] = { 70, 65, 58 };
+    static const double GFLOPS[LS__N_OPS][2] = {
+        /* of many taps, of one */
+        [LS__OP_CONV2D] = { 92, 70 },
+        [LS__OP_CONV2D_BACKWARD_DATA] = { 92, 65 },
+        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { 82, 58 },
+    };
     static const double GIGABYTES = 50;
     static const double NARROW = 0.6; /* up to NARROW_CHANNELS on both sides */
     enum { NARROW_CHANNELS = 32 };
     static const double MOSTLY_EMPTY = 0.7; /* results that no tap reaches, between those of one */
-    const int direction = op->kind - LS__OP_CONV2D;
     const int64_t *w = op->operands[roles.w].shape.dims;
-    double gflops = w[1] * w[2] == 1 ? ONE_TAP_GFLOPS[direction] : GFLOPS[direction];
+    double gflops = GFLOPS[op->kind][w[1] * w[2] == 1];
     if (w[0] <= NARROW_CHANNELS && w[3] <= NARROW_CHANNELS) gflops *= NARROW;
     bool empty = false;
     for (int i = 0; i < n; i++) empty = empty || phases[i].n_taps == 0;
@@ -108,10 +112,4 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return ls__gemm_open(cpu, op, lanes, name, out);
 }
 
-static const bool bf16_kinds[LS__N_OPS] = {
-    [LS__OP_CONV2D] = true,
-    [LS__OP_CONV2D_BACKWARD_DATA] = true,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
-};
-
-const ls__cpu_provider ls__gemm_provider = { "gemm", candidates, kernel_open, bf16_kinds };
+const ls__cpu_provider ls__gemm_provider = { "gemm", candidates, kernel_open, ls__conv_kinds };

@@ -72,12 +72,16 @@ static double flops(const ls__narrow_kernel *k)
                                                    : (double)(k->wide_out * k->stretch));
 }
 
-/* Gflop/s of one core of a Zen 3: forward, backward by data, backward weights. */
-static const double SPEED[] = { 85, 80, 85 };
+/* Gflop/s of one core of a Zen 3. */
+static const double SPEED[LS__N_OPS] = {
+    [LS__OP_CONV2D] = 85,
+    [LS__OP_CONV2D_BACKWARD_DATA] = 80,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = 85,
+};
 
 static double cost_ms(const ls__narrow_kernel *k)
 {
-    return flops(k) / (SPEED[k->kind - LS__OP_CONV2D] * 1e6);
+    return flops(k) / (SPEED[k->kind] * 1e6);
 }
 
 static int narrow_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
@@ -96,8 +100,11 @@ static void narrow_close(ls__kernel *kernel)
 
 static ls_status narrow_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
-    static ls_status (*const runs[])(ls__kernel *, void *const *, void *, const ls__step *) = {
-        ls__narrow_run_forward, ls__narrow_run_data, ls__narrow_run_weights
+    static ls_status (*const runs[LS__N_OPS])(ls__kernel *, void *const *, void *,
+                                              const ls__step *) = {
+        [LS__OP_CONV2D] = ls__narrow_run_forward,
+        [LS__OP_CONV2D_BACKWARD_DATA] = ls__narrow_run_data,
+        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = ls__narrow_run_weights,
     };
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
@@ -111,7 +118,7 @@ static ls_status narrow_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     k->n_tasks = ls__min(k->n_pieces, (int64_t)(flops(k) / TASK_FLOPS));
     if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min(k->n_tasks, MOST_PARTS);
     if (k->n_tasks < 1) k->n_tasks = 1;
-    k->kernel.run = runs[op->kind - LS__OP_CONV2D];
+    k->kernel.run = runs[op->kind];
     k->kernel.close = narrow_close;
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
     const ls_status status = ls__cpu_reserve_scratch(cpu, ls__narrow_plan_memory(k));

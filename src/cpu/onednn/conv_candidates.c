@@ -75,7 +75,7 @@ static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan 
         gflops *= bf16_gain(name);
         ms += ls__op_bytes(op) / (GIGABYTES * 1e6);
     }
-    ms += ls__conv_plan_flops(plan) / (gflops * 1e6);
+    ms += ls__op_flops(op) / (gflops * 1e6);
     return plan->threaded ? THREADED * ms : ms;
 }
 

@@ -148,7 +148,12 @@ static ls__operand as_picture(const ls__operand *o)
 
 static ls__op as_convolution(const ls__op *op)
 {
-    ls__op conv = { .kind = LS__OP_CONV2D + (op->kind - LS__OP_LINEAR),
+    static const ls__op_kind kinds[LS__N_OPS] = {
+        [LS__OP_LINEAR] = LS__OP_CONV2D,
+        [LS__OP_LINEAR_BACKWARD_DATA] = LS__OP_CONV2D_BACKWARD_DATA,
+        [LS__OP_LINEAR_BACKWARD_WEIGHTS] = LS__OP_CONV2D_BACKWARD_WEIGHTS,
+    };
+    ls__op conv = { .kind = kinds[op->kind],
                     .n_operands = op->n_operands,
                     .u.conv = { { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 } };
     ls__conv_roles roles;

@@ -32,18 +32,6 @@ int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch)
     return batch * plan->task.n - max_i64(0, batch - plan->n_larger);
 }
 
-static double flops_per_image(const ls__conv_plan *plan)
-{
-    const ls__dnn_conv *t = &plan->task;
-    return 2.0 * (double)(plan->y_channels * t->y_size[0] * t->y_size[1]) *
-           (double)(t->kernel[0] * t->kernel[1] * (plan->x_channels / t->groups));
-}
-
-double ls__conv_plan_flops(const ls__conv_plan *plan)
-{
-    return (double)plan->images * flops_per_image(plan);
-}
-
 static double weight_bytes(const ls__conv_plan *plan)
 {
     const ls__dnn_conv *t = &plan->task;
@@ -71,7 +59,7 @@ static int64_t slice(const ls__conv_plan *plan, int64_t channels, double bytes, 
     return n;
 }
 
-static void cut(ls__conv_plan *plan)
+static void cut(ls__conv_plan *plan, double flops)
 {
     ls__dnn_conv *t = &plan->task;
     const bool weights = t->direction == LS__DNN_WEIGHTS;
@@ -81,7 +69,7 @@ static void cut(ls__conv_plan *plan)
     double task_flops = FLOPS_PER_BYTE * weight_bytes(plan) / (double)plan->n_slices;
     const double least_flops = weights ? WEIGHTS_TASK_FLOPS : TASK_FLOPS;
     if (task_flops < least_flops) task_flops = least_flops;
-    double wanted = ls__conv_plan_flops(plan) / (double)plan->n_slices / task_flops;
+    double wanted = flops / (double)plan->n_slices / task_flops;
     int64_t max_batches = ls__min(plan->images, MAX_BATCHES);
     if (weights) {
         /* Every sub-batch makes a whole slice of dw, which is to be small beside what it reads. */
@@ -92,7 +80,7 @@ static void cut(ls__conv_plan *plan)
     if (t->winograd) max_batches = ls__min(max_batches, plan->images / WINOGRAD_IMAGES);
     plan->n_batches = max_i64(1, ls__min(max_batches, (int64_t)wanted));
     if (weights && plan->n_batches * plan->n_slices < MIN_TASKS &&
-        ls__conv_plan_flops(plan) > MIN_TASKS * WEIGHTS_TASK_FLOPS) {
+        flops > MIN_TASKS * WEIGHTS_TASK_FLOPS) {
         const double bytes = weight_bytes(plan) * (double)plan->n_batches / MIN_TASKS;
         plan->n_slices = max_i64(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
     }
@@ -138,8 +126,11 @@ static bool taps_meet_pixels(const ls__dnn_conv *t)
 
 bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out)
 {
-    static const ls__dnn_direction directions[] = { LS__DNN_FORWARD, LS__DNN_DATA,
-                                                    LS__DNN_WEIGHTS };
+    static const ls__dnn_direction directions[LS__N_OPS] = {
+        [LS__OP_CONV2D] = LS__DNN_FORWARD,
+        [LS__OP_CONV2D_BACKWARD_DATA] = LS__DNN_DATA,
+        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = LS__DNN_WEIGHTS,
+    };
     ls__conv_roles roles;
     if (!ls__conv_roles_of(op->kind, &roles)) return false;
     const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
@@ -148,7 +139,7 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
                             .x_channels = x->shape.dims[3],
                             .y_channels = y->shape.dims[3] };
     ls__dnn_conv *t = &out->task;
-    t->direction = directions[op->kind - LS__OP_CONV2D];
+    t->direction = directions[op->kind];
     t->winograd = winograd;
     t->bf16 = ls__onednn_is_bf16(op);
     t->bias = ls__conv_has_bias(op, &roles);
@@ -171,7 +162,7 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
         t->n = out->images;
         out->n_batches = out->n_larger = out->n_slices = 1;
     } else {
-        cut(out);
+        cut(out, ls__op_flops(op));
     }
     return true;
 }

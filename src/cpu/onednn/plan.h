@@ -23,7 +23,5 @@ typedef struct ls__conv_plan {
 bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out);
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch);
-/* Nominal floating point operations of the whole op: padding counts. */
-double ls__conv_plan_flops(const ls__conv_plan *plan);
 
 #endif

@@ -374,10 +374,5 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return ls__wino_open(cpu, op, lanes[wide][bf16], name, out);
 }
 
-static const bool bf16_kinds[LS__N_OPS] = {
-    [LS__OP_CONV2D] = true,
-    [LS__OP_CONV2D_BACKWARD_DATA] = true,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
-};
-
-const ls__cpu_provider ls__winograd_provider = { "winograd", candidates, kernel_open, bf16_kinds };
+const ls__cpu_provider ls__winograd_provider = { "winograd", candidates, kernel_open,
+                                                 ls__conv_kinds };

@@ -7,9 +7,9 @@
  *   weights          pictures, gradients -> transformed | products, sums over all tiles | back
  *
  * One block of output channels after the other, so that of transformed weights, or of their sums,
- * and of results only a block is in memory. Over channels a sum's order is kernel.c's. Over tiles it
- * is not: chains of WEIGHT_TILES are added one after the other, and there are no parts. Which file
- * runs follows from the shape. */
+ * and of results only a block is in memory. Over channels a sum's order is kernel.c's. Over tiles
+ * it is not: chains of WEIGHT_TILES are added one after the other, and there are no parts. Which
+ * file runs follows from the shape. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cpu/winograd/winograd.h"
