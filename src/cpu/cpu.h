@@ -57,9 +57,20 @@ static inline int64_t ls__min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static inline int64_t ls__max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline int64_t ls__divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+/* The next multiple of step. */
+static inline int64_t ls__round_up_to(int64_t n, int64_t step)
+{
+    return ls__divide_up(n, step) * step;
 }
 
 extern const ls__cpu_provider ls__onednn_provider;

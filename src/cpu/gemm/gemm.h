@@ -31,6 +31,17 @@
 /* Places of (tap, channel) in one chain of additions: errors grow with its length. */
 enum { LS__GEMM_CHAIN = 128 };
 
+enum {
+    LS__GEMM_GAP = 16,        /* floats between rows, so that many do not meet in one cache set */
+    LS__GEMM_FAR_FLOATS = 256 /* rows that lie so far apart do; measured on a Zen 3 */
+};
+
+/* From row to row of those that are gathered. */
+static inline int64_t ls__gemm_row_stride(int64_t floats)
+{
+    return floats >= LS__GEMM_FAR_FLOATS ? floats + LS__GEMM_GAP : floats;
+}
+
 /* Rows of memory that are read next: with each tile of a product a few lines of them are asked for,
  * so that they come into the second-level cache beside the computation and not after it. */
 typedef struct ls__ahead {

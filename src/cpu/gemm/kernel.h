@@ -7,9 +7,7 @@
 /* Measured on a Zen 3 (L2 512 KiB, L3 32 MiB), as the enums of products.c and weights.c. */
 enum {
     LS__GEMM_WIDEST_PANEL = 32, /* of any width of vectors */
-    LS__GEMM_ROW_STEP = 12,     /* whole tiles of both widths of vectors */
-    LS__GEMM_GAP = 16,          /* floats between rows, so that many do not meet in one cache set */
-    LS__GEMM_FAR_FLOATS = 256   /* rows that lie so far apart do */
+    LS__GEMM_ROW_STEP = 12      /* whole tiles of both widths of vectors */
 };
 
 /* A phase, its rows, and its packed weights. */
@@ -43,17 +41,6 @@ typedef struct ls__gemm_kernel {
     int64_t d_stride, v_stride, pitch; /* of gathered rows; of partial sums' rows */
     bool first_in_place;               /* the first partial sum is dw itself */
 } ls__gemm_kernel;
-
-static inline int64_t ls__gemm_round_up(int64_t n, int64_t step)
-{
-    return ls__divide_up(n, step) * step;
-}
-
-/* Of rows that are gathered. */
-static inline int64_t ls__gemm_row_stride(int64_t floats)
-{
-    return floats >= LS__GEMM_FAR_FLOATS ? floats + LS__GEMM_GAP : floats;
-}
 
 /* Fill in what the phases and pictures lead to, workspace_bytes included; return the bytes of
  * scratch. */

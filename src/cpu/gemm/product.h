@@ -55,11 +55,6 @@ LS__ALWAYS_INLINE void some_rows(int64_t rows, int vectors, bool onto, const flo
 #undef CASE
 }
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A tile's share of what is read next. */
 static inline void fetch(ls__ahead *ahead)
 {
@@ -81,7 +76,8 @@ static void multiply(bool onto, const float *v, int64_t v_stride, const float *u
     const int vectors = columns > LANES ? 2 : 1;
     for (int64_t c = 0; c < channels; c += LS__GEMM_CHAIN)
         for (int64_t r = 0; r < rows; r += ROWS) {
-            const int64_t count = least(rows - r, ROWS), n = least(channels - c, LS__GEMM_CHAIN);
+            const int64_t count = ls__min(rows - r, ROWS),
+                          n = ls__min(channels - c, LS__GEMM_CHAIN);
             const float *from = v + r * v_stride + c, *weights = u + c * PANEL;
             float *to = m + r * m_stride;
             fetch(ahead);
@@ -101,7 +97,7 @@ static void outer(const float *d, int64_t d_stride, const float *v, int64_t v_st
 {
     for (int64_t k = 0; k < columns; k += ROWS)
         for (int64_t c = 0; c < channels; c += PANEL) {
-            const int64_t count = least(columns - k, ROWS);
+            const int64_t count = ls__min(columns - k, ROWS);
             float *to = s + k * s_stride + c;
             fetch(ahead);
             if (channels - c > LANES)

@@ -91,7 +91,7 @@ static void block_task(void *arg, int64_t task, int thread)
     const ls__gemm_part *p = &k->parts[task / k->n_slabs % k->n_parts];
     const int64_t c0 = task % k->n_slabs * k->slab;
     const int64_t c1 = ls__min(c0 + k->slab, k->result.channels);
-    const int64_t stride = ls__gemm_row_stride(ls__gemm_round_up(k->slab, k->lanes->lanes));
+    const int64_t stride = ls__gemm_row_stride(ls__round_up_to(k->slab, k->lanes->lanes));
     float *const gathered = (float *)(void *)k->cpu->scratch[thread];
     float *const results = gathered + BLOCK_ROWS * ls__gemm_row_stride(DEPTH);
     int64_t first = task / k->n_slabs / k->n_parts * k->group * p->rows;
@@ -159,12 +159,12 @@ size_t ls__gemm_plan_products(ls__gemm_kernel *k, bool bias)
         p->packed = packed;
         packed += k->n_panels * panel * p->depth;
         const int64_t blocks = ls__divide_up(p->phase.n_rows, BLOCK_ROWS);
-        p->rows = ls__gemm_round_up(ls__divide_up(p->phase.n_rows, blocks), LS__GEMM_ROW_STEP);
+        p->rows = ls__round_up_to(ls__divide_up(p->phase.n_rows, blocks), LS__GEMM_ROW_STEP);
         const int64_t needed = ls__divide_up(p->phase.n_rows, p->rows);
         if (needed > n_blocks) n_blocks = needed;
     }
     k->n_slabs = n_blocks * k->n_parts < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
-    k->slab = ls__gemm_round_up(ls__divide_up(columns, k->n_slabs), LS__GEMM_WIDEST_PANEL);
+    k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__GEMM_WIDEST_PANEL);
     k->n_slabs = ls__divide_up(columns, k->slab);
     k->group = k->n_parts > 1 ? 1 : ls__min(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
     k->n_tasks = ls__divide_up(n_blocks, k->group) * k->n_parts * k->n_slabs;
@@ -174,6 +174,6 @@ size_t ls__gemm_plan_products(ls__gemm_kernel *k, bool bias)
     if (k->bf16) packed += k->filters * (k->filter_floats + bias);
     k->kernel.workspace_bytes = (size_t)packed * sizeof(float);
     const int64_t results =
-        k->in_place ? 0 : ls__gemm_row_stride(ls__gemm_round_up(k->slab, k->lanes->lanes));
+        k->in_place ? 0 : ls__gemm_row_stride(ls__round_up_to(k->slab, k->lanes->lanes));
     return (size_t)(BLOCK_ROWS * (ls__gemm_row_stride(DEPTH) + results)) * sizeof(float);
 }

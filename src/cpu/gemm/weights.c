@@ -105,21 +105,21 @@ size_t ls__gemm_plan_weights(ls__gemm_kernel *k)
     const ls__gemm_part *p = &k->parts[0];
     const int64_t rows = p->phase.n_rows, columns = k->result.channels, lanes = k->lanes->lanes;
     k->n_slabs = ls__divide_up(columns, WEIGHT_SLAB);
-    k->slab = ls__gemm_round_up(ls__divide_up(columns, k->n_slabs), LS__GEMM_ROW_STEP);
+    k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__GEMM_ROW_STEP);
     k->n_slabs = ls__divide_up(columns, k->slab);
     k->n_k_slabs = ls__divide_up(p->depth, WEIGHT_SLAB);
-    k->k_slab = ls__gemm_round_up(ls__divide_up(p->depth, k->n_k_slabs), LS__GEMM_WIDEST_PANEL);
+    k->k_slab = ls__round_up_to(ls__divide_up(p->depth, k->n_k_slabs), LS__GEMM_WIDEST_PANEL);
     k->n_k_slabs = ls__divide_up(p->depth, k->k_slab);
     const int64_t slabs = k->n_slabs * k->n_k_slabs;
     const int64_t bytes = columns * p->depth * (int64_t)sizeof(float);
     int64_t sums = ls__min(ls__divide_up(WEIGHT_TASKS, slabs), 1 + PARTIAL_BYTES / bytes);
     sums = ls__min(sums, ls__divide_up(rows, LEAST_PART_ROWS));
-    k->sum_rows = ls__gemm_round_up(ls__divide_up(rows, sums), WEIGHT_ROWS);
+    k->sum_rows = ls__round_up_to(ls__divide_up(rows, sums), WEIGHT_ROWS);
     k->n_sums = ls__divide_up(rows, k->sum_rows);
     k->n_tasks = k->n_sums * slabs;
-    k->pitch = ls__gemm_round_up(p->depth, lanes);
+    k->pitch = ls__round_up_to(p->depth, lanes);
     k->first_in_place = k->pitch == p->depth;
-    k->v_stride = ls__gemm_row_stride(ls__gemm_round_up(k->k_slab, lanes));
+    k->v_stride = ls__gemm_row_stride(ls__round_up_to(k->k_slab, lanes));
     k->d_stride = ls__gemm_row_stride(k->slab);
     k->kernel.workspace_bytes =
         (size_t)((k->n_sums - k->first_in_place) * columns * k->pitch) * sizeof(float);

@@ -17,11 +17,6 @@ enum {
 };
 static const double TASK_FLOPS = 4e6; /* some 60 microseconds */
 
-static int64_t whole_vectors(int64_t n)
-{
-    return ls__divide_up(n, VECTOR) * VECTOR;
-}
-
 /* All but memory; false when the op is none of ours. */
 static bool plan(ls__cpu *cpu, const ls__op *op, ls__narrow_kernel *k)
 {
@@ -51,8 +46,8 @@ static bool plan(ls__cpu *cpu, const ls__op *op, ls__narrow_kernel *k)
     k->columns = (k->yw - 1) * k->stride_w + kernel_w;
     k->padded = data || k->padding[0] || k->padding[1];
     k->pitch = (k->padded ? k->columns : k->xw) * k->in;
-    k->wide_out = whole_vectors(k->out);
-    k->wide_stretch = whole_vectors(k->stretch);
+    k->wide_out = ls__round_up_to(k->out, VECTOR);
+    k->wide_stretch = ls__round_up_to(k->stretch, VECTOR);
     k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR && 2 * k->out >= VECTOR &&
                 k->yw >= ls__narrow_least_places(k->stretch);
     k->rows_per_piece = data ? k->yh : PIECE_FLOATS / k->pitch / k->stride_h;

@@ -129,9 +129,8 @@ static int64_t part(int64_t size, double wanted, int64_t *n_parts)
 {
     int64_t n = ls__min((int64_t)wanted, MAX_PARTS);
     if (n < 1) n = 1;
-    const int64_t rounded = (size + n - 1) / n;
-    const int64_t length = (rounded + PART_MULTIPLE - 1) / PART_MULTIPLE * PART_MULTIPLE;
-    *n_parts = (size + length - 1) / length;
+    const int64_t length = ls__round_up_to(ls__divide_up(size, n), PART_MULTIPLE);
+    *n_parts = ls__divide_up(size, length);
     return length;
 }
 

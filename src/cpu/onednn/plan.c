@@ -22,14 +22,9 @@ enum { MAX_PARTIAL_SUMS = 16, MIN_TASKS = 16 };
 enum { WINOGRAD_IMAGES = 16 }; /* it transforms the weights once per task, and wants over 8 */
 enum { MAX_PLANAR_CHANNELS = 7 };
 
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch)
 {
-    return batch * plan->task.n - max_i64(0, batch - plan->n_larger);
+    return batch * plan->task.n - ls__max(0, batch - plan->n_larger);
 }
 
 static double weight_bytes(const ls__conv_plan *plan)
@@ -78,11 +73,11 @@ static void cut(ls__conv_plan *plan, double flops)
         max_batches = ls__min(plan->images, MAX_PARTIAL_SUMS);
     }
     if (t->winograd) max_batches = ls__min(max_batches, plan->images / WINOGRAD_IMAGES);
-    plan->n_batches = max_i64(1, ls__min(max_batches, (int64_t)wanted));
+    plan->n_batches = ls__max(1, ls__min(max_batches, (int64_t)wanted));
     if (weights && plan->n_batches * plan->n_slices < MIN_TASKS &&
         flops > MIN_TASKS * WEIGHTS_TASK_FLOPS) {
         const double bytes = weight_bytes(plan) * (double)plan->n_batches / MIN_TASKS;
-        plan->n_slices = max_i64(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
+        plan->n_slices = ls__max(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
     }
     t->n = (plan->images + plan->n_batches - 1) / plan->n_batches;
     plan->n_larger = plan->images - plan->n_batches * (t->n - 1);

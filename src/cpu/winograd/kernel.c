@@ -111,8 +111,8 @@ static void run_block(const wino_call *call, int64_t first, int64_t tiles, float
     const wino_kernel *k = call->k;
     const ls__wino_geometry *g = &k->g;
     const int64_t c = g->in_channels, panel = k->lanes->panel, width = k->width;
-    const int64_t v_xi = k->block_tiles * k->v_stride + LS__WINO_GAP;
-    const int64_t m_xi = k->block_tiles * width + LS__WINO_GAP;
+    const int64_t v_xi = k->block_tiles * k->v_stride + LS__GEMM_GAP;
+    const int64_t m_xi = k->block_tiles * width + LS__GEMM_GAP;
     const int64_t n_fetches = HALF * ls__divide_up(k->block_tiles, k->lanes->rows) *
                               ls__divide_up(c, LS__GEMM_CHAIN); /* of a panel */
     float *const m = v + LS__WINO_XI * v_xi;
@@ -167,12 +167,12 @@ static size_t plan_correlation(wino_kernel *k)
     if (tiles < TILE_STEP) tiles = TILE_STEP;
     k->n_blocks = ls__divide_up(g->n_tiles, tiles);
     /* no short last block */
-    tiles = ls__divide_up(ls__divide_up(g->n_tiles, k->n_blocks), TILE_STEP) * TILE_STEP;
+    tiles = ls__round_up_to(ls__divide_up(g->n_tiles, k->n_blocks), TILE_STEP);
     k->block_tiles = tiles;
     k->n_blocks = ls__divide_up(g->n_tiles, tiles);
     k->group = ls__min(GROUP_BLOCKS, 1 + k->n_blocks / FEW_BLOCKS);
     k->scratch_bytes =
-        (size_t)(k->block_tiles * tile_bytes) + 2 * LS__WINO_XI * LS__WINO_GAP * sizeof(float);
+        (size_t)(k->block_tiles * tile_bytes) + 2 * LS__WINO_XI * LS__GEMM_GAP * sizeof(float);
     return (size_t)(LS__WINO_XI * g->in_channels * k->lanes->panel * k->n_panels) * sizeof(float);
 }
 
@@ -191,8 +191,8 @@ static void part_task(void *arg, int64_t task, int thread)
     const int64_t channels = g->in_channels, v_stride = k->v_stride;
     const int64_t part = task / k->k_parts, k0 = task % k->k_parts * k->k_per_part;
     const int64_t k1 = ls__min(k0 + k->k_per_part, g->out_channels);
-    const int64_t v_xi = WEIGHT_TILES * v_stride + LS__WINO_GAP;
-    const int64_t d_xi = WEIGHT_TILES * k->d_stride + LS__WINO_GAP;
+    const int64_t v_xi = WEIGHT_TILES * v_stride + LS__GEMM_GAP;
+    const int64_t d_xi = WEIGHT_TILES * k->d_stride + LS__GEMM_GAP;
     float *v = (float *)k->cpu->scratch[thread], *d = v + LS__WINO_XI * v_xi;
     float *sums = call->workspace + part * sum_floats(k) + k0 * v_stride;
     const int64_t n_fetches =
@@ -264,7 +264,7 @@ static size_t plan_weights(wino_kernel *k)
     k->k_parts = ls__divide_up(g->out_channels, k->k_per_part);
     k->d_stride = ls__wino_stride(k->lanes, k->k_per_part);
     k->scratch_bytes =
-        (size_t)(LS__WINO_XI * (WEIGHT_TILES * (k->v_stride + k->d_stride) + 2 * LS__WINO_GAP)) *
+        (size_t)(LS__WINO_XI * (WEIGHT_TILES * (k->v_stride + k->d_stride) + 2 * LS__GEMM_GAP)) *
         sizeof(float);
     return (size_t)k->parts * part_bytes;
 }

@@ -25,7 +25,7 @@ static inline place place_of(const ls__wino_geometry *g, int64_t t)
 /* How many of `count` tiles from there on are one strip. */
 static inline int64_t strip_tiles(const ls__wino_geometry *g, const place *at, int64_t count)
 {
-    return least(least(count, STRIP_TILES), g->tiles_w - at->column / OUT);
+    return ls__min(ls__min(count, STRIP_TILES), g->tiles_w - at->column / OUT);
 }
 
 /* ---- To the transformed domain ---- */
@@ -44,7 +44,7 @@ static void find_strip(const element *x, int64_t n, int64_t row, int64_t column,
     s->columns = columns;
     s->channels = channels;
     s->begin = column < 0 ? -column : 0;
-    s->end = least(columns, width - column);
+    s->end = ls__min(columns, width - column);
     for (int i = 0; i < side; i++)
         s->rows[i] = row + i >= 0 && row + i < height
                          ? x + ((n * height + row + i) * width + column + s->begin) * channels
@@ -176,8 +176,8 @@ static void output(const ls__wino_geometry *g, const float *m, int64_t xi_stride
     target to = { .row_elements = g->out_w * channels, .channels = channels };
     for (int64_t t = 0; t < count; t++, m += tile_stride) {
         const place at = place_of(g, first + t);
-        to.rows = least(g->out_h - at.row, OUT);
-        to.columns = least(g->out_w - at.column, OUT);
+        to.rows = ls__min(g->out_h - at.row, OUT);
+        to.columns = ls__min(g->out_w - at.column, OUT);
         element *const corner =
             (element *)y + ((at.n * g->out_h + at.row) * g->out_w + at.column) * channels;
         for (int64_t k = k0; k < k1; k += LANES) {

@@ -37,7 +37,8 @@ static void straight_weights(const ls__wino_geometry *g, const element *w, int64
     for (int64_t k = panel * PANEL, lane = 0; lane < PANEL && k < g->out_channels;
          k += LANES, lane += LANES)
         for (int64_t c = 0; c < i_stride; c += LANES) {
-            const int64_t rows = least(g->out_channels - k, LANES), n = least(i_stride - c, LANES);
+            const int64_t rows = ls__min(g->out_channels - k, LANES),
+                          n = ls__min(i_stride - c, LANES);
             if (rows < LANES) memset(square, 0, sizeof square);
             for (int64_t row = 0; row < rows; row++)
                 transform_taps(w + (k + row) * 9 * i_stride + c, i_stride, false, n, square[0][row],

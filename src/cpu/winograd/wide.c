@@ -223,8 +223,8 @@ static void plan(wide_kernel *k, bool weights)
     k->row_blocks = ls__divide_up(g->n_tiles, TILES);
     k->rows = ls__divide_up(g->n_tiles, k->row_blocks);
     k->v_stride = ls__wino_stride(k->lanes, g->in_channels);
-    k->v_xi = g->n_tiles * k->v_stride + LS__WINO_GAP;
-    k->m_xi = g->n_tiles * CHANNELS + LS__WINO_GAP;
+    k->v_xi = g->n_tiles * k->v_stride + LS__GEMM_GAP;
+    k->m_xi = g->n_tiles * CHANNELS + LS__GEMM_GAP;
     k->u_xi = CHANNELS * (weights ? k->v_stride : g->in_channels);
     k->m_offset = (size_t)(LS__WINO_XI * k->v_xi);
     k->u_offset = k->m_offset + (size_t)(LS__WINO_XI * k->m_xi);

@@ -31,10 +31,9 @@
 #include "cpu/gemm/gemm.h"
 
 enum {
-    LS__WINO_OUT = 4,  /* side of a tile of results */
-    LS__WINO_IN = 6,   /* side of a tile of inputs */
-    LS__WINO_XI = 36,  /* positions in the transformed domain */
-    LS__WINO_GAP = 16, /* floats between positions: 36 streams do not meet in one cache set */
+    LS__WINO_OUT = 4, /* side of a tile of results */
+    LS__WINO_IN = 6,  /* side of a tile of inputs */
+    LS__WINO_XI = 36, /* positions in the transformed domain */
 };
 
 /* One picture batch cut into tiles of results. `in` and `out` are those of the correlation that is
@@ -86,12 +85,10 @@ typedef struct ls__wino_lanes {
 extern const ls__wino_lanes ls__wino_avx2, ls__wino_avx2_bf16;
 extern const ls__wino_lanes ls__wino_avx512, ls__wino_avx512_bf16;
 
-/* From one tile to the next: whole vectors; not a large power of two, else a tile's neighbours fall
- * on each other in the first-level cache. */
+/* From one tile to the next: whole vectors. */
 static inline int64_t ls__wino_stride(const ls__wino_lanes *lanes, int64_t channels)
 {
-    const int64_t floats = ls__divide_up(channels, lanes->lanes) * lanes->lanes;
-    return floats >= 256 ? floats + LS__WINO_GAP : floats;
+    return ls__gemm_row_stride(ls__round_up_to(channels, lanes->lanes));
 }
 
 /* The kernel for a convolution op that the provider lists, with these kernels of a width. */
