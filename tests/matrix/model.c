@@ -87,17 +87,18 @@ typedef struct kernel_list {
     int n;
 } kernel_list;
 
-/* Takes "conv2d 'conv1.conv': onednn jit:avx2 (heuristic) for conv2d_backward_weights x=..." */
+/* Parses "conv2d 'conv1.conv': onednn jit:avx2 (heuristic) for conv2d_backward_weights x=...". The
+ * kernel's name may contain spaces: "winograd jit_wino_4x3:avx512_core". */
 static void note_kernel(void *user, ls_log_level level, const char *message)
 {
     kernel_list *list = user;
-    const char *kernel = strstr(message, ": onednn "),
+    const char *kernel = strstr(message, ": onednn "), *end = strstr(message, " ("),
                *op = strstr(message, " for conv2d_backward_weights ");
-    if (level != LS_LOG_INFO || !kernel || !op) return;
+    if (level != LS_LOG_INFO || !kernel || !op || !end) return;
     kernel += strlen(": onednn ");
     const int n = snprintf(list->text + list->length, sizeof(list->text) - list->length,
                            "%s\"%s\": \"onednn threaded %.*s\"", list->n ? ",\n" : "",
-                           op + strlen(" for "), (int)strcspn(kernel, " "), kernel);
+                           op + strlen(" for "), (int)(end - kernel), kernel);
     list->length += (size_t)n;
     list->n++;
 }
