@@ -175,6 +175,8 @@ START_TEST(another_picture_is_found)
     expect(1, "compare a b");
     expect_out("the batches differ");
     expect_out("star/");
+    expect_out("\n  image U8 [8,8,3], element [");
+    expect_out(" of 192 elements differ\n");
     end_folder();
 }
 END_TEST
