@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* 20 steps an epoch, with everything that draws random numbers. */
 #define TRAIN "train --data-dir data --image-size 8 --epochs 2 -b 8 --crop-padding 2 "
@@ -213,8 +215,37 @@ START_TEST(mistakes)
 }
 END_TEST
 
+/* None is waited for, and none is read without end. */
+START_TEST(files_of_a_run_that_are_no_files)
+{
+    static const mode_t kinds[] = { S_IFIFO, S_IFSOCK, S_IFDIR, S_IFLNK };
+    static const char *const names[] = { "config.json", "manifest.json" };
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 1");
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+            char path[64], wanted[128];
+            ck_assert_int_eq(system("rm -rf d; cp -r a d"), 0);
+            snprintf(path, sizeof(path), "d/%s", names[n]);
+            remove(path);
+            const int made = kinds[k] == S_IFDIR   ? mkdir(path, 0700)
+                             : kinds[k] == S_IFLNK ? symlink("/dev/zero", path)
+                                                   : mknod(path, kinds[k] | 0600, 0);
+            ck_assert_int_eq(made, 0);
+            snprintf(wanted, sizeof(wanted), "%s: not a regular file\n", path);
+            expect(2, "compare a d");
+            expect_err(wanted);
+            expect(1, "train --resume d");
+            expect_err(wanted);
+        }
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("compare_command", the_same, full_standard_output, other_runs,
-                     a_fault_is_found, names_that_are_not_utf8, another_picture_is_found, mistakes);
+                     a_fault_is_found, names_that_are_not_utf8, another_picture_is_found, mistakes,
+                     files_of_a_run_that_are_no_files);
 }
