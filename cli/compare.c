@@ -34,6 +34,66 @@ static void put(comparison *c, const char *key, json_t *value)
     json_object_set_new(c->report, key, value);
 }
 
+/* ---- Options and identity ---- */
+
+static bool is_executor(const char *name)
+{
+    const cli_option *o = verb_train.options;
+    while (o->kind != OPTION_END && (!o->name || strcmp(o->name, name) != 0)) o++;
+    return o->kind != OPTION_END && o->executor;
+}
+
+/* The options by which the runs were begun, but for those that change no bit, as a list like that
+ * of ls__identity_differences: --label-smoothing is 0 in A, 0.1 in B. NULL without memory. */
+static json_t *option_differences(const comparison *c)
+{
+    json_t *all = ls__identity_differences(json_object_get(c->sides[0].config, "options"),
+                                           json_object_get(c->sides[1].config, "options"), true);
+    json_t *out = json_array(), *difference;
+    size_t i;
+    json_array_foreach(all, i, difference)
+    {
+        const char *name = json_string_value(json_object_get(difference, "field"));
+        if (is_executor(name)) continue;
+        json_object_set_new(difference, "field", json_sprintf("--%s", name));
+        json_array_append(out, difference);
+    }
+    json_decref(all);
+    return out;
+}
+
+/* Two data sections of identities, "data" or "validation.data". Of digests of other kinds none
+ * tells whether the data are the same; the batches of each step do. */
+static bool drop_digests(json_t *a, json_t *b)
+{
+    json_t *const sections[] = { a, b };
+    const json_t *kinds[] = { json_object_get(a, "digest_of"), json_object_get(b, "digest_of") };
+    if (!kinds[0] || !kinds[1] || json_equal(kinds[0], kinds[1])) return false;
+    for (int i = 0; i < 2; i++) {
+        json_object_del(sections[i], "digest");
+        json_object_del(sections[i], "digest_of");
+    }
+    return true;
+}
+
+/* In what the runs' identities differ; NULL without memory. */
+static json_t *identity_differences(comparison *c)
+{
+    json_t *identities[2], *validations[2];
+    for (int i = 0; i < 2; i++) {
+        identities[i] = json_deep_copy(json_object_get(c->sides[i].manifest, "identity"));
+        validations[i] = json_object_get(identities[i], "validation");
+    }
+    const bool in_training = drop_digests(json_object_get(identities[0], "data"),
+                                          json_object_get(identities[1], "data"));
+    const bool in_validation = drop_digests(json_object_get(validations[0], "data"),
+                                            json_object_get(validations[1], "data"));
+    put(c, "data_digests_compared", json_boolean(!in_training && !in_validation));
+    json_t *out = ls__identity_differences(identities[0], identities[1], true);
+    for (int i = 0; i < 2; i++) json_decref(identities[i]);
+    return out;
+}
+
 /* ---- Records ---- */
 
 static json_t *changed_fields(const ls_record_difference *d)
@@ -105,14 +165,25 @@ static bool replay(comparison *c, int64_t step)
 
 /* ---- The command ---- */
 
-static void tell_identities(const json_t *differences)
+static void tell_differences(const json_t *differences)
 {
     size_t i;
     json_t *difference;
     char text[TEXT_SIZE];
-    printf("identity: %s\n", json_array_size(differences) > 0 ? "other runs" : "the same");
     json_array_foreach((json_t *)differences, i, difference)
         printf("  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
+}
+
+static void tell_recipes(const comparison *c)
+{
+    const json_t *given = json_object_get(c->report, "option_differences");
+    const json_t *identity = json_object_get(c->report, "identity_differences");
+    if (json_array_size(given) > 0) printf("options that differ:\n");
+    tell_differences(given);
+    printf("identity: %s\n", json_array_size(identity) > 0 ? "different" : "the same");
+    tell_differences(identity);
+    if (json_is_false(json_object_get(c->report, "data_digests_compared")))
+        printf("  digests of the data are not compared: only one run has --digest-contents\n");
 }
 
 static void tell_forced(const comparison *c)
@@ -143,7 +214,7 @@ static void tell_records(const comparison *c, const ls_record_difference *d)
     printf("\n");
 }
 
-static void tell(const comparison *c, const ls_record_difference *d, const json_t *differences)
+static void tell(const comparison *c, const ls_record_difference *d)
 {
     static const char *const answers[] = { "identical", "different", "not comparable" };
     if (c->values->json) {
@@ -152,7 +223,7 @@ static void tell(const comparison *c, const ls_record_difference *d, const json_
         return;
     }
     printf("A: %s\nB: %s\n", c->sides[0].dir, c->sides[1].dir);
-    tell_identities(differences);
+    tell_recipes(c);
     tell_forced(c);
     tell_records(c, d);
     if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
@@ -184,21 +255,19 @@ static bool report_forced(comparison *c)
 static int compare_runs(comparison *c)
 {
     ls_record_difference d;
-    json_t *differences =
-        ls__identity_differences(json_object_get(c->sides[0].manifest, "identity"),
-                                 json_object_get(c->sides[1].manifest, "identity"), true);
-    int answer = ANSWER_NOT_COMPARABLE;
-    if (!compare_records(c, &d)) goto end;
-    put(c, "identity_differences", json_incref(differences));
+    if (!compare_records(c, &d)) return ANSWER_NOT_COMPARABLE;
+    json_t *differences = identity_differences(c);
+    const bool same = differences && json_array_size(differences) == 0;
+    put(c, "option_differences", option_differences(c));
+    put(c, "identity_differences", differences);
     const bool forced = report_forced(c);
-    if (json_array_size(differences) == 0 && d.n_a > 0 && d.n_b > 0) {
+    int answer = ANSWER_NOT_COMPARABLE;
+    if (same && d.n_a > 0 && d.n_b > 0) {
         answer = d.step < 0 ? ANSWER_IDENTICAL : ANSWER_DIFFERENT;
         if (d.step >= 0 && (forced || !replay(c, d.step))) answer = ANSWER_NOT_COMPARABLE;
     }
     put(c, "answer", json_integer(answer));
-    tell(c, &d, differences);
-end:
-    json_decref(differences);
+    tell(c, &d);
     return answer;
 }
 

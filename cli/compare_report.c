@@ -98,23 +98,31 @@ static void tell_op(const char *which, const json_t *op)
            json_string_value(json_object_get(op, "name")), *kernel ? ", kernel " : "", kernel);
 }
 
+/* Only floats have units in the last place. */
+static void tell_distance(const json_t *element)
+{
+    const char *type = json_string_value(json_object_get(element, "type"));
+    const long long ulps = json_integer_value(json_object_get(element, "ulps"));
+    const bool is_integer = type[0] == 'U' || type[0] == 'I';
+    printf(", %lld%s%s apart", ulps, is_integer ? "" : " ulp", is_integer ? "" : plural(ulps));
+}
+
 static void tell_element(const json_t *element)
 {
     const char *parameter = json_string_value(json_object_get(element, "parameter"));
-    const long long ulps = json_integer_value(json_object_get(element, "ulps"));
+    const json_t *values = json_object_get(element, "values");
     char *index = json_dumps(json_object_get(element, "index"), 0);
-    printf(
-        "  %s%s%s%s %s %s, element %s: %s in A, %s in B, %lld ulp%s apart; %lld of %lld elements "
-        "differ\n",
-        json_string_value(json_object_get(element, "role")), parameter ? " ('" : "",
-        parameter ? parameter : "", parameter ? "')" : "",
-        json_string_value(json_object_get(element, "type")),
-        json_string_value(json_object_get(element, "shape")), index ? index : "",
-        json_string_value(json_array_get(json_object_get(element, "values"), 0)),
-        json_string_value(json_array_get(json_object_get(element, "values"), 1)), ulps,
-        ulps == 1 ? "" : "s",
-        (long long)json_integer_value(json_object_get(element, "different_elements")),
-        (long long)json_integer_value(json_object_get(element, "elements")));
+    printf("  %s%s%s%s %s %s, element %s: %s in A, %s in B",
+           json_string_value(json_object_get(element, "role")), parameter ? " ('" : "",
+           parameter ? parameter : "", parameter ? "')" : "",
+           json_string_value(json_object_get(element, "type")),
+           json_string_value(json_object_get(element, "shape")), index ? index : "",
+           json_string_value(json_array_get(values, 0)),
+           json_string_value(json_array_get(values, 1)));
+    tell_distance(element);
+    printf("; %lld of %lld elements differ\n",
+           (long long)json_integer_value(json_object_get(element, "different_elements")),
+           (long long)json_integer_value(json_object_get(element, "elements")));
     free(index);
 }
 

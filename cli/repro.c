@@ -298,6 +298,13 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
         !read_axis(&verb, "workers", v.workers, 0, 256, &workers) ||
         !read_axis(&verb, "threads", v.threads, 1, 1024, &threads))
         return EXIT_USAGE;
+    if (workers.n * threads.n == 1 && v.restarts == 0) {
+        fprintf(stderr,
+                "lockstep %s: --workers %s and --threads %s make one run; at least two are needed "
+                "to compare: give more numbers, or --restart 1\n",
+                verb.name, v.workers, v.threads);
+        return EXIT_USAGE;
+    }
     return open_and_run(&verb, &parsed, &v, &workers, &threads);
 }
 

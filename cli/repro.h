@@ -55,6 +55,12 @@ int repro_train(const repro *r, const repro_run *run);
 
 /* ---- repro_result.c ---- */
 
+/* The first run of a result. */
+const repro_run *repro_first_of(const repro *r, int result);
+/* The runs of a result as "0x1, 0x2, +6", as many as there is room for; returns how many they are.
+ */
+int repro_members(const repro *r, int result, const char *between, char *out, size_t size);
+
 /* Reads what run i of n left and finds which of those before it has the same record. */
 int repro_read(repro *r, int i);
 void repro_print_head(const repro *r);
@@ -65,7 +71,7 @@ int repro_write_csv(const repro *r);
 
 /* ---- repro_picture.c ---- */
 
-/* OUT/repro.png: the losses, a colour per result, and where each leaves the first. */
+/* OUT/repro.png: the losses that all runs have in common, then a colour per result. */
 int repro_draw(const repro *r);
 
 #endif

@@ -60,7 +60,7 @@ static _Noreturn void become(char **argv, const char *log, pid_t parent, int rep
     for (int i = 0; i < N_SIGNALS; i++)
         if (signals[i] != SIGHUP) signal(signals[i], SIG_DFL); /* ignored, that one stays so */
     const int in = open("/dev/null", O_RDONLY);
-    const int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    const int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
     if (in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
         dup2(out, STDERR_FILENO) >= 0 && setpgid(0, 0) == 0 &&
         prctl(PR_SET_PDEATHSIG, SIGTERM) == 0) {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 1000, HEIGHT = 560, LEFT = 80, RIGHT = 20, TOP = 30, BOTTOM = 50 };
-enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
+enum { WIDTH = 1000, LEFT = 110, RIGHT = 20, TOP = 40, BOTTOM = 64, LINE = 22, MAX_LINES = 12 };
+enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = 440 };
 
 static const colour white = { 255, 255, 255 }, black = { 30, 30, 30 }, grey = { 225, 225, 225 };
 
@@ -22,6 +22,8 @@ enum { N_INKS = sizeof(inks) / sizeof(inks[0]) };
 typedef struct plot {
     const repro *r;
     canvas canvas;
+    int64_t shared;   /* steps that all runs have in common */
+    int top;          /* of the plot, below the legend */
     double low, high; /* of the losses */
 } plot;
 
@@ -33,7 +35,7 @@ static double x_of(const plot *p, double step)
 
 static double y_of(const plot *p, double loss)
 {
-    return TOP + (p->high - loss) / (p->high - p->low) * PLOT_HEIGHT;
+    return p->top + (p->high - loss) / (p->high - p->low) * PLOT_HEIGHT;
 }
 
 static void find_range(plot *p)
@@ -59,6 +61,7 @@ static double tick_distance(double range, double wanted)
 static void draw_axes(plot *p)
 {
     canvas *c = &p->canvas;
+    const int bottom = p->top + PLOT_HEIGHT;
     char text[32];
     const double dy = tick_distance(p->high - p->low, 6);
     for (double y = ceil(p->low / dy) * dy; y <= p->high; y += dy) {
@@ -70,65 +73,79 @@ static void draw_axes(plot *p)
     const double dx = fmax(1, tick_distance((double)p->r->steps, 10));
     for (double x = 0; x < (double)p->r->steps; x += dx) {
         const int at = (int)lround(x_of(p, x));
-        canvas_fill(c, at, TOP + PLOT_HEIGHT, 1, 6, black);
+        canvas_fill(c, at, bottom, 1, 6, black);
         snprintf(text, sizeof(text), "%.0f", x);
-        canvas_text(c, at - (int)strlen(text) * LETTER_WIDTH / 2, TOP + PLOT_HEIGHT + 10, text,
-                    black);
+        canvas_text(c, at - (int)strlen(text) * LETTER_WIDTH / 2, bottom + 12, text, black);
     }
-    canvas_fill(c, LEFT, TOP, 1, PLOT_HEIGHT, black);
-    canvas_fill(c, LEFT, TOP + PLOT_HEIGHT, PLOT_WIDTH, 1, black);
-    canvas_text(c, LEFT, TOP - 20, "LOSS OF EACH STEP", black);
-    canvas_text(c, LEFT + PLOT_WIDTH / 2, HEIGHT - 20, "STEP", black);
+    canvas_fill(c, LEFT, p->top, 1, PLOT_HEIGHT, black);
+    canvas_fill(c, LEFT, bottom, PLOT_WIDTH, 1, black);
+    canvas_text(c, LEFT + PLOT_WIDTH / 2, bottom + 38, "STEP", black);
 }
 
-/* A curve and a line of the legend for each result, where it leaves the first, and how many runs
- * have it. */
+static void draw_curve(plot *p, const repro_run *run, int64_t first, int64_t last, colour ink)
+{
+    for (int64_t k = first > 0 ? first : 0; k < last; k++)
+        canvas_line(&p->canvas, x_of(p, (double)k), y_of(p, run->losses[k]), x_of(p, (double)k + 1),
+                    y_of(p, run->losses[k + 1]), ink);
+}
+
+static void draw_legend(plot *p, int line, colour ink, const char *text)
+{
+    const int y = TOP + line * LINE;
+    canvas_fill(&p->canvas, LEFT, y + LETTER_HEIGHT / 2 - 2, 24, 4, ink);
+    canvas_text(&p->canvas, LEFT + 36, y, text, black);
+}
+
+/* One curve up to the step at which results differ, then one for each result. */
 static void draw_results(plot *p)
 {
-    enum { LINE = 18, LEGEND = 330 };
-    canvas *c = &p->canvas;
-    const int x = WIDTH - RIGHT - LEGEND;
-    for (int i = p->r->n_runs - 1; i >= 0; i--) {
-        const repro_run *run = &p->r->runs[i];
-        const colour ink = inks[run->result % N_INKS];
-        for (int64_t k = 0; k + 1 < p->r->steps; k++)
-            canvas_line(c, x_of(p, (double)k), y_of(p, run->losses[k]), x_of(p, (double)k + 1),
-                        y_of(p, run->losses[k + 1]), ink);
-    }
-    for (int result = 0; result < p->r->n_results && result < 20; result++) {
+    const repro *r = p->r;
+    char text[128], members[64];
+    const bool one = r->n_results == 1;
+    int at = snprintf(text, sizeof(text), "ALL %d RUNS: THE SAME ", r->n_runs);
+    if (one)
+        snprintf(text + at, sizeof(text) - (size_t)at, "IN EVERY STEP");
+    else
+        snprintf(text + at, sizeof(text) - (size_t)at, "BEFORE STEP %lld", (long long)p->shared);
+    draw_legend(p, 0, one ? inks[0] : black, text);
+    for (int result = r->n_results - 1; result >= 0 && !one; result--) {
+        const repro_run *first = repro_first_of(r, result);
+        const int64_t split = result > 0 ? first->split.step : p->shared;
         const colour ink = inks[result % N_INKS];
-        const repro_run *first = NULL;
-        int n = 0;
-        for (int i = p->r->n_runs - 1; i >= 0; i--)
-            if (p->r->runs[i].result == result) {
-                first = &p->r->runs[i];
-                n++;
-            }
-        char text[64];
-        int at = snprintf(text, sizeof(text), "%c: %d RUN%s", 'A' + result, n, n > 1 ? "S" : "");
-        if (result > 0) {
-            const int split = (int)lround(x_of(p, (double)first->split.step));
-            for (int y = TOP; y < TOP + PLOT_HEIGHT; y += 12) canvas_fill(c, split, y, 1, 6, ink);
-            snprintf(text + at, sizeof(text) - (size_t)at, ", LEAVES A AT STEP %lld",
-                     (long long)first->split.step);
-        }
-        canvas_fill(c, x, TOP + result * LINE + LETTER_HEIGHT / 2 - 1, 20, 3, ink);
-        canvas_text(c, x + 28, TOP + result * LINE, text, black);
+        draw_curve(p, first, split - 1, r->steps - 1, ink);
+        const int x = (int)lround(x_of(p, (double)split));
+        for (int y = p->top; result > 0 && y < p->top + PLOT_HEIGHT; y += 12)
+            canvas_fill(&p->canvas, x, y, 1, 6, ink);
+        if (result + 1 >= MAX_LINES) continue;
+        const int n = repro_members(r, result, ", ", members, sizeof(members));
+        at = snprintf(text, sizeof(text), "%s: %d RUN%s", members, n, n > 1 ? "S" : "");
+        if (result > 0)
+            snprintf(text + at, sizeof(text) - (size_t)at, ", DIFFERENT FROM STEP %lld ON",
+                     (long long)split);
+        draw_legend(p, result + 1, ink, text);
     }
+    draw_curve(p, &r->runs[0], 0, p->shared - 1, one ? inks[0] : black);
 }
 
 int repro_draw(const repro *r)
 {
     char path[REPRO_PATH_SIZE + 16];
-    plot p = { .r = r, .canvas = { .width = WIDTH, .height = HEIGHT } };
-    p.canvas.pixels = malloc((size_t)3 * WIDTH * HEIGHT);
+    const int n_lines = r->n_results == 1 ? 1 : r->n_results + 1;
+    plot p = { .r = r, .shared = r->steps };
+    for (int i = 0; i < r->n_runs; i++)
+        if (r->runs[i].split.step >= 0 && r->runs[i].split.step < p.shared)
+            p.shared = r->runs[i].split.step;
+    p.top = TOP + (n_lines < MAX_LINES ? n_lines : MAX_LINES) * LINE + 10;
+    p.canvas = (canvas){ .width = WIDTH, .height = p.top + PLOT_HEIGHT + BOTTOM };
+    p.canvas.pixels = malloc((size_t)3 * WIDTH * (size_t)p.canvas.height);
     if (!p.canvas.pixels) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
-    canvas_fill(&p.canvas, 0, 0, WIDTH, HEIGHT, white);
+    canvas_fill(&p.canvas, 0, 0, WIDTH, p.canvas.height, white);
+    canvas_text(&p.canvas, LEFT, 12, "LOSS OF EACH STEP, RUNS AS WORKERS x THREADS", black);
     find_range(&p);
     draw_axes(&p);
     draw_results(&p);
     snprintf(path, sizeof(path), "%s/repro.png", r->out);
-    const bool good = write_image(path, WIDTH, HEIGHT, p.canvas.pixels, 0);
+    const bool good = write_image(path, WIDTH, p.canvas.height, p.canvas.pixels, 0);
     if (!good) fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
     free(p.canvas.pixels);
     return good ? EXIT_DONE : EXIT_NO_VERDICT;

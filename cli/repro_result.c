@@ -63,8 +63,7 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
     return status == LS_OK ? EXIT_DONE : print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
 }
 
-/* The first run of a result. */
-static const repro_run *first_of(const repro *r, int result)
+const repro_run *repro_first_of(const repro *r, int result)
 {
     int i = 0;
     while (r->runs[i].result != result) i++;
@@ -82,7 +81,7 @@ int repro_read(repro *r, int i)
     run->split.step = -1;
     for (run->result = 0; run->result < r->n_results; run->result++) {
         ls_record_difference difference;
-        run_path(r, first_of(r, run->result), "record.txt", other);
+        run_path(r, repro_first_of(r, run->result), "record.txt", other);
         if (ls_record_compare(r->ctx, other, path, &difference) != LS_OK)
             return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
         if (run->result == 0) run->split = difference;
@@ -107,15 +106,23 @@ void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE])
     }
 }
 
-/* A, B, ..., Z, A1, B1, ... */
-static const char *result_name(int result, char out[16])
+int repro_members(const repro *r, int result, const char *between, char *out, size_t size)
 {
-    const char letter = (char)('A' + result % 26);
-    if (result < 26)
-        snprintf(out, 16, "%c", letter);
-    else
-        snprintf(out, 16, "%c%d", letter, result / 26);
-    return out;
+    int n = 0, n_shown = 0;
+    size_t at = 0;
+    out[0] = '\0';
+    for (int i = 0; i < r->n_runs; i++) {
+        char legs[REPRO_LEGS_SIZE], more[24];
+        if (r->runs[i].result != result) continue;
+        n++;
+        repro_legs_text(&r->runs[i], legs);
+        const size_t room = at + strlen(between) + strlen(legs) + sizeof(more);
+        if (n_shown + 1 < n || room > size) continue; /* no room: only counted */
+        at += (size_t)snprintf(out + at, size - at, "%s%s", n > 1 ? between : "", legs);
+        n_shown++;
+    }
+    if (n_shown < n) snprintf(out + at, size - at, "%s+%d", n_shown ? between : "", n - n_shown);
+    return n;
 }
 
 static void differing_fields(const ls_record_difference *d, const char *between, char out[64])
@@ -145,12 +152,30 @@ static int legs_width(const repro *r)
     return width;
 }
 
+/* What the shorthand of the runs means, by one of them; of those with restarts if there are. */
+static void print_example(const repro *r)
+{
+    char legs[REPRO_LEGS_SIZE];
+    repro_run run = r->runs[r->n_runs - 1];
+    if (run.n_legs > 2) run.n_legs = 2;
+    const repro_leg *a = &run.legs[0], *b = &run.legs[1];
+    repro_legs_text(&run, legs);
+    printf("'%.*s': %d worker%s, %d thread%s", run.n_legs > 1 ? (int)strcspn(legs, " ") : 64, legs,
+           a->workers, plural(a->workers), a->threads, plural(a->threads));
+    if (run.n_legs > 1)
+        printf("; ' @%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
+               (long long)a->stop_at, b->workers, b->threads, (long long)a->stop_at, b->workers,
+               plural(b->workers), b->threads, plural(b->threads));
+    printf("\n\n");
+}
+
 void repro_print_head(const repro *r)
 {
-    printf("%d runs of %lld step%s in %s; '0x1 @20 4x3': no workers, 1 thread, stopped after step "
-           "20,\nresumed with 4 workers, 3 threads\n\n%-*s  %10s  %-32s  %8s  result\n",
-           r->n_runs, (long long)r->steps, plural(r->steps), r->out, legs_width(r),
-           "workers x threads", "last loss", "digest of the weights", "images/s");
+    printf("%d runs of %lld step%s in %s\n", r->n_runs, (long long)r->steps, plural(r->steps),
+           r->out);
+    print_example(r);
+    printf("%-*s  %10s  %-32s  %8s  same bits as\n", legs_width(r), "workers x threads",
+           "last loss", "digest of the weights", "images/s");
     fflush(stdout);
 }
 
@@ -162,11 +187,27 @@ static double speed(const repro *r, const repro_run *run)
 void repro_print_run(const repro *r, int i)
 {
     const repro_run *run = &r->runs[i];
-    char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], result[16];
+    char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], first[REPRO_LEGS_SIZE];
     repro_legs_text(run, legs);
+    repro_legs_text(repro_first_of(r, run->result), first);
     printf("%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), legs, run->losses[r->steps - 1],
-           ls_digest_text(run->weights, digest), speed(r, run), result_name(run->result, result));
+           ls_digest_text(run->weights, digest), speed(r, run), first);
     fflush(stdout);
+}
+
+static void print_result(const repro *r, int result)
+{
+    const repro_run *first = repro_first_of(r, result);
+    char fields[64], members[4096], origin[REPRO_LEGS_SIZE];
+    const int n = repro_members(r, result, ", ", members, sizeof(members));
+    printf("  %d run%s: %s", n, plural(n), members);
+    if (result > 0) {
+        differing_fields(&first->split, ", ", fields);
+        repro_legs_text(&r->runs[0], origin);
+        printf("; differ%s from %s from step %lld on: %s", n == 1 ? "s" : "", origin,
+               (long long)first->split.step, fields);
+    }
+    printf("\n");
 }
 
 void repro_print_verdict(const repro *r)
@@ -176,17 +217,7 @@ void repro_print_verdict(const repro *r)
                r->n_runs, (long long)r->steps, plural(r->steps));
     } else {
         printf("\n%d results: the same recipe did not give the same bits.\n", r->n_results);
-        for (int k = 0; k < r->n_results; k++) {
-            const repro_run *first = first_of(r, k);
-            char name[16], fields[64], legs[REPRO_LEGS_SIZE];
-            int n = 0;
-            for (int i = 0; i < r->n_runs; i++) n += r->runs[i].result == k;
-            differing_fields(&first->split, ", ", fields);
-            repro_legs_text(first, legs);
-            printf("  %s: %d run%s, as %s", result_name(k, name), n, n == 1 ? "" : "s", legs);
-            if (k > 0) printf("; leaves A at step %lld: %s", (long long)first->split.step, fields);
-            printf("\n");
-        }
+        for (int k = 0; k < r->n_results; k++) print_result(r, k);
     }
     printf("%s/repro.csv, losses.csv and repro.png have the figures; each run is a folder there\n",
            r->out);
@@ -205,7 +236,7 @@ static int close_written(const repro *r, FILE *file, const char *path)
 static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH_SIZE + 128])
 {
     snprintf(path, REPRO_PATH_SIZE + 128, "%s/%s", r->out, name);
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(path, "wx"); /* the folder is new: what is there is not ours */
     if (!file) fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
     return file;
 }
@@ -219,7 +250,7 @@ static int write_runs(const repro *r)
                   "first_different_step,differs_in\n");
     for (int i = 0; i < r->n_runs; i++) {
         const repro_run *run = &r->runs[i];
-        char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], result[16], fields[64] = "";
+        char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], fields[64] = "";
         char step[24] = "";
         repro_legs_text(run, legs);
         if (run->split.step >= 0) {
@@ -230,7 +261,7 @@ static int write_runs(const repro *r)
                 run->legs[0].workers, run->legs[0].threads, run->n_legs - 1, legs,
                 (long long)r->steps, run->losses[r->steps - 1],
                 ls_digest_text(run->weights, digest), speed(r, run),
-                result_name(run->result, result), step, fields);
+                repro_first_of(r, run->result)->name, step, fields);
     }
     return close_written(r, file, path);
 }

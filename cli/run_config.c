@@ -1,8 +1,11 @@
 /* run_config.c: see run_config.h. */
 #include "run_config.h"
+#include "base/file.h"
 #include "run/json.h"
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static json_t *describe_data(const trainer *t)
 {
@@ -42,21 +45,24 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
                       char path[RUN_PATH_SIZE])
 {
     snprintf(path, RUN_PATH_SIZE, "%s/%s", dir, name);
+    char reason[LS__ERRNO_TEXT_SIZE];
+    int fd;
+    int64_t size;
     json_error_t error;
-    json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    const ls_status status = ls__open_regular(path, O_RDONLY, &fd, &size, reason);
+    json_t *json = status == LS_OK ? json_loadfd(fd, JSON_REJECT_DUPLICATES, &error) : NULL;
+    if (fd >= 0) close(fd);
     if (json && usable(json)) return json;
     if (json)
         fprintf(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
-    else if (error.line > 0)
+    else if (status == LS_OK)
         fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
     else if (!is_folder(dir))
         fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, dir,
                 file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
-    else if (!file_exists(path))
-        fprintf(stderr, "lockstep %s: %s: no such file: no run was begun there\n", verb->name,
-                path);
     else
-        fprintf(stderr, "lockstep %s: %s\n", verb->name, error.text);
+        fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, path,
+                status == LS_ERR_NOT_FOUND ? "no such file: no run was begun there" : reason);
     json_decref(json);
     return NULL;
 }

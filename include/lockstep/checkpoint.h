@@ -39,8 +39,8 @@ typedef struct ls_state {
  *   "lockstep digest" of all the rest of the file
  *
  * and what `state->metadata` adds, whose keys must be others.
- * ".safetensors" is appended to path when it is missing. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name
- * the path; what was there before stays. */
+ * ".safetensors" is appended to path when it is missing. A symbolic link at path is replaced, not
+ * followed. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; what was there before stays. */
 LS_API ls_status ls_checkpoint_save(const char *path, const ls_state *state);
 /* Goes on with a run: restores what state's members point to, and sets epoch, step and best.
  * Everything is checked before anything is changed: names, shapes, and the identity of what state

@@ -32,7 +32,8 @@ typedef struct ls_record ls_record;
 
 /* Opens the record for appending step n_steps: its first n_steps lines are kept, what follows them
  * (of a run that was stopped after its last checkpoint) is cut off. 0 begins anew. LS_ERR_DATA when
- * the file has fewer whole lines than that or one of them is none; LS_ERR_IO. */
+ * the file has fewer whole lines than that or one of them is none; LS_ERR_IO, also where path is a
+ * symbolic link. */
 LS_API ls_record *ls_record_open(ls_context *ctx, const char *path, int64_t n_steps);
 /* Adds a line and hands it to the system, so that a killed process loses none. */
 LS_API ls_status ls_record_append(ls_record *record, const ls_step_digest *digest);

@@ -16,6 +16,8 @@
 /* As many as the system follows itself. */
 enum { MAX_LINKS = 40 };
 
+#define NOT_REGULAR "not a regular file"
+
 struct ls__atomic_file {
     ls_context *ctx;
     char *path;      /* as the user wrote it, for messages */
@@ -55,8 +57,9 @@ static char *follow(ls_context *ctx, const char *path)
 }
 
 /* Where the bytes shall end: path, or the file that a link there names, be it there or not. */
-static char *resolve(ls_context *ctx, const char *path)
+static char *resolve(ls_context *ctx, const char *path, bool replaces_link)
 {
+    if (replaces_link) return ls__strdup(ctx, path);
     char *real = realpath(path, NULL);
     char *target = ls__strdup(ctx, real ? real : path);
     for (int i = 0; !real && target && i < MAX_LINKS; i++) {
@@ -87,46 +90,63 @@ static ls_status open_temporary(ls__atomic_file *f)
     return ls__fail_errno(f->ctx, EEXIST, "writing '%s'", f->path);
 }
 
-ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out)
+/* Makes target and folder; NULL: no memory. Otherwise the file's own name in the folder. */
+static const char *find_place(ls__atomic_file *f, const char *path, bool replaces_link)
+{
+    f->path = ls__strdup(f->ctx, path);
+    f->target = resolve(f->ctx, path, replaces_link);
+    f->folder = f->target ? ls__strdup(f->ctx, f->target) : NULL;
+    if (!f->path || !f->folder) return NULL;
+    char *slash = strrchr(f->folder, '/');
+    char *name = slash ? slash + 1 : f->folder;
+    *name = '\0';
+    return f->target + (name - f->folder);
+}
+
+static ls_status open_place(ls__atomic_file *f, const char *name, bool replaces_link)
+{
+    struct stat there;
+    const bool exists = stat(f->target, &there) == 0;
+    if (exists && S_ISDIR(there.st_mode))
+        return ls__fail_errno(f->ctx, EISDIR, "writing '%s'", f->path);
+    if (exists && !S_ISREG(there.st_mode) && replaces_link)
+        return ls__fail(f->ctx, LS_ERR_IO, "writing '%s': " NOT_REGULAR, f->path);
+    if (exists && !S_ISREG(there.st_mode)) {
+        f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
+        return f->fd >= 0 ? LS_OK : ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+    }
+    if (*name == '\0') return ls__fail_errno(f->ctx, ENOENT, "writing '%s'", f->path);
+    if (!replaces_link && lstat(f->target, &there) == 0 && S_ISLNK(there.st_mode))
+        return ls__fail_errno(f->ctx, ELOOP, "writing '%s'", f->path);
+    return open_temporary(f);
+}
+
+static ls_status open_atomic(ls_context *ctx, const char *path, bool replaces_link,
+                             ls__atomic_file **out)
 {
     *out = NULL;
-    ls_status status = LS_OK;
     ls__atomic_file *f = ls__zalloc(ctx, sizeof(*f));
     if (!f) return ls__fail_memory(ctx, path, sizeof(*f));
     f->ctx = ctx;
     f->fd = f->lock_fd = -1;
-    f->path = ls__strdup(ctx, path);
-    f->target = resolve(ctx, path);
-    f->folder = f->target ? ls__strdup(ctx, f->target) : NULL;
-    if (!f->path || !f->target || !f->folder) {
-        status = ls__fail_memory(ctx, path, strlen(path) + 1);
-        goto fail;
-    }
-    char *slash = strrchr(f->folder, '/');
-    char *name = slash ? slash + 1 : f->folder;
-    const bool has_name = *name != '\0';
-    *name = '\0';
-
-    struct stat there;
-    const bool exists = stat(f->target, &there) == 0;
-    if (exists && S_ISDIR(there.st_mode)) {
-        status = ls__fail_errno(ctx, EISDIR, "writing '%s'", path);
-    } else if (exists && !S_ISREG(there.st_mode)) {
-        f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
-        if (f->fd < 0) status = ls__fail_errno(ctx, errno, "writing '%s'", path);
-    } else if (!has_name) {
-        status = ls__fail_errno(ctx, ENOENT, "writing '%s'", path);
-    } else if (lstat(f->target, &there) == 0 && S_ISLNK(there.st_mode)) {
-        status = ls__fail_errno(ctx, ELOOP, "writing '%s'", path);
-    } else {
-        status = open_temporary(f);
-    }
-    if (status != LS_OK) goto fail;
-    *out = f;
-    return LS_OK;
-fail:
-    release(&f);
+    const char *name = find_place(f, path, replaces_link);
+    const ls_status status =
+        name ? open_place(f, name, replaces_link) : ls__fail_memory(ctx, path, strlen(path) + 1);
+    if (status == LS_OK)
+        *out = f;
+    else
+        release(&f);
     return status;
+}
+
+ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out)
+{
+    return open_atomic(ctx, path, false, out);
+}
+
+ls_status ls__atomic_file_replace(ls_context *ctx, const char *path, ls__atomic_file **out)
+{
+    return open_atomic(ctx, path, true, out);
 }
 
 ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t size)
@@ -213,11 +233,29 @@ bool ls__atomic_file_is_temporary(const char *name)
            name[end] == '\0';
 }
 
-static ls_status read_failure(int error, const char *path, char *message, size_t message_size)
+/* ---- Reading ---- */
+
+ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
+                           char reason[LS__ERRNO_TEXT_SIZE])
 {
-    char reason[LS__ERRNO_TEXT_SIZE];
-    snprintf(message, message_size, "reading '%s': %s", path,
-             ls__errno_text(error, reason, sizeof(reason)));
+    struct stat there;
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    const char *kind = NOT_REGULAR;
+    int error = 0;
+    /* Without O_NONBLOCK opening a pipe would wait for its other end. */
+    *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | (writes ? O_NOFOLLOW : 0), 0666);
+    if (*fd < 0 || fstat(*fd, &there) != 0) error = errno;
+    if (error == 0 && S_ISREG(there.st_mode)) {
+        *size = there.st_size;
+        return LS_OK;
+    }
+    if (error == ELOOP && writes) kind = "a symbolic link; expected a regular file";
+    const bool has_kind = error == 0 || error == ENXIO || (error == ELOOP && writes);
+    char text[LS__ERRNO_TEXT_SIZE];
+    snprintf(reason, LS__ERRNO_TEXT_SIZE, "%s",
+             has_kind ? kind : ls__errno_text(error, text, sizeof(text)));
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
     return error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO;
 }
 
@@ -226,26 +264,22 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
 {
     *out = NULL;
     *size = 0;
-    ls_status status = LS_OK;
     unsigned char *bytes = NULL;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us */
-    struct stat there;
-    if (fd < 0 || fstat(fd, &there) != 0) {
-        status = read_failure(errno, path, message, message_size);
+    char reason[LS__ERRNO_TEXT_SIZE];
+    int fd;
+    int64_t file_bytes;
+    ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
+    if (status != LS_OK) {
+        snprintf(message, message_size, "reading '%s': %s", path, reason);
         goto fail;
     }
-    if (!S_ISREG(there.st_mode)) {
-        snprintf(message, message_size, "reading '%s': not a regular file", path);
-        status = LS_ERR_IO;
-        goto fail;
-    }
-    if ((uintmax_t)there.st_size > max_bytes) {
+    if ((uintmax_t)file_bytes > max_bytes) {
         snprintf(message, message_size, "reading '%s': %jd bytes, at most %zu are allowed", path,
-                 (intmax_t)there.st_size, max_bytes);
+                 (intmax_t)file_bytes, max_bytes);
         status = LS_ERR_DATA;
         goto fail;
     }
-    const size_t n_bytes = (size_t)there.st_size;
+    const size_t n_bytes = (size_t)file_bytes;
     bytes = n_bytes < SIZE_MAX ? ls__alloc(ctx, n_bytes + 1) : NULL;
     if (!bytes) {
         snprintf(message, message_size, "reading '%s': out of memory, %zu bytes asked", path,
@@ -258,7 +292,9 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
         if (n > 0) {
             done += (size_t)n;
         } else if (n == 0 || errno != EINTR) { /* n == 0: it was cut while we read */
-            status = read_failure(n == 0 ? EIO : errno, path, message, message_size);
+            snprintf(message, message_size, "reading '%s': %s", path,
+                     ls__errno_text(n == 0 ? EIO : errno, reason, sizeof(reason)));
+            status = LS_ERR_IO;
             goto fail;
         }
     }

@@ -2,6 +2,7 @@
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H
 
+#include "base/error.h"
 #include <lockstep/context.h>
 
 typedef struct ls__atomic_file ls__atomic_file;
@@ -10,6 +11,9 @@ typedef struct ls__atomic_file ls__atomic_file;
  * not be there yet. What is there and no regular file (a device, a pipe) is written straight.
  * Errors name the path and the system's reason. */
 ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out);
+/* As ls__atomic_file_open, for the files of a run's folder, which someone else may have prepared: a
+ * link at path is replaced, never followed, and what is there and no regular file is an error. */
+ls_status ls__atomic_file_replace(ls_context *ctx, const char *path, ls__atomic_file **out);
 /* Waits for all others that hold this lock, which is one of the file's folder and ends with the
  * file: for whoever reads what is there, and writes it back with something added. Where the file
  * system has no locks nothing happens. */
@@ -25,6 +29,13 @@ void ls__atomic_file_abandon(ls__atomic_file **file);
 int ls__folder_flush(const char *folder);
 /* Is this the name, without folder, of a temporary file? A killed process leaves them behind. */
 bool ls__atomic_file_is_temporary(const char *name);
+
+/* Opens a regular file with open's `flags`; *size: its bytes. Returns at once where path is a pipe,
+ * and follows no link at path when the file is to be written. On failure *fd is -1 and the reason
+ * is in `reason`: "not a regular file", or the system's. A missing file is LS_ERR_NOT_FOUND.
+ * Thread-safe. */
+ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
+                           char reason[LS__ERRNO_TEXT_SIZE]);
 
 /* Reads a whole regular file into new memory from the context's allocator, with a 0 byte after its
  * end. max_bytes guards against surprises. A missing file is LS_ERR_NOT_FOUND. Thread-safe: on

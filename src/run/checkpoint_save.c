@@ -94,7 +94,7 @@ static ls_status write(ls_context *ctx, ls__bump *bump, const char *path, writin
         specs[i] = record_at(w, i)->spec;
     }
     LS_TRY(seal(ctx, bump, w, &metadata));
-    return ls__tensors_write(ctx, path, n, names, specs, put, w, metadata);
+    return ls__tensors_write(ctx, path, ls__atomic_file_replace, n, names, specs, put, w, metadata);
 }
 
 static ls_status save(ls_context *ctx, ls__bump *bump, const char *path, const ls_state *state)

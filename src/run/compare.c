@@ -154,8 +154,9 @@ static ls_status compare_batches(comparison *c)
     out->found = LS__FOUND_BATCH;
     out->place = place;
     for (int i = 0; i < 2; i++) out->samples[i] = c->batches[i].samples[place];
-    out->value.dtype = ls_tensor_dtype(a->images);
-    out->value.shape = *shape;
+    out->value = (ls__trace_value){
+        .role = "image", .dtype = ls_tensor_dtype(a->images), .shape = *shape, .count = pixels
+    };
     out->value.shape.n_dims--;
     memmove(out->value.shape.dims, out->value.shape.dims + 1,
             (LS_MAX_DIMS - 1) * sizeof(*shape->dims));
@@ -319,19 +320,15 @@ static ls_status replay_step(ls__compare_side *side)
     return advance(side);
 }
 
-static ls_status read_state(comparison *c, int side, const char *role, const ls__entry *entry,
-                            float *block)
+static ls__trace_value state_value(const ls_optimizer *opt, int state, const ls__entry *entry)
 {
-    const ls__trace_value value = { .entry = entry->name,
-                                    .dtype = LS_F32,
-                                    .shape = entry->shape,
-                                    .count = entry->count,
-                                    .memory = block + entry->offset };
-    LS_TRY(make_room(&c->buffers, (size_t)entry->count * sizeof(float)));
-    c->out->value = value;
-    snprintf(c->out->value.role, sizeof(c->out->value.role), "%s", role);
-    return ls__trace_read(context_of(&c->sides[side]), &value, c->buffers.scratch,
-                          c->buffers.elements[side]);
+    ls__trace_value value = { .entry = entry->name,
+                              .dtype = LS_F32,
+                              .shape = entry->shape,
+                              .count = entry->count,
+                              .memory = ls__optimizer_state_block(opt, state) + entry->offset };
+    snprintf(value.role, sizeof(value.role), "%s", ls_optimizer_state_name(opt, state));
+    return value;
 }
 
 static bool same_entries(const ls__net_blocks *a, const ls__net_blocks *b)
@@ -348,18 +345,18 @@ static ls_status compare_states(comparison *c)
     ls_optimizer *const opts[2] = { c->sides[0].optimizer, c->sides[1].optimizer };
     const ls__net_blocks blocks = ls__net_get_blocks(c->sides[0].net);
     const ls__net_blocks others = ls__net_get_blocks(c->sides[1].net);
+    ls_context *const contexts[2] = { context_of(&c->sides[0]), context_of(&c->sides[1]) };
     const int n_states = ls_optimizer_states(opts[0]);
     if (!same_entries(&blocks, &others) || n_states != ls_optimizer_states(opts[1])) return LS_OK;
     for (int s = 0; s < n_states; s++) {
         for (int64_t e = 0; e < blocks.n_entries; e++) {
             const ls__entry *entry = &blocks.entries[e];
             if (entry->kind == LS_ENTRY_BUFFER) continue;
-            for (int i = 0; i < 2; i++)
-                LS_TRY(read_state(c, i, ls_optimizer_state_name(opts[i], s), entry,
-                                  ls__optimizer_state_block(opts[i], s)));
-            compare_buffers(c, LS_F32, 0, entry->count);
+            const ls__trace_value values[2] = { state_value(opts[0], s, entry),
+                                                state_value(opts[1], s, entry) };
+            LS_TRY(compare_values(c, contexts, values));
             if (c->out->element < 0) continue;
-            c->out->found = LS__FOUND_EARLIER;
+            set_found(c, LS__FOUND_EARLIER, &values[1], 0);
             return LS_OK;
         }
     }

@@ -56,8 +56,8 @@ typedef struct ls__finding {
     int side;
     ls__trace_value value; /* not in _PROGRAM; of _EARLIER role and entry */
 
-    /* The first element that differs in the value, or in the picture (then value.shape is its shape
-     * [H,W,C]). -1 when there is none. */
+    /* The first element that differs in the value; -1 when there is none. LS__FOUND_BATCH: the
+     * value is the image at `place`, of role "image" and shape [H,W,C]. */
     int64_t element, n_different;
     int64_t fault_element; /* the same, counted over the op's outputs as ls__fault does */
     double values[2];

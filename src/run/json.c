@@ -44,39 +44,38 @@ size_t ls__json_digits(const json_t *json)
     return most;
 }
 
-typedef struct output {
-    ls__atomic_file *file;
-    ls_status status;
-} output;
-
-static int write_piece(const char *bytes, size_t size, void *user)
+/* Not json_dumps, which without memory may return half a text (jansson 2.14). */
+ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json, size_t flags,
+                          char **out, size_t *size)
 {
-    output *out = user;
-    out->status = ls__atomic_file_write(out->file, bytes, size);
-    return out->status == LS_OK ? 0 : -1;
-}
-
-ls_status ls__json_put(ls_context *ctx, const char *path, ls__atomic_file *file, const json_t *json,
-                       size_t flags)
-{
+    *out = NULL;
     if (!json) return ls__fail_memory(ctx, path, 0);
-    output out = { file, LS_OK };
     flags |= JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
-    const int answer = json_dump_callback(json, write_piece, &out, flags);
-    return answer != 0 && out.status == LS_OK ? ls__fail_memory(ctx, path, 0) : out.status;
+    *size = json_dumpb(json, NULL, 0, flags);
+    char *text = *size > 0 ? ls__alloc(ctx, *size) : NULL;
+    if (!text || json_dumpb(json, text, *size, flags) != *size) {
+        ls__free(ctx, text);
+        return ls__fail_memory(ctx, path, *size);
+    }
+    *out = text;
+    return LS_OK;
 }
 
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
                          const json_t *json)
 {
-    LS_TRY(ls__json_put(ctx, path, file, json, JSON_INDENT(2)));
-    return ls__atomic_file_write(file, "\n", 1);
+    char *text;
+    size_t size;
+    LS_TRY(ls__json_format(ctx, path, json, JSON_INDENT(2), &text, &size));
+    ls_status status = ls__atomic_file_write(file, text, size);
+    ls__free(ctx, text);
+    return status == LS_OK ? ls__atomic_file_write(file, "\n", 1) : status;
 }
 
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
 {
     ls__atomic_file *file;
-    LS_TRY(ls__atomic_file_open(ctx, path, &file));
+    LS_TRY(ls__atomic_file_replace(ctx, path, &file));
     const ls_status status = ls__json_write(ctx, path, file, json);
     if (status == LS_OK) return ls__atomic_file_commit(&file);
     ls__atomic_file_abandon(&file);

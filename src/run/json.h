@@ -10,15 +10,16 @@
  * exactly: no more than 15, which leave 0.1 as it is, unless one of them has more. */
 size_t ls__json_digits(const json_t *json);
 
-/* Indented, keys in the order in which they were put in. json NULL reports that there was no memory
- * for it. Numbers come back exactly. */
+/* A file of a run's folder (ls__atomic_file_replace). Indented, keys in the order in which they
+ * were put in. json NULL reports that there was no memory for it. Numbers come back exactly. */
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);
 /* The same into a file that is open; path is for errors. */
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
                          const json_t *json);
-/* Without the end of line, laid out by jansson's flags; any value. */
-ls_status ls__json_put(ls_context *ctx, const char *path, ls__atomic_file *file, const json_t *json,
-                       size_t flags);
+/* Any value as text, laid out by jansson's flags, without an end of line and without a 0 byte:
+ * *size bytes from the context's allocator. path is for errors. */
+ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json, size_t flags,
+                          char **out, size_t *size);
 
 /* Lists; NULL without memory. Floats come as the shortest decimals that give them, 0 as
  * `fallback`. */

@@ -1,7 +1,8 @@
 /* metrics.h: a run's numbers, a row per epoch, as DIR/metrics.jsonl (one JSON object a line) and
- * DIR/metrics.csv. Both are small and written anew with each row, so that they are whole whenever a
- * run is killed. Numbers come back exactly: schedules that follow a metric can be replayed from
- * them. */
+ * DIR/metrics.csv. The first row of a process writes both files whole, later ones are added at
+ * their ends and flushed. A killed process may leave part of a line: the resumed run cuts it, with
+ * all rows of epochs after its checkpoint. Numbers come back exactly: schedules that follow a
+ * metric can be replayed from them. */
 #ifndef LS_RUN_METRICS_H
 #define LS_RUN_METRICS_H
 
@@ -11,9 +12,9 @@
 typedef struct ls__metrics ls__metrics;
 
 /* Starts with the file's rows whose "epoch" is at most last_epoch: those that a resumed run has
- * behind it, none of which may be missing. */
+ * behind it, none of which may be missing. What follows them is cut off both files. */
 ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch, ls__metrics **out);
-/* Adds a row, a flat object of numbers and nulls, and writes both files. Takes over the reference;
+/* Adds a row, a flat object of numbers and nulls, to both files. Takes over the reference;
  * row NULL reports that there was no memory for it. */
 ls_status ls__metrics_append(ls__metrics *metrics, json_t *row);
 void ls__metrics_close(ls__metrics **metrics);

@@ -2,12 +2,11 @@
 #include "run/record_lines.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void ls__record_format(int64_t step, const ls_step_digest *digest, char out[LS__LINE_SIZE + 1])
@@ -53,21 +52,12 @@ ls_status ls__record_fail_errno(ls_context *ctx, int error, const char *path)
 ls_status ls__record_open_file(ls_context *ctx, const char *path, int flags, int *fd,
                                int64_t *n_lines)
 {
-    struct stat there;
-    ls_status status;
-    *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666); /* a pipe must not hang us */
-    if (*fd < 0) return ls__record_fail_errno(ctx, errno, path);
-    if (fstat(*fd, &there) != 0) {
-        status = ls__record_fail_errno(ctx, errno, path);
-    } else if (!S_ISREG(there.st_mode)) {
-        status = ls__fail(ctx, LS_ERR_IO, "record '%s': not a regular file", path);
-    } else {
-        *n_lines = (int64_t)there.st_size / LS__LINE_SIZE;
-        return LS_OK;
-    }
-    close(*fd);
-    *fd = -1;
-    return status;
+    char reason[LS__ERRNO_TEXT_SIZE];
+    int64_t size;
+    const ls_status status = ls__open_regular(path, flags, fd, &size, reason);
+    if (status != LS_OK) return ls__fail(ctx, status, "record '%s': %s", path, reason);
+    *n_lines = size / LS__LINE_SIZE;
+    return LS_OK;
 }
 
 ls_status ls__record_read_lines(ls_context *ctx, const char *path, int fd, int64_t first, int64_t n,

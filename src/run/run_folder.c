@@ -85,20 +85,23 @@ static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool 
 {
     char *path = ls__format(ctx, "%s/.lock", dir);
     if (!path) return ls__fail_memory(ctx, dir, strlen(dir) + sizeof("/.lock"));
-    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    int error = lock->fd < 0 ? errno : 0;
+    char reason[LS__ERRNO_TEXT_SIZE];
+    int64_t size;
+    const ls_status status = ls__open_regular(path, O_RDWR | O_CREAT, &lock->fd, &size, reason);
     ls__free(ctx, path);
-    if (error == 0 && flock(lock->fd, LOCK_EX | LOCK_NB) != 0) error = errno;
+    if (status != LS_OK) return ls__fail(ctx, status, "run folder '%s': .lock: %s", dir, reason);
+    int error = 0;
+    if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) error = errno;
     *taken = error == 0;
     if (error == EWOULDBLOCK)
         return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': another process is training there",
                         dir);
     const bool no_locks = error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;
-    if (lock->fd >= 0 && no_locks)
+    if (no_locks)
         ls__warn(ctx,
                  "run folder '%s': its file system has no locks: another process could train there",
                  dir);
-    return error == 0 || (lock->fd >= 0 && no_locks) ? LS_OK : fail_errno(ctx, dir, error);
+    return error == 0 || no_locks ? LS_OK : fail_errno(ctx, dir, error);
 }
 
 static ls_status remove_temporaries(ls_context *ctx, const char *dir)
@@ -120,6 +123,7 @@ ls_status ls__run_folder_lock(ls_context *ctx, const char *dir)
     folder_lock *lock = ls__zalloc(ctx, sizeof(*lock));
     if (!lock) return ls__fail_memory(ctx, "the run folder's lock", sizeof(*lock));
     lock->owned.ctx = ctx;
+    lock->fd = -1;
     bool taken = false;
     ls_status status = take(ctx, dir, lock, &taken);
     if (status == LS_OK && taken) status = remove_temporaries(ctx, dir);

@@ -22,10 +22,12 @@ enum {
 /* Writes all elements of tensor i to file, in order: as many bytes as its spec says. */
 typedef ls_status (*ls__put_elements_fn)(void *user, int64_t i, ls__atomic_file *file);
 
-/* As ls_tensors_save, with elements that `put` makes when the file has come to them. */
-ls_status ls__tensors_write(ls_context *ctx, const char *path, int64_t n, const char *const *names,
-                            const ls_spec *specs, ls__put_elements_fn put, void *user,
-                            const char *const *metadata);
+/* As ls_tensors_save, with elements that `put` makes when the file has come to them. `open` is
+ * ls__atomic_file_open or ls__atomic_file_replace. */
+typedef ls_status (*ls__open_file_fn)(ls_context *ctx, const char *path, ls__atomic_file **out);
+ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn open, int64_t n,
+                            const char *const *names, const ls_spec *specs, ls__put_elements_fn put,
+                            void *user, const char *const *metadata);
 
 /* A file's contents as a sum of its parts, in any order, to be finished by
  * ls__tensors_digest_finish: what is in a file is what was to be in it. */

@@ -157,16 +157,16 @@ static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json
     return status;
 }
 
-ls_status ls__tensors_write(ls_context *ctx, const char *path, int64_t n, const char *const *names,
-                            const ls_spec *specs, ls__put_elements_fn put, void *user,
-                            const char *const *metadata)
+ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn open, int64_t n,
+                            const char *const *names, const ls_spec *specs, ls__put_elements_fn put,
+                            void *user, const char *const *metadata)
 {
     entry *entries = NULL;
     json_t *root = NULL;
     ls__atomic_file *file = NULL;
     ls_status status = make_entries(ctx, n, names, specs, &entries);
     if (status == LS_OK) status = make_header(ctx, n, entries, metadata, &root);
-    if (status == LS_OK) status = ls__atomic_file_open(ctx, path, &file);
+    if (status == LS_OK) status = open(ctx, path, &file);
     if (status == LS_OK) status = write_header(ctx, file, root);
     for (int64_t i = 0; i < n && status == LS_OK; i++) {
         status = put(user, entries[i].index, file);
@@ -233,8 +233,8 @@ ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n, const ch
     ls_spec *specs = ls__alloc(ctx, bytes);
     if (!specs) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
     for (int64_t i = 0; i < n; i++) specs[i] = (ls_spec){ tensors[i]->dtype, tensors[i]->shape };
-    const ls_status status =
-        ls__tensors_write(ctx, path, n, names, specs, put_tensor, (void *)tensors, metadata);
+    const ls_status status = ls__tensors_write(ctx, path, ls__atomic_file_open, n, names, specs,
+                                               put_tensor, (void *)tensors, metadata);
     ls__free(ctx, specs);
     return status;
 }

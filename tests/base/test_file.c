@@ -208,6 +208,44 @@ START_TEST(a_link_is_followed)
 }
 END_TEST
 
+START_TEST(a_link_is_replaced)
+{
+    enter_folder();
+    static const char *const names[] = { "dangling", "round", "real" };
+    write_file("victim", "mine");
+    ck_assert_int_eq(symlink("nowhere", "dangling"), 0);
+    ck_assert_int_eq(symlink("round", "round"), 0);
+    ck_assert_int_eq(symlink("victim", "real"), 0);
+    ls__atomic_file *file;
+    for (int i = 0; i < 3; i++) {
+        struct stat there;
+        ck_assert_int_eq(ls__atomic_file_replace(&ctx, names[i], &file), LS_OK);
+        ck_assert_int_eq(ls__atomic_file_write(file, "new", 3), LS_OK);
+        ck_assert_int_eq(ls__atomic_file_commit(&file), LS_OK);
+        ck_assert(lstat(names[i], &there) == 0 && S_ISREG(there.st_mode));
+        check_file(names[i], "new");
+    }
+    check_file("victim", "mine");
+    ck_assert_int_ne(access("nowhere", F_OK), 0);
+
+    /* what is no file is left alone */
+    static const struct {
+        const char *path, *message;
+    } others[] = { { "pipe", "writing 'pipe': not a regular file" },
+                   { "null", "writing 'null': not a regular file" },
+                   { "/dev/null", "writing '/dev/null': not a regular file" },
+                   { ".", "writing '.': Is a directory" } };
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    ck_assert_int_eq(symlink("/dev/null", "null"), 0);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(ls__atomic_file_replace(&ctx, others[i].path, &file), LS_ERR_IO);
+        ck_assert_int_eq(ls_context_status(&ctx), LS_ERR_IO);
+        ck_assert_str_eq(ls_context_message(&ctx), others[i].message);
+    }
+    leave_folder();
+}
+END_TEST
+
 START_TEST(the_longest_names)
 {
     enter_folder();
@@ -225,6 +263,7 @@ START_TEST(reading_misuse)
     enter_folder();
     write_file("ten", "0123456789");
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    ck_assert_int_eq(mknod("socket", S_IFSOCK | 0600, 0), 0);
     static const struct {
         const char *path;
         size_t max_bytes;
@@ -234,6 +273,8 @@ START_TEST(reading_misuse)
         { "missing", 100, LS_ERR_NOT_FOUND, "reading 'missing': No such file or directory" },
         { ".", 100, LS_ERR_IO, "reading '.': not a regular file" },
         { "pipe", 100, LS_ERR_IO, "reading 'pipe': not a regular file" },
+        { "socket", 100, LS_ERR_IO, "reading 'socket': not a regular file" },
+        { "/dev/zero", 100, LS_ERR_IO, "reading '/dev/zero': not a regular file" },
         { "ten", 9, LS_ERR_DATA, "reading 'ten': 10 bytes, at most 9 are allowed" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -285,6 +326,6 @@ int main(void)
 {
     return RUN_SUITE("file", a_file_appears_when_it_is_committed, an_abandoned_file_leaves_nothing,
                      a_failing_write_leaves_the_old_file, a_full_disk_is_an_error,
-                     places_that_cannot_be_written, a_link_is_followed, the_longest_names,
-                     reading_misuse, every_allocation_fails_in_turn);
+                     places_that_cannot_be_written, a_link_is_followed, a_link_is_replaced,
+                     the_longest_names, reading_misuse, every_allocation_fails_in_turn);
 }

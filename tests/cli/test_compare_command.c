@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* 20 steps an epoch, with everything that draws random numbers. */
 #define TRAIN "train --data-dir data --image-size 8 --epochs 2 -b 8 --crop-padding 2 "
@@ -74,6 +76,74 @@ START_TEST(other_runs)
     expect(0, TRAIN "--out e --steps 3 --decode fast");
     expect(2, "compare a e");
     expect_out("loader.decode_fast is missing in A, 1 in B");
+    end_folder();
+}
+END_TEST
+
+static void expect_not_out(const char *text)
+{
+    ck_assert_msg(!strstr(said_out, text), "'%s' is in:\n%s", text, said_out);
+}
+
+/* The recipe by its options, whatever the identity makes of them. */
+START_TEST(options_are_named)
+{
+    static const struct {
+        const char *options, *said;
+    } cases[] = {
+        { "--label-smoothing 0.2", "  --label-smoothing is 0.1 in A, 0.2 in B\n" },
+        { "--stem large", "  --stem is \"auto\" in A, \"large\" in B\n" },
+        { "--model resnet32", "  --model is \"resnet20\" in A, \"resnet32\" in B\n" },
+        { "--zero-init-residual", "  --zero-init-residual is false in A, true in B\n" },
+        { "--lr 0.5", "  --lr is 0.00625 in A, 0.5 in B\n" },
+    };
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 1 -j 0 --threads 1");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect(0, TRAIN "--out b%zu --steps 1 -j 1 --threads 2 %s", i, cases[i].options);
+        expect(2, "compare a b%zu", i);
+        expect_out("options that differ:\n");
+        expect_out(cases[i].said);
+        expect_out("identity: different\n");
+        expect_not_out("--workers"); /* changes no bit */
+        expect_not_out("--threads");
+        expect_not_out("--out");
+    }
+    expect(2, "compare a b0 --json");
+    json_t *report = json_loads(said_out, 0, NULL);
+    const json_t *first = json_array_get(json_object_get(report, "option_differences"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(first, "field")), "--label-smoothing");
+    json_decref(report);
+
+    expect(0, TRAIN "--out c --steps 1 --patience 3"); /* not in the identity */
+    expect(0, "compare a c");
+    expect_out("  --patience is 0 in A, 3 in B\nidentity: the same\n");
+    end_folder();
+}
+END_TEST
+
+START_TEST(digests_of_contents_in_one_run)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 3");
+    expect(0, TRAIN "--out b --steps 3 --digest-contents");
+    expect(0, TRAIN "--out c --steps 3 --inject-fault 1:4:3 --digest-contents");
+    expect(0, TRAIN "--out d --steps 3 --digest-contents --seed 1");
+    static const char *const sides[][2] = { { "a", "b" }, { "b", "a" } };
+    for (int i = 0; i < 2; i++) {
+        expect(0, "compare %s %s", sides[i][0], sides[i][1]);
+        expect_out("identity: the same\n  digests of the data are not compared: only one run has");
+        expect_out("answer: identical\n");
+    }
+    expect(0, "compare b b");
+    expect_not_out("not compared");
+    expect(1, "compare a c");
+    expect_out("step 1 (epoch 1, step 1): the first op whose output differs");
+    expect(2, "compare a d");
+    expect_out("seed is \"0\" in A, \"1\" in B");
+    expect_not_out("data.digest");
     end_folder();
 }
 END_TEST
@@ -175,6 +245,8 @@ START_TEST(another_picture_is_found)
     expect(1, "compare a b");
     expect_out("the batches differ");
     expect_out("star/");
+    expect_out("\n  image U8 [8,8,3], element [");
+    expect_out(" of 192 elements differ\n");
     end_folder();
 }
 END_TEST
@@ -211,8 +283,38 @@ START_TEST(mistakes)
 }
 END_TEST
 
+/* None is waited for, and none is read without end. */
+START_TEST(files_of_a_run_that_are_no_files)
+{
+    static const mode_t kinds[] = { S_IFIFO, S_IFSOCK, S_IFDIR, S_IFLNK };
+    static const char *const names[] = { "config.json", "manifest.json" };
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 1");
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+            char path[64], wanted[128];
+            ck_assert_int_eq(system("rm -rf d; cp -r a d"), 0);
+            snprintf(path, sizeof(path), "d/%s", names[n]);
+            remove(path);
+            const int made = kinds[k] == S_IFDIR   ? mkdir(path, 0700)
+                             : kinds[k] == S_IFLNK ? symlink("/dev/zero", path)
+                                                   : mknod(path, kinds[k] | 0600, 0);
+            ck_assert_int_eq(made, 0);
+            snprintf(wanted, sizeof(wanted), "%s: not a regular file\n", path);
+            expect(2, "compare a d");
+            expect_err(wanted);
+            expect(1, "train --resume d");
+            expect_err(wanted);
+        }
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("compare_command", the_same, full_standard_output, other_runs,
-                     a_fault_is_found, names_that_are_not_utf8, another_picture_is_found, mistakes);
+                     options_are_named, digests_of_contents_in_one_run, a_fault_is_found,
+                     names_that_are_not_utf8, another_picture_is_found, mistakes,
+                     files_of_a_run_that_are_no_files);
 }

@@ -55,6 +55,8 @@ START_TEST(one_result)
     expect(0, REPRO "--steps 22 --workers 0,3 --threads 2,1 --restart 2 --out a/b");
     expect_out("One result: all 8 runs are the same in every bit of all 22 steps.");
     ck_assert_str_eq(said_err, "");
+    expect_out("'3x1': 3 workers, 1 thread; ' @"); /* a run that is there, with its restart */
+    expect_out("resumed with 0 workers, 2 threads\n");
     ck_assert_int_eq(count_lines("a/b/repro.csv"), 9);
     expect_in_file("a/b/repro.csv", "\nw3-t2,3,2,0,3x2,22,");
     expect_in_file("a/b/repro.csv", "\nw3-t1-r2,3,1,2,3x1 @"); /* then 0x2, then 3x1 */
@@ -73,10 +75,11 @@ START_TEST(different_results)
     draw_data();
     expect(1, REPRO "--steps 6 --workers 1,2 --threads 1,2 --restart 1 --seeding worker");
     expect_out("2 results: the same recipe did not give the same bits.");
-    expect_out("  A: 4 runs, as 1x1\n");
-    expect_out("  B: 4 runs, as 2x1; leaves A at step 1: batch, loss, gradients, weights\n");
-    expect_in_file("repro/repro.csv", ",A,,\n");
-    expect_in_file("repro/repro.csv", ",B,1,batch loss gradients weights\n");
+    expect_out("  4 runs: 1x1, 1x2, 1x1 @");
+    expect_out("  4 runs: 2x1, 2x2, 2x1 @");
+    expect_out("; differ from 1x1 from step 1 on: batch, loss, gradients, weights\n");
+    expect_in_file("repro/repro.csv", ",w1-t1,,\n");
+    expect_in_file("repro/repro.csv", ",w2-t1,1,batch loss gradients weights\n");
     expect_png("repro/repro.png");
     end_folder();
 }
@@ -103,6 +106,20 @@ START_TEST(options_of_training)
 }
 END_TEST
 
+/* One combination, with and without a restart; no worker is explained that is not there. */
+START_TEST(one_combination)
+{
+    begin_folder();
+    draw_data();
+    expect(0, REPRO "--steps 3 --workers 2 --threads 1 --restart 1");
+    expect_out("One result: all 2 runs");
+    expect_out("'2x1': 2 workers, 1 thread; ' @");
+    expect(0, REPRO "--steps 2 --workers 0,1 --threads 2");
+    expect_out("\n'1x2': 1 worker, 2 threads\n");
+    end_folder();
+}
+END_TEST
+
 START_TEST(misuse)
 {
     begin_folder();
@@ -122,6 +139,8 @@ START_TEST(misuse)
     expect_err("--momentum does nothing here");
     expect(2, REPRO "--steps 3 --restart 3");
     expect_err("--restart 3 wants more steps than 3");
+    expect(2, REPRO "--steps 3 --workers 2 --threads 1");
+    expect_err("--workers 2 and --threads 1 make one run; at least two are needed to compare");
     expect(2, REPRO "--steps 41");
     expect_err("2 epochs of these pictures have 40 steps: use --epochs 3 or fewer steps");
     expect(3, "repro --data-dir nowhere");
@@ -156,7 +175,7 @@ START_TEST(a_run_that_fails)
     expect(0, REPRO "--workers 0,1 --threads 1 --steps 20 --on-bad-image skip --out skipped");
 
     /* a disk that is too small for the weights */
-    const pid_t pid = start_command(100000, REPRO "--steps 2 --workers 0 --threads 1 "
+    const pid_t pid = start_command(100000, REPRO "--steps 2 --workers 0,1 --threads 1 "
                                                   "--on-bad-image skip --out full");
     ck_assert_int_eq(wait_command(pid), 5);
     expect_err("run w0-t1 failed with status 1");
@@ -240,6 +259,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("repro", one_result, different_results, options_of_training, misuse,
-                     a_run_that_fails, interrupted, interrupted_in_vain, killed);
+    return RUN_SUITE("repro", one_result, different_results, options_of_training, one_combination,
+                     misuse, a_run_that_fails, interrupted, interrupted_in_vain, killed);
 }

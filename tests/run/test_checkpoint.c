@@ -410,7 +410,14 @@ START_TEST(saving_is_whole_or_not_at_all)
         ck_assert_int_ne(ls_checkpoint_save(path_of("full"), &r.state), LS_OK);
         expect_error(&r, LS_ERR_IO, "full.safetensors");
     }
+    /* a link is replaced, and what it named stays as it is */
+    char victim[128];
+    snprintf(victim, sizeof(victim), "%s", path_of("victim"));
+    fclose(fopen(victim, "w"));
+    ck_assert_int_eq(symlink(victim, path_of("kept.safetensors")), 0);
     ck_assert_int_eq(ls_checkpoint_save(path_of("kept"), &r.state), LS_OK);
+    struct stat there;
+    ck_assert(stat(victim, &there) == 0 && there.st_size == 0);
     r.state.metadata = (const char *const[]){ "epoch", "9", NULL };
     ck_assert_int_ne(ls_checkpoint_save(path_of("kept"), &r.state), LS_OK);
     expect_error(&r, LS_ERR_INVALID, "two metadata 'epoch'");

@@ -259,6 +259,10 @@ START_TEST(other_batches_are_told_by_their_first_picture)
     ck_assert_int_ge(p.finding.place, 0);
     ck_assert_int_eq(p.finding.value.shape.n_dims, 3);
     ck_assert_int_eq(p.finding.value.shape.dims[0], SIDE_CROP);
+    /* nothing of the momentum, which was compared before the batch */
+    ck_assert_str_eq(p.finding.value.role, "image");
+    ck_assert_ptr_null(p.finding.value.entry);
+    ck_assert_int_eq(p.finding.value.count, SIDE_CROP * SIDE_CROP * 3);
     ck_assert_uint_eq(p.finding.ulps, 1);
     close_pair(&p);
 

@@ -161,6 +161,41 @@ static bool same_folders(const folders *f)
     return system(command) == 0;
 }
 
+static bool same_files(const folders *f, const char *name)
+{
+    char command[256];
+    snprintf(command, sizeof(command), "cmp -s %s/%s %s/%s", f->whole, name, f->run, name);
+    return system(command) == 0;
+}
+
+/* The last call of this kind about this file. */
+static int last_call(const call_trace *trace, call_kind kind, const char *file)
+{
+    int found = -1;
+    for (int i = 0; i < trace->n; i++)
+        if (trace->calls[i].kind == kind && strcmp(call_file(trace, i), file) == 0) found = i;
+    ck_assert_int_ge(found, 0);
+    return found;
+}
+
+/* The run dies in its call k; -1: in none. */
+static void run_until(folders *f, int k, crash how)
+{
+    empty(f->shadow);
+    f->trace->n = 0;
+    f->trace->kill_at = k;
+    f->trace->how = how;
+    const int status = run_child(f->run, f->trace);
+    const bool as_wanted = k < 0 ? status == 0 : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    ck_assert_msg(as_wanted, "call %d: status %#x", k, (unsigned)status);
+}
+
+static void expect_resumed(const folders *f, int k)
+{
+    ck_assert_msg(run_child(f->run, NULL) == 0, "not resumed after call %d", k);
+    ck_assert_msg(same_folders(f), "other files after call %d", k);
+}
+
 typedef enum power { POWER_STAYS, POWER_FAILS, POWER_FAILS_KEEPING_NAMES } power;
 
 static void crash_everywhere(crash how, power what)
@@ -171,16 +206,9 @@ static void crash_everywhere(crash how, power what)
     ck_assert_int_gt(n, 50);
     for (int k = 0; k < n; k++) {
         empty(f.run);
-        empty(f.shadow);
-        f.trace->n = 0;
-        f.trace->kill_at = k;
-        f.trace->how = how;
-        const int status = run_child(f.run, f.trace);
-        ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "call %d: status %#x", k,
-                      (unsigned)status);
+        run_until(&f, k, how);
         if (what != POWER_STAYS) cut_power(f.trace, f.run, what == POWER_FAILS_KEEPING_NAMES);
-        ck_assert_msg(run_child(f.run, NULL) == 0, "not resumed after call %d of %d", k, n);
-        ck_assert_msg(same_folders(&f), "other files after call %d of %d", k, n);
+        expect_resumed(&f, k);
     }
     end(&f);
 }
@@ -201,7 +229,7 @@ START_TEST(renames_are_of_flushed_files)
         ck_assert_int_lt(i + 1, f.trace->n);
         ck_assert(c[1].kind == CALL_FSYNC && c[1].folder);
     }
-    ck_assert_int_eq(n_renames, 2 * EPOCHS + EPOCHS * (1 + STEPS / SAVE_EVERY));
+    ck_assert_int_eq(n_renames, 2 + EPOCHS * (1 + STEPS / SAVE_EVERY)); /* 2 of metrics */
     end(&f);
 }
 END_TEST
@@ -215,6 +243,41 @@ END_TEST
 START_TEST(killed_in_any_call)
 {
     crash_everywhere(CRASH_IN_CALL, POWER_STAYS);
+}
+END_TEST
+
+/* With half a row at the end of a metrics file, and then again in each call about metrics of the
+ * run that cuts it off. */
+static void crash_twice(const char *torn)
+{
+    folders f;
+    bool chosen[MAX_CALLS];
+    int n_chosen = 0;
+    begin(&f);
+    const int first = last_call(f.trace, CALL_WRITE, torn);
+    empty(f.run);
+    run_until(&f, first, CRASH_IN_CALL);
+    ck_assert(!same_files(&f, torn));
+    run_until(&f, -1, CRASH_IN_CALL);
+    ck_assert(same_folders(&f));
+    const int n = f.trace->n;
+    for (int k = 0; k < n; k++)
+        n_chosen += chosen[k] = strncmp(call_file(f.trace, k), "metrics", 7) == 0;
+    ck_assert_int_ge(n_chosen, 12); /* two files renamed into place, two rows added */
+    for (int k = 0; k < n; k++) {
+        if (!chosen[k]) continue;
+        empty(f.run);
+        run_until(&f, first, CRASH_IN_CALL);
+        run_until(&f, k, CRASH_IN_CALL);
+        expect_resumed(&f, k);
+    }
+    end(&f);
+}
+
+START_TEST(killed_twice)
+{
+    crash_twice("metrics.jsonl");
+    crash_twice("metrics.csv");
 }
 END_TEST
 
@@ -233,6 +296,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("crash", renames_are_of_flushed_files, killed_before_any_call,
-                     killed_in_any_call, power_fails_in_any_call,
+                     killed_in_any_call, killed_twice, power_fails_in_any_call,
                      power_fails_in_any_call_but_names_stay);
 }

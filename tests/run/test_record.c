@@ -171,6 +171,12 @@ START_TEST(wrong_records_are_refused)
     expect_error(LS_ERR_IO, "not a regular file");
     ck_assert_ptr_null(ls_record_open(ctx, path("pipe"), 0));
     expect_error(LS_ERR_IO, "not a regular file");
+    /* a link is read, but not written */
+    fclose(fopen(path("victim"), "w"));
+    ck_assert_int_eq(symlink("victim", path("link")), 0);
+    ck_assert_int_eq(ls_record_count(ctx, path("link"), &n), LS_OK);
+    ck_assert_ptr_null(ls_record_open(ctx, path("link"), 0));
+    expect_error(LS_ERR_IO, "link': a symbolic link; expected a regular file");
     ck_assert_int_eq(ls_record_append(NULL, &digest), LS_ERR_EARLIER);
 
     patch("a", 2 * LINE + 30, "G");

@@ -130,6 +130,135 @@ START_TEST(resumed_metrics_keep_what_is_behind)
 }
 END_TEST
 
+static void put_text(const char *name, const char *text)
+{
+    FILE *file = fopen(path(name), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static bool is_there(const char *name)
+{
+    return access(path(name), F_OK) == 0;
+}
+
+static struct stat status_of(const char *name)
+{
+    struct stat there;
+    ck_assert_int_eq(lstat(path(name), &there), 0);
+    return there;
+}
+
+/* A killed process leaves half a row, or a row of an epoch that its checkpoint has not ended. */
+START_TEST(what_follows_the_kept_rows_is_cut_at_once)
+{
+    static const char *const tails[] = { "{\"epoch\": 2, \"lo", "{\"epoch\": 2}\n", "2\n{}", "\n" };
+    begin();
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+        char text[256];
+        ls__metrics *m;
+        snprintf(text, sizeof(text), "{\"epoch\": 1, \"loss\": 0.5}\n%s", tails[i]);
+        put_text("metrics.jsonl", text);
+        put_text("metrics.csv", "epoch,loss\n1,0.5\n2,0.");
+        ck_assert_int_eq(ls__metrics_open(ctx, dir, 1, &m), LS_OK);
+        ls__metrics_close(&m);
+        check_text("metrics.jsonl", "{\"epoch\": 1, \"loss\": 0.5}\n");
+        check_text("metrics.csv", "epoch,loss\n1,0.5\n");
+
+        ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK); /* nothing is kept */
+        ls__metrics_close(&m);
+        check_text("metrics.jsonl", "");
+        check_text("metrics.csv", "");
+    }
+    end();
+}
+END_TEST
+
+START_TEST(metrics_are_written_once)
+{
+    begin();
+    ls__metrics *m;
+    ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
+    ck_assert_int_eq(ls__metrics_append(m, row(1, 0.5)), LS_OK);
+    const struct stat jsonl = status_of("metrics.jsonl"), csv = status_of("metrics.csv");
+    for (int i = 2; i <= 5; i++) ck_assert_int_eq(ls__metrics_append(m, row(i, 0.5)), LS_OK);
+    ck_assert_int_eq(status_of("metrics.jsonl").st_ino, jsonl.st_ino);
+    ck_assert_int_eq(status_of("metrics.csv").st_ino, csv.st_ino);
+
+    /* one that has gone, or is another than it was, is written anew */
+    remove(path("metrics.jsonl"));
+    put_text("metrics.csv", "mine");
+    ck_assert_int_eq(ls__metrics_append(m, row(6, 0.5)), LS_OK);
+    check_text("metrics.csv", "epoch,loss,val\n1,0.5,\n2,0.5,\n3,0.5,\n4,0.5,\n5,0.5,\n6,0.5,\n");
+    size_t n_lines = 0;
+    FILE *file = fopen(path("metrics.jsonl"), "r");
+    for (int c; (c = fgetc(file)) != EOF;) n_lines += c == '\n';
+    fclose(file);
+    ck_assert_uint_eq(n_lines, 6);
+
+    /* with other columns, too */
+    ck_assert_int_eq(ls__metrics_append(m, json_pack("{s:i, s:i}", "epoch", 7, "new", 1)), LS_OK);
+    check_text("metrics.csv", "epoch,new\n1,\n2,\n3,\n4,\n5,\n6,\n7,1\n");
+    ls__metrics_close(&m);
+    end();
+}
+END_TEST
+
+/* ---- Links that someone has put in the folder ---- */
+
+START_TEST(links_are_replaced_and_not_followed)
+{
+    static const char *const names[] = { "metrics.jsonl", "metrics.csv", "manifest.json" };
+    begin();
+    put_text("victim", "mine");
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(symlink("victim", path(names[i])), 0);
+    ls__metrics *m;
+    ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
+    ck_assert_int_eq(ls__metrics_append(m, row(1, 0.5)), LS_OK);
+    ck_assert_int_eq(ls__metrics_append(m, row(2, 0.5)), LS_OK);
+    ls__metrics_close(&m);
+    json_t *json = json_object();
+    ck_assert_int_eq(ls__json_save(ctx, path("manifest.json"), json), LS_OK);
+    json_decref(json);
+    check_text("victim", "mine");
+    for (int i = 0; i < 3; i++) ck_assert(S_ISREG(status_of(names[i]).st_mode));
+    end();
+}
+END_TEST
+
+START_TEST(a_lock_is_a_regular_file)
+{
+    static const char *const targets[] = { "nowhere", "victim", ".", "/dev/null" };
+    begin();
+    put_text("victim", "");
+    for (int i = 0; i < 4; i++) {
+        remove(path(".lock"));
+        ck_assert_int_eq(symlink(targets[i], path(".lock")), 0);
+        ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_ERR_IO);
+        ck_assert_int_eq(ls_context_status(ctx), LS_ERR_IO);
+        ck_assert_msg(strstr(ls_context_message(ctx),
+                             "': .lock: a symbolic link; expected a regular file") != NULL,
+                      "%s", ls_context_message(ctx));
+    }
+    ck_assert(!is_there("nowhere"));
+    remove(path(".lock"));
+    ck_assert_int_eq(mkfifo(path(".lock"), 0600), 0);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_ERR_IO);
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), ".lock: not a regular file"));
+
+    /* the folder itself may be a link */
+    char link_path[128];
+    remove(path(".lock"));
+    snprintf(link_path, sizeof(link_path), "%s-link", dir);
+    ck_assert_int_eq(symlink(dir, link_path), 0);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, link_path), LS_OK);
+    remove(link_path);
+    end();
+}
+END_TEST
+
 START_TEST(foreign_metrics_are_refused)
 {
     begin();
@@ -213,11 +342,6 @@ START_TEST(every_allocation_fails_once)
 }
 END_TEST
 
-static bool is_there(const char *name)
-{
-    return access(path(name), F_OK) == 0;
-}
-
 START_TEST(one_process_at_a_time)
 {
     begin();
@@ -286,6 +410,8 @@ int main(void)
 {
     return RUN_SUITE("run_folder", json_is_readable, numbers_come_back_exactly, json_failures,
                      metrics_grow_row_by_row, resumed_metrics_keep_what_is_behind,
+                     what_follows_the_kept_rows_is_cut_at_once, metrics_are_written_once,
+                     links_are_replaced_and_not_followed, a_lock_is_a_regular_file,
                      foreign_metrics_are_refused, run_folders_are_made_once, one_process_at_a_time,
                      killed_processes_leave_no_lock, leftovers_are_removed_by_who_holds_the_folder,
                      every_allocation_fails_once);
