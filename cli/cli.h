@@ -43,8 +43,10 @@ const ls_model *find_model(const cli_verb *verb, const char *name);
  * SIGINT for what runs behind them (&), nohup with SIGHUP. */
 void handle_unless_ignored(int number, const struct sigaction *action);
 
-/* From now on the first SIGINT or SIGTERM asks the verb to stop in good order, by its number here;
- * a second one ends the process. Those that were ignored stay so. */
+/* From now on the first SIGINT, SIGTERM or SIGHUP is noted in caught_signal, and the verb ends in
+ * good order. Further ones are ignored for one second; after that the next one ends the process.
+ * Signals that were ignored stay ignored. SIGPIPE is ignored: when the reader of the output ends,
+ * the work goes on, and main reports that output was lost. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 

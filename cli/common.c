@@ -1,10 +1,12 @@
 /* common.c: what the verbs share; see cli.h. */
 #include "cli.h"
+#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 const char *plain_message(const char *message)
@@ -56,23 +58,38 @@ void handle_unless_ignored(int number, const struct sigaction *action)
 
 volatile sig_atomic_t caught_signal;
 
-static void handle_signals(void (*handler)(int))
-{
-    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    handle_unless_ignored(SIGINT, &action);
-    handle_unless_ignored(SIGTERM, &action);
-}
+/* When the first signal came; written and read by the handler alone. */
+static struct timespec caught_at;
 
+/* A signal that comes within one second of the first one belongs to it: `timeout`, make and
+ * terminals send theirs to the process and to its group. A later one ends the process. */
 static void note_signal(int number)
 {
-    caught_signal = number;
-    handle_signals(SIG_DFL);
+    const int kept = errno;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!caught_signal) {
+        caught_at = now;
+        caught_signal = number;
+    } else {
+        const long long seconds = (long long)(now.tv_sec - caught_at.tv_sec);
+        if (seconds > 1 || (seconds == 1 && now.tv_nsec >= caught_at.tv_nsec)) {
+            signal(number, SIG_DFL);
+            raise(number); /* delivered when the handler returns */
+        }
+    }
+    errno = kept;
 }
 
 void catch_signals(void)
 {
-    handle_signals(note_signal);
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    enum { N_NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
+    struct sigaction action = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < N_NUMBERS; i++) sigaddset(&action.sa_mask, numbers[i]);
+    for (int i = 0; i < N_NUMBERS; i++) handle_unless_ignored(numbers[i], &action);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 const char *command_name = "lockstep";

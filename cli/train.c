@@ -131,8 +131,8 @@ static int train(trainer *t, const json_t *stored)
     int answer = trainer_open(t, stored != NULL);
     if (answer == EXIT_DONE) answer = open_run(t, stored, last);
     if (answer == EXIT_DONE) {
-        tell_begin(t);
         catch_signals();
+        tell_begin(t);
         outcome end = trainer_run(t);
         if (end != OUTCOME_ERROR && end != OUTCOME_DATA && run_manifest_save(t) != LS_OK)
             end = OUTCOME_ERROR;
