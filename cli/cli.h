@@ -29,8 +29,12 @@ enum { MAX_IMAGE_SIZE = 4096 };
  * typed a command knows nothing. */
 const char *plain_message(const char *message);
 
-/* Prints the context's error (ctx NULL: no memory) and returns `answer`; EXIT_RUNTIME for EXIT_DATA
- * where there was no memory, which no picture is to blame for. */
+/* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
+ * -f)" after "File too large", or "". */
+const char *limit_hint(const char *message);
+
+/* Prints the context's error (ctx NULL: no memory) and returns `answer`. Returns EXIT_RUNTIME in
+ * place of EXIT_DATA when memory, threads, file handles or the device failed, not the images. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);
 
 /* For ls_context_config.log: to stderr. */

@@ -16,12 +16,32 @@ const char *plain_message(const char *message)
     return message + (names_call ? n + 2 : 0);
 }
 
+const char *limit_hint(const char *message)
+{
+    static const struct {
+        int error;
+        const char *hint;
+    } limits[] = { { EMFILE, " (limit of open files: ulimit -n)" },
+                   { ENFILE, " (the system's limit of open files)" },
+                   { EAGAIN, " (limit of threads or memory: ulimit -u, ulimit -v)" },
+                   { EFBIG, " (file size limit: ulimit -f)" } };
+    const size_t length = strlen(message);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        const char *reason = strerror(limits[i].error);
+        const size_t n = strlen(reason);
+        if (length >= n && strcmp(message + length - n, reason) == 0) return limits[i].hint;
+    }
+    return "";
+}
+
 int print_error(const cli_verb *verb, ls_context *ctx, int answer)
 {
     const ls_status status = ls_context_status(ctx);
     const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
-    fprintf(stderr, "lockstep %s: %s\n", verb->name, message);
-    return answer == EXIT_DATA && status == LS_ERR_MEMORY ? EXIT_RUNTIME : answer;
+    const char *hint = limit_hint(message);
+    fprintf(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
+    const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
+    return answer == EXIT_DATA && by_process ? EXIT_RUNTIME : answer;
 }
 
 void print_log(void *user, ls_log_level level, const char *message)

@@ -105,7 +105,7 @@ END_TEST
 static pid_t start_pack(void)
 {
     for (;;) {
-        const pid_t pid = start_command(0, "pack data out.pack --raw -j 0");
+        const pid_t pid = start_command(0, "pack data/train out.pack --raw -j 0");
         int status = 0;
         while (system("ls .lockstep-*.tmp >/dev/null 2>&1") != 0 && !exists("out.pack"))
             sleep_ms(1);
@@ -123,7 +123,10 @@ static pid_t start_pack(void)
 START_TEST(pack_removes_its_temporary_file)
 {
     begin_folder();
-    expect(0, "demo-data data --train 300 --val 1");
+    expect(0, "demo-data data --train 20 --val 1");
+    ck_assert_int_eq(system("cd data/train && for class in *; do for i in 1 2 3 4 5 6 7 8 9; do "
+                            "cp -rl $class $class$i; done; done"),
+                     0);
     const pid_t pid = start_pack();
     kill(pid, SIGINT);
     kill(pid, SIGTERM);
@@ -152,9 +155,85 @@ START_TEST(a_closed_pipe_does_not_end_a_run)
 }
 END_TEST
 
+/* The next commands are begun with this limit. */
+static void set_limit(int which, rlim_t value)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(which, &limit), 0);
+    limit.rlim_cur = value;
+    ck_assert_int_eq(setrlimit(which, &limit), 0);
+}
+
+/* No folder and no image can be blamed when the process has no file handles left. */
+START_TEST(no_file_handles)
+{
+    enum { FIRST = 8, LAST = 16 }; /* from the loader of the program to a whole run */
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN "--epochs 1 --out run");
+    int n_refused = 0;
+    for (int n = FIRST; n <= LAST; n++) {
+        char train[256];
+        snprintf(train, sizeof(train), TRAIN "--epochs 1 --out run%d", n);
+        const char *const lines[] = {
+            train, "eval --checkpoint run/best.safetensors --data-dir data -j 0 --threads 1"
+        };
+        for (int i = 0; i < 2; i++) {
+            set_limit(RLIMIT_NOFILE, (rlim_t)n);
+            const int status = run_command("%s", lines[i]);
+            set_limit(RLIMIT_NOFILE, 64);
+            ck_assert_msg(status == 0 || status == 1 || status == 127, "%d handles: status %d: %s",
+                          n, status, said_err);
+            if (status != 1) continue;
+            expect_err("Too many open files (limit of open files: ulimit -n)");
+            n_refused++;
+        }
+    }
+    ck_assert_int_gt(n_refused, 1);
+    end_folder();
+}
+END_TEST
+
+/* Threads whose stacks are larger than the address space can't be started. */
+START_TEST(no_threads)
+{
+    static const char *const options[] = { "-j 2 --threads 1", "-j 0 --threads 2" };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    for (int i = 0; i < 2; i++) {
+        set_limit(RLIMIT_STACK, (rlim_t)100 << 40);
+        expect(1, "train --data-dir data --image-size 8 -b 8 --out run %s", options[i]);
+        set_limit(RLIMIT_STACK, 8 << 20);
+        expect_err("(limit of threads or memory: ulimit -u, ulimit -v)");
+    }
+    end_folder();
+}
+END_TEST
+
+/* The system's default is to end such a process without a message. */
+START_TEST(files_that_are_too_large)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    static const struct {
+        const char *line, *file;
+    } cases[] = { { TRAIN "--out run", "writing 'run/last.safetensors': " },
+                  { "pack data out.pack --raw", "writing 'out.pack': " },
+                  { "demo-data drawn", "drawn/train/" } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const pid_t pid = start_command(i == 2 ? 1000 : 30000, "%s", cases[i].line);
+        ck_assert_int_eq(wait_command(pid), 1);
+        expect_err(cases[i].file);
+        expect_err("File too large (file size limit: ulimit -f)");
+    }
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("signals", a_signal_that_comes_twice_saves,
                      a_signal_after_the_grace_ends_the_process, an_ignored_hangup_stays_so,
-                     pack_removes_its_temporary_file, a_closed_pipe_does_not_end_a_run);
+                     pack_removes_its_temporary_file, a_closed_pipe_does_not_end_a_run,
+                     no_file_handles, no_threads, files_that_are_too_large);
 }
