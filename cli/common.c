@@ -34,14 +34,26 @@ const char *limit_hint(const char *message)
     return "";
 }
 
-int print_error(const cli_verb *verb, ls_context *ctx, int answer)
+int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
     const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
     const char *hint = limit_hint(message);
-    fprintf(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
+    long long epoch, step;
+    int n = 0;
+    if (pass && sscanf(message, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
+        fprintf(stderr, "lockstep %s: %s %lld: %s%s\n", verb->name, pass, step + 1, message + n,
+                hint);
+    else
+        fprintf(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
     const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
-    return answer == EXIT_DATA && by_process ? EXIT_RUNTIME : answer;
+    return by_process ? EXIT_RUNTIME : EXIT_DATA;
+}
+
+int print_error(const cli_verb *verb, ls_context *ctx, int answer)
+{
+    const int data_answer = print_loader_error(verb, ctx, NULL);
+    return answer == EXIT_DATA ? data_answer : answer;
 }
 
 void print_log(void *user, ls_log_level level, const char *message)
