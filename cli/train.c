@@ -1,4 +1,5 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
+#include "advice.h"
 #include "run/run_folder.h"
 #include "run_config.h"
 #include "run_manifest.h"
@@ -172,6 +173,7 @@ static int train(trainer *t, json_t *stored)
     if (answer == EXIT_DONE) {
         catch_signals();
         tell_begin(t);
+        if (!stored) advise(t);
         outcome end = trainer_run(t);
         if (end != OUTCOME_ERROR && run_manifest_save(t) != LS_OK) end = OUTCOME_ERROR;
         tell_end(t, end);

@@ -174,7 +174,7 @@ START_TEST(unusable_folders)
 {
     begin_folder();
     expect(3, TRAIN);
-    expect_err("data: no such folder; expected data/train/<class>/<picture>");
+    expect_err("data: no such folder; expected data/train/<class>/<image>");
     mkdir("data", 0777);
     expect(3, TRAIN);
     expect_err("has no folder 'train'");
@@ -200,6 +200,48 @@ START_TEST(unusable_folders)
     expect_err("16 training pictures do not fill one batch of 17");
     expect(0, TRAIN);
     expect(0, TRAIN "--no-val --out without");
+    end_folder();
+}
+END_TEST
+
+static int count_said(const char *text)
+{
+    int n = 0;
+    for (const char *at = said_err; (at = strstr(at, text)); at++) n++;
+    return n;
+}
+
+/* What is possible but hardly intended is a warning, once, when a run is begun. */
+START_TEST(warnings_before_training)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1"); /* 40 images of 32 to 48 pixels */
+    expect(0, TRAIN "--image-size 16 --steps 1");
+    ck_assert_int_eq(count_said("warning"), 0);
+    ck_assert_int_eq(system("rm -r run"), 0);
+    expect(0, TRAIN "--steps 1");
+    expect_err("warning: most training images are much larger than --image-size 8 (median shorter "
+               "side of 15 files: ");
+    ck_assert_int_eq(count_said("warning"), 1);
+    expect(0, "train --resume run --steps 2");
+    ck_assert_int_eq(count_said("warning"), 0);
+
+    expect(0, TRAIN "--image-size 16 -b 10 --steps 1 --out quarter");
+    ck_assert_int_eq(count_said("warning"), 0);
+    expect(0, TRAIN "--image-size 16 -b 11 --steps 1 --out more");
+    expect_err("warning: -b 11 is more than a quarter of the 40 training images: 3 steps per "
+               "epoch; -b 4 makes 10\n");
+    expect(0, TRAIN "--image-size 16 -b 40 --steps 1 --out all");
+    expect_err("1 step per epoch; -b 4 makes 10\n");
+
+    ck_assert_int_eq(system("mkdir up && mv data up/train"), 0);
+    expect(0, TRAIN "--image-size 16 --data-dir up --no-val --steps 1 --out high");
+    expect_err("warning: up/train has a class 'train': it looks like a dataset's folder; "
+               "--data-dir up/train trains on the classes in up/train/train\n");
+    ck_assert_int_eq(system("mv up/train up/photos"), 0);
+    expect(3, TRAIN "--data-dir up --out none");
+    expect_err("up: has no folder 'train'; expected up/train/<class>/<image>; up/photos has one: "
+               "--data-dir up/photos\n");
     end_folder();
 }
 END_TEST
@@ -320,6 +362,6 @@ int main(void)
 {
     return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
-                     unusable_folders, unusable_pictures, checkpoints_from_elsewhere, predictions,
-                     demo_data);
+                     unusable_folders, warnings_before_training, unusable_pictures,
+                     checkpoints_from_elsewhere, predictions, demo_data);
 }
