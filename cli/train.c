@@ -93,6 +93,10 @@ static void tell_begin(const trainer *t)
     const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
     if (n_left > 0) printf(", %lld left over in each epoch", (long long)n_left);
     printf("\n");
+    if (r->label_smoothing > 0)
+        printf("loss    cross-entropy with label smoothing %g%s; 'lockstep eval' leaves label "
+               "smoothing out\n",
+               r->label_smoothing, t->val ? ", also in validation" : "");
     printf("device  %s\n", ls_context_device(t->ctx));
     printf("run     %s", t->dir);
     if (t->epoch >= r->epochs)

@@ -272,6 +272,28 @@ START_TEST(unusable_pictures)
 }
 END_TEST
 
+/* Two losses of one checkpoint that differ by definition must not look like an error. */
+START_TEST(losses_name_their_label_smoothing)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN);
+    expect_out(
+        "loss    cross-entropy with label smoothing 0.1, also in validation; 'lockstep eval' "
+        "leaves label smoothing out\n");
+    expect(0, "eval --checkpoint run/last.safetensors --data-dir data");
+    ck_assert_ptr_nonnull(strstr(strstr(said_out, ": loss "), " without label smoothing, top-1 "));
+    char plain[32];
+    expect(0, TRAIN "--label-smoothing 0 --out plain");
+    ck_assert_ptr_null(strstr(said_out, "smoothing"));
+    const char *loss = strstr(said_out, "val loss ") + strlen("val loss ");
+    snprintf(plain, sizeof(plain), ": loss %.6s without", loss);
+    expect(0, "eval --checkpoint plain/last.safetensors --data-dir data");
+    expect_out(plain);
+    end_folder();
+}
+END_TEST
+
 START_TEST(checkpoints_from_elsewhere)
 {
     begin_folder();
@@ -363,5 +385,6 @@ int main(void)
     return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
                      unusable_folders, warnings_before_training, unusable_pictures,
-                     checkpoints_from_elsewhere, predictions, demo_data);
+                     losses_name_their_label_smoothing, checkpoints_from_elsewhere, predictions,
+                     demo_data);
 }
