@@ -284,8 +284,8 @@ const cli_verb verb_train = {
     .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
                "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for\n"
                "--resume) and best.safetensors (the weights with the best validation top-1).\n"
-               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable pictures,\n"
-               "4 the loss is not finite, 128+n stopped by signal n after saving.\n",
+               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
+               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n",
     .options = recipe_options,
     .run = run,
 };

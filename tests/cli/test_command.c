@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include "../suite.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,40 @@ START_TEST(failures_at_run_time)
     expect_err("run/config.json: line 1");
     expect(2, "train --data-dir x --out run");
     expect_err("holds a run already");
+    end_folder();
+}
+END_TEST
+
+/* Those that 'train --help' and the README list. */
+START_TEST(exit_statuses)
+{
+    static const struct {
+        int status;
+        const char *line, *said;
+    } cases[] = {
+        { 0, TRAIN "--steps 1", "" },
+        { 1, "train --resume none", "none: no such folder" },
+        { 2, "train --data-dir data --epochs many", "--epochs wants" },
+        { 3, "train --data-dir none", "none: no such folder" },
+        { 3, "eval --checkpoint run/last.safetensors --data-dir none", "none: no such folder" },
+        { 3, "predict --checkpoint run/last.safetensors none.png", "none.png: " },
+        { 3, "pack none out.pack", "none" },
+        { 4, TRAIN "--lr 1000 --lr-scheduler constant --momentum 0.99 --epochs 9 --out nonfinite",
+          "the loss is " },
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 1");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect(cases[i].status, "%s", cases[i].line);
+        expect_err(cases[i].said);
+    }
+    const pid_t pid = start_command(0, TRAIN "--epochs 100000 --out stopped");
+    while (!exists("stopped/best.safetensors")) usleep(1000);
+    kill(pid, SIGTERM);
+    ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
+    expect(0, "train --help");
+    expect_out("Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
+               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n");
     end_folder();
 }
 END_TEST
@@ -384,7 +419,7 @@ int main(void)
 {
     return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
-                     unusable_folders, warnings_before_training, unusable_pictures,
+                     exit_statuses, unusable_folders, warnings_before_training, unusable_pictures,
                      losses_name_their_label_smoothing, checkpoints_from_elsewhere, predictions,
                      demo_data);
 }
