@@ -281,11 +281,14 @@ const cli_verb verb_train = {
     .name = "train",
     .summary = "train a network on a folder of images",
     .arguments = "",
-    .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
-               "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for\n"
-               "--resume) and best.safetensors (the weights with the best validation top-1).\n"
-               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
-               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n",
+    .details =
+        "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
+        "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for\n"
+        "--resume) and best.safetensors (the weights with the best validation top-1).\n"
+        "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the\n"
+        "schedule is constant, step, exponential or plateau.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
+        "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n",
     .options = recipe_options,
     .run = run,
 };

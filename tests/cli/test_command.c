@@ -303,6 +303,12 @@ START_TEST(unusable_pictures)
     char *metrics = read_text("skipped/metrics.jsonl", &size);
     ck_assert_ptr_nonnull(strstr(metrics, "\"bad_images\": 2"));
     free(metrics);
+
+    write_text("data/val/star/bad.png", "no image");
+    expect(3, "eval --checkpoint skipped/last.safetensors --data-dir data -b 4");
+    expect_err("lockstep eval: batch 5: image 'data/val/star/bad.png': ");
+    expect_err("--on-bad-image skip takes other images in place of bad ones\n");
+    expect(0, "eval --checkpoint skipped/last.safetensors --data-dir data --on-bad-image skip");
     end_folder();
 }
 END_TEST
