@@ -29,9 +29,16 @@ enum { MAX_IMAGE_SIZE = 4096 };
  * typed a command knows nothing. */
 const char *plain_message(const char *message);
 
-/* Prints the context's error (ctx NULL: no memory) and returns `answer`; EXIT_RUNTIME for EXIT_DATA
- * where there was no memory, which no picture is to blame for. */
+/* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
+ * -f)" after "File too large", or "". */
+const char *limit_hint(const char *message);
+
+/* Prints the context's error (ctx NULL: no memory) and returns `answer`. Returns EXIT_RUNTIME in
+ * place of EXIT_DATA when memory, threads, file handles or the device failed, not the images. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);
+/* print_error for EXIT_DATA. An error of a loader begins with its place, "epoch 3, step 7" for the
+ * `pass` "epoch 3, step": the loader counts from 0, what the command prints counts from 1. */
+int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass);
 
 /* For ls_context_config.log: to stderr. */
 void print_log(void *user, ls_log_level level, const char *message);
@@ -43,8 +50,10 @@ const ls_model *find_model(const cli_verb *verb, const char *name);
  * SIGINT for what runs behind them (&), nohup with SIGHUP. */
 void handle_unless_ignored(int number, const struct sigaction *action);
 
-/* From now on the first SIGINT or SIGTERM asks the verb to stop in good order, by its number here;
- * a second one ends the process. Those that were ignored stay so. */
+/* From now on the first SIGINT, SIGTERM or SIGHUP is noted in caught_signal, and the verb ends in
+ * good order. Further ones are ignored for one second; after that the next one ends the process.
+ * Signals that were ignored stay ignored. SIGPIPE is ignored: when the reader of the output ends,
+ * the work goes on, and main reports that output was lost. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 

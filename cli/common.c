@@ -1,10 +1,12 @@
 /* common.c: what the verbs share; see cli.h. */
 #include "cli.h"
+#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 const char *plain_message(const char *message)
@@ -14,12 +16,44 @@ const char *plain_message(const char *message)
     return message + (names_call ? n + 2 : 0);
 }
 
-int print_error(const cli_verb *verb, ls_context *ctx, int answer)
+const char *limit_hint(const char *message)
+{
+    static const struct {
+        int error;
+        const char *hint;
+    } limits[] = { { EMFILE, " (limit of open files: ulimit -n)" },
+                   { ENFILE, " (the system's limit of open files)" },
+                   { EAGAIN, " (limit of threads or memory: ulimit -u, ulimit -v)" },
+                   { EFBIG, " (file size limit: ulimit -f)" } };
+    const size_t length = strlen(message);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        const char *reason = strerror(limits[i].error);
+        const size_t n = strlen(reason);
+        if (length >= n && strcmp(message + length - n, reason) == 0) return limits[i].hint;
+    }
+    return "";
+}
+
+int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
     const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
-    fprintf(stderr, "lockstep %s: %s\n", verb->name, message);
-    return answer == EXIT_DATA && status == LS_ERR_MEMORY ? EXIT_RUNTIME : answer;
+    const char *hint = limit_hint(message);
+    long long epoch, step;
+    int n = 0;
+    if (pass && sscanf(message, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
+        fprintf(stderr, "lockstep %s: %s %lld: %s%s\n", verb->name, pass, step + 1, message + n,
+                hint);
+    else
+        fprintf(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
+    const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
+    return by_process ? EXIT_RUNTIME : EXIT_DATA;
+}
+
+int print_error(const cli_verb *verb, ls_context *ctx, int answer)
+{
+    const int data_answer = print_loader_error(verb, ctx, NULL);
+    return answer == EXIT_DATA ? data_answer : answer;
 }
 
 void print_log(void *user, ls_log_level level, const char *message)
@@ -56,23 +90,38 @@ void handle_unless_ignored(int number, const struct sigaction *action)
 
 volatile sig_atomic_t caught_signal;
 
-static void handle_signals(void (*handler)(int))
-{
-    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    handle_unless_ignored(SIGINT, &action);
-    handle_unless_ignored(SIGTERM, &action);
-}
+/* When the first signal came; written and read by the handler alone. */
+static struct timespec caught_at;
 
+/* A signal that comes within one second of the first one belongs to it: `timeout`, make and
+ * terminals send theirs to the process and to its group. A later one ends the process. */
 static void note_signal(int number)
 {
-    caught_signal = number;
-    handle_signals(SIG_DFL);
+    const int kept = errno;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!caught_signal) {
+        caught_at = now;
+        caught_signal = number;
+    } else {
+        const long long seconds = (long long)(now.tv_sec - caught_at.tv_sec);
+        if (seconds > 1 || (seconds == 1 && now.tv_nsec >= caught_at.tv_nsec)) {
+            signal(number, SIG_DFL);
+            raise(number); /* delivered when the handler returns */
+        }
+    }
+    errno = kept;
 }
 
 void catch_signals(void)
 {
-    handle_signals(note_signal);
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    enum { N_NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
+    struct sigaction action = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < N_NUMBERS; i++) sigaddset(&action.sa_mask, numbers[i]);
+    for (int i = 0; i < N_NUMBERS; i++) handle_unless_ignored(numbers[i], &action);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 const char *command_name = "lockstep";

@@ -27,7 +27,8 @@ static const cli_option options[] = {
 
 static int fail_errno(const char *path)
 {
-    fprintf(stderr, "lockstep demo-data: %s: %s\n", path, strerror(errno));
+    const char *reason = strerror(errno);
+    fprintf(stderr, "lockstep demo-data: %s: %s%s\n", path, reason, limit_hint(reason));
     return EXIT_RUNTIME;
 }
 

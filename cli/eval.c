@@ -115,10 +115,14 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
                                                     .user = &c },
                                      &s);
         answer = outcome_answer(verb, ctx, end, 0);
+        if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
+            fprintf(stderr,
+                    "lockstep eval: --on-bad-image skip takes other images in place of bad ones\n");
         const double n = (double)s.n_images;
         if (end == OUTCOME_DONE) {
-            printf("%s, %lld picture%s: loss %.4f, top-1 %.4f", card->model->name,
-                   (long long)s.n_images, plural(s.n_images), s.loss / n, s.top1 / n);
+            printf("%s, %lld picture%s: loss %.4f without label smoothing, top-1 %.4f",
+                   card->model->name, (long long)s.n_images, plural(s.n_images), s.loss / n,
+                   s.top1 / n);
             if (n_classes > 5) printf(", top-5 %.4f", s.top5 / n);
             printf("\n");
         }

@@ -10,10 +10,10 @@ static void tell_nonfinite(const tally *t, const ls_results *r)
     if (t->trains)
         fprintf(stderr,
                 "lockstep: the loss is %s at epoch %lld, step %lld; the batch's pictures:\n", loss,
-                (long long)r->epoch + 1, (long long)r->step);
+                (long long)r->epoch + 1, (long long)r->step + 1);
     else
         fprintf(stderr, "lockstep: the loss is %s in validation, batch %lld; its pictures:\n", loss,
-                (long long)t->n_added);
+                (long long)t->n_added + 1);
     for (int64_t i = 0; i < n && i < TALLY_SAMPLES; i++)
         fprintf(stderr, "  %s\n", ls_dataset_sample_path(t->dataset, t->samples[batch][i]));
     if (n > TALLY_SAMPLES) fprintf(stderr, "  and %lld more\n", (long long)n - TALLY_SAMPLES);
@@ -91,7 +91,7 @@ int outcome_answer(const cli_verb *verb, ls_context *ctx, outcome end, int signa
     case OUTCOME_HALTED: return EXIT_DONE;
     case OUTCOME_STOPPED: return EXIT_SIGNAL + signal;
     case OUTCOME_NONFINITE: return EXIT_NONFINITE;
-    case OUTCOME_DATA: return print_error(verb, ctx, EXIT_DATA);
+    case OUTCOME_DATA: return print_loader_error(verb, ctx, "batch");
     case OUTCOME_ERROR: return print_error(verb, ctx, EXIT_RUNTIME);
     }
     return EXIT_RUNTIME;

@@ -1,5 +1,6 @@
 /* folders.c: finding the training and validation pictures in a folder; see folders.h. */
 #include "folders.h"
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,13 +92,30 @@ ls_dataset *folders_open(ls_context *ctx, const char *dir)
     return dataset;
 }
 
+/* A folder in DIR that has a folder 'train': DIR is one level too high. */
+static bool find_nested(const char *dir, char path[PATH_SIZE])
+{
+    bool found = false;
+    DIR *folder = opendir(dir);
+    for (const struct dirent *e; folder && !found && (e = readdir(folder));) {
+        const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, e->d_name);
+        found = e->d_name[0] != '.' && length < PATH_SIZE && has_folder(path, split_names[0]);
+    }
+    if (folder) closedir(folder);
+    return found;
+}
+
 int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, ls_dataset **out)
 {
     char path[PATH_SIZE];
     *out = NULL;
     if (!find_folder(dir, 1, split_names, path)) {
-        fprintf(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<picture>\n", verb->name,
-                dir, lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
+        char nested[PATH_SIZE];
+        fprintf(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<image>", verb->name, dir,
+                lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
+        if (find_nested(dir, nested))
+            fprintf(stderr, "; %s has one: --data-dir %s", nested, nested);
+        fprintf(stderr, "\n");
         return EXIT_DATA;
     }
     *out = ls_image_folder_open(ctx, path);

@@ -366,7 +366,7 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
                     option->name);
             return false;
         }
-        if (parsed->given[i] && option->executor) continue;
+        if (parsed->given[i] && (option->executor || option->lasting)) continue;
         if (parsed->given[i] && !same_value(option, json, values)) {
             char *text = json_is_null(json)
                              ? strdup("default")
@@ -385,4 +385,20 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
         }
     }
     return true;
+}
+
+json_t *options_changed(const cli_verb *verb, const json_t *stored, const void *values)
+{
+    json_t *out = json_array();
+    for (int i = 0; out && verb->options[i].kind != OPTION_END; i++) {
+        const cli_option *option = &verb->options[i];
+        json_t *was = json_object_get(stored, option->name);
+        if (!option->lasting || same_value(option, was, values)) continue;
+        json_t *change = json_pack("{s:s, s:O, s:o}", "option", option->name, "there", was, "here",
+                                   value_to_json(option, values));
+        if (json_array_append_new(out, change) == 0) continue;
+        json_decref(out);
+        out = NULL;
+    }
+    return out;
 }

@@ -29,6 +29,7 @@ typedef struct cli_option {
     const char *fallback; /* default, as a user would write it; NULL = zero, or found by the verb */
     const char *note;     /* how the verb finds it: "by image size" */
     bool executor;        /* cannot change a result: may differ when a run is resumed */
+    bool lasting;         /* may be changed when a run is resumed, and stays changed */
 } cli_option;
 
 enum { MAX_OPTIONS = 96 };
@@ -61,10 +62,13 @@ bool options_given(const cli_verb *verb, const cli_parsed *parsed, const char *n
 json_t *options_to_json(const cli_verb *verb, const void *values);
 
 /* Puts stored values in place of those that were not given. A given one that differs from the
- * stored one is an error, printed to stderr, unless it is an executor's. Texts are borrowed from
- * `stored`. */
+ * stored one is an error, printed to stderr, unless it is an executor's or lasting. Texts are
+ * borrowed from `stored`. */
 bool options_resume(const cli_verb *verb, const json_t *stored, const char *source, void *values,
                     const cli_parsed *parsed);
+/* The list of {"option": "epochs", "there": 30, "here": 60} for the lasting options whose values
+ * differ from the stored ones; NULL without memory. */
+json_t *options_changed(const cli_verb *verb, const json_t *stored, const void *values);
 
 /* To the 15 digits that config.json holds, so that a stored number is the number that was used. */
 double options_round(double x);

@@ -18,8 +18,8 @@ const cli_option recipe_options[] = {
       "threads that load pictures; 0 = the training thread does", "N", 0, 256,
       .note = "one per processor, at most 8", .executor = true },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable picture, or take another in its place", "fail|skip",
-      .fallback = "fail" },
+      "stop at an unreadable image, or take another in its place", "fail|skip", .fallback = "fail",
+      .lasting = true },
     { OPTION_CHOICE, 0, "seeding", AT(seeding),
       "random crops and flips: worker = as PyTorch, other workers, other results", "sample|worker",
       .fallback = "sample" },
@@ -52,7 +52,7 @@ const cli_option recipe_options[] = {
 
     { OPTION_HEADING, .help = "Training:" },
     { OPTION_INTEGER, 0, "epochs", AT(epochs), "times through the pictures, in whole batches", "N",
-      1, 1e5, .fallback = "30" },
+      1, 1e5, .fallback = "30", .lasting = true },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_CHOICE, 0, "opt", AT(optimizer), "optimizer", "sgd|adam|adamw", .fallback = "sgd" },
@@ -208,6 +208,37 @@ bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
         return false;
     }
     return check_dependences(verb, parsed, r) && check_rates(verb, r);
+}
+
+bool recipe_can_be_lengthened(const recipe *r)
+{
+    static const bool table[] = {
+        [SCHEDULE_CONSTANT] = true,  [SCHEDULE_STEP] = true,    [SCHEDULE_EXPONENTIAL] = true,
+        [SCHEDULE_PLATEAU] = true,   [SCHEDULE_COSINE] = false, [SCHEDULE_POLYNOMIAL] = false,
+        [SCHEDULE_ONE_CYCLE] = false
+    };
+    return table[r->schedule];
+}
+
+bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recipe *r)
+{
+    const long long epochs = json_integer_value(json_object_get(stored, "epochs"));
+    if (r->epochs < epochs) {
+        fprintf(stderr,
+                "lockstep %s: --epochs %lld: the run has %lld; a run can be lengthened, not "
+                "shortened; --stop-at ends it earlier\n",
+                verb->name, (long long)r->epochs, epochs);
+        return false;
+    }
+    if (r->epochs == epochs || recipe_can_be_lengthened(r)) return true;
+    const char *schedule = json_string_value(json_object_get(stored, "lr-scheduler"));
+    fprintf(stderr,
+            "lockstep %s: --epochs %lld: the learning rates of --lr-scheduler %s depend on the "
+            "number of epochs, %lld, so the steps that are done would be others; begin a new run "
+            "with --epochs %lld (schedules constant, step, exponential and plateau can be "
+            "lengthened)\n",
+            verb->name, (long long)r->epochs, schedule, epochs, (long long)r->epochs);
+    return false;
 }
 
 /* ---- What the options make ---- */

@@ -59,6 +59,12 @@ extern const cli_option recipe_options[];
  * failure prints why and returns false. */
 bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r);
 
+/* Whether a run with the stored options may continue as `r`: --epochs may only grow, and only where
+ * the learning rates of the steps that are done do not depend on it. Otherwise prints why. */
+bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recipe *r);
+/* Whether the schedule's learning rates are the same for any number of epochs. */
+bool recipe_can_be_lengthened(const recipe *r);
+
 /* Pictures under this side are cropped from a padded border, as CIFAR's; larger ones by random
  * area, as ImageNet's. */
 enum { SMALL_IMAGE_SIZE = 64 };

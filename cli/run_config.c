@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static json_t *describe_data(const trainer *t)
@@ -27,17 +28,55 @@ static json_t *describe_options(const trainer *t)
     return NULL;
 }
 
-ls_status run_config_write(const trainer *t)
+static ls_status write_config(const trainer *t, const json_t *config)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
+    return ls__json_save(t->ctx, path, config);
+}
+
+ls_status run_config_write(const trainer *t)
+{
     json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
                                describe_options(t), "data", describe_data(t), "device",
                                ls_context_device(t->ctx), "parameters",
                                (json_int_t)ls_net_parameter_count(t->net));
-    const ls_status status = ls__json_save(t->ctx, path, config);
+    const ls_status status = write_config(t, config);
     json_decref(config);
     return status;
+}
+
+ls_status run_config_change(const trainer *t, json_t *stored)
+{
+    json_t *options = json_object_get(stored, "options"), *change;
+    size_t i;
+    json_array_foreach(t->changed, i, change)
+    {
+        const char *name = json_string_value(json_object_get(change, "option"));
+        if (json_object_set(options, name, json_object_get(change, "here")) != 0)
+            return write_config(t, NULL); /* reports that there is no memory */
+    }
+    return json_array_size(t->changed) > 0 ? write_config(t, stored) : LS_OK;
+}
+
+static bool is_zero(const char *text)
+{
+    return text && strcmp(text, "0") == 0;
+}
+
+bool run_has_no_step(const char *dir)
+{
+    char path[RUN_PATH_SIZE];
+    int64_t n_steps = -1;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    snprintf(path, sizeof(path), "%s/record.txt", dir);
+    ls_record_count(ctx, path, &n_steps);
+    snprintf(path, sizeof(path), "%s/last.safetensors", dir);
+    ls_tensor_file *last = n_steps == 0 ? ls_tensor_file_open(ctx, path) : NULL;
+    const bool fresh = last && is_zero(ls_tensor_file_metadata(last, "epoch")) &&
+                       is_zero(ls_tensor_file_metadata(last, "step"));
+    ls_context_close(&ctx);
+    return fresh;
 }
 
 json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,

@@ -7,6 +7,13 @@
 /* Of an opened trainer, into its folder. */
 ls_status run_config_write(const trainer *t);
 
+/* Writes the stored config again with the values of t->changed. */
+ls_status run_config_change(const trainer *t, json_t *stored);
+
+/* Whether the run in `dir` has a checkpoint but has done no step, so that it may be begun again:
+ * nothing is lost. */
+bool run_has_no_step(const char *dir);
+
 /* The config of the run in `dir`, its path in `path`; NULL after printing why it cannot be had. Its
  * member "options" is for options_resume. */
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);

@@ -96,6 +96,11 @@ ls_status run_manifest_begin(trainer *t)
                                 (json_int_t)t->recipe->workers, "threads",
                                 (json_int_t)ls_context_threads(t->ctx), "fault", t->recipe->fault,
                                 "provenance", ls__provenance_make(t->ctx), "forced", t->forced);
+    const bool has_changes = json_array_size(t->changed) > 0;
+    if (has_changes && json_object_set(session, "changed", t->changed) != 0) {
+        json_decref(session);
+        session = NULL;
+    }
     if (json_array_append_new(json_object_get(t->manifest, "sessions"), session) != 0) {
         json_decref(t->manifest);
         t->manifest = NULL; /* ls__json_save tells that there was no memory */

@@ -4,7 +4,10 @@
  *
  *   { "identity": {...}, "sessions": [ { "from_step": 0, "executors": { "workers": 4, "threads": 2,
  * "fault": null
- * }, "provenance": {...}, "forced": [ { "field": "seed", "there": "0", "here": "1" } ] } ] } */
+ * }, "provenance": {...}, "forced": [ { "field": "seed", "there": "0", "here": "1" } ],
+ * "changed": [ { "option": "epochs", "there": 30, "here": 60 } ] } ] }
+ *
+ * "changed" is there only where a resume changed options of the run. */
 #ifndef LS_CLI_RUN_MANIFEST_H
 #define LS_CLI_RUN_MANIFEST_H
 

@@ -1,4 +1,5 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
+#include "advice.h"
 #include "run/run_folder.h"
 #include "run_config.h"
 #include "run_manifest.h"
@@ -33,23 +34,48 @@ static void check_best(const trainer *t)
                 t->verb->name, t->dir, (long long)t->best_epoch);
 }
 
-/* Makes the folder with its config, or continues from the checkpoint `last`. */
-static int open_run(trainer *t, const json_t *stored, const char *last)
+static int fail_taken(const cli_verb *verb, const char *dir)
 {
-    ls_status status = stored ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
+    fprintf(stderr,
+            "lockstep %s: %s holds a run already: continue it with --resume %s, or give another "
+            "--out\n",
+            verb->name, dir, dir);
+    return EXIT_USAGE;
+}
+
+/* Makes and locks the folder of a run. One that has done no step gives way to a new run. */
+static int take_folder(trainer *t, bool resumed)
+{
+    const bool again = !resumed && ls__run_folder_holds_run(t->dir);
+    ls_status status = resumed || again ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
     if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir);
     if (status != LS_OK) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    const int answer = stored ? run_manifest_check(t) : EXIT_DONE;
+    if (!again) return EXIT_DONE;
+    if (!run_has_no_step(t->dir)) return fail_taken(t->verb, t->dir);
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/config.json", t->dir);
+    if (remove(path) == 0) return EXIT_DONE; /* the folder holds no run from here on */
+    fprintf(stderr, "lockstep %s: %s: %s\n", t->verb->name, path, strerror(errno));
+    return EXIT_RUNTIME;
+}
+
+/* Makes the folder with its config, or continues from the checkpoint `last`. */
+static int open_run(trainer *t, json_t *stored, const char *last)
+{
+    int answer = take_folder(t, stored != NULL);
+    if (answer != EXIT_DONE) return answer;
+    answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
     if (stored && !trainer_resume(t, last)) return EXIT_RUNTIME;
     check_best(t);
-    status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
+    ls_status status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
     if (status == LS_OK) status = run_manifest_begin(t); /* a session only once it can begin */
     /* The first checkpoint: whoever resumes the run before it saves by itself has the kernels that
      * were chosen now. Where it was forced it is another run from now on. */
     const bool saves = !stored || json_array_size(t->forced) > 0;
     if (status == LS_OK) status = saves ? trainer_save(t) : trainer_keep(t);
+    if (status == LS_OK && stored) status = run_config_change(t, stored);
     if (status == LS_OK && !stored) status = run_config_write(t); /* from now on it is a run */
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
@@ -67,6 +93,10 @@ static void tell_begin(const trainer *t)
     const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
     if (n_left > 0) printf(", %lld left over in each epoch", (long long)n_left);
     printf("\n");
+    if (r->label_smoothing > 0)
+        printf("loss    cross-entropy with label smoothing %g%s; 'lockstep eval' leaves label "
+               "smoothing out\n",
+               r->label_smoothing, t->val ? ", also in validation" : "");
     printf("device  %s\n", ls_context_device(t->ctx));
     printf("run     %s", t->dir);
     if (t->epoch >= r->epochs)
@@ -110,16 +140,27 @@ static void tell_end(const trainer *t, outcome end)
                plural(done));
         print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume",
                       t->dir, is_all ? "--steps" : NULL, "N", NULL);
+    } else if (end == OUTCOME_DATA) {
+        const bool stops =
+            t->data_answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
+        fprintf(stderr, "lockstep %s: saved at epoch %lld, step %lld\n", t->verb->name,
+                (long long)t->epoch + 1, (long long)t->step);
+        print_command(stderr,
+                      stops ? "to continue with other images in place of bad ones" : "to continue",
+                      "train", "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
     } else if (end == OUTCOME_DONE) {
         if (trainer_is_stale(t))
             printf("ended after epoch %lld: no better top-1 since epoch %lld\n",
                    (long long)t->epoch, (long long)t->best_epoch);
         printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
         tell_next(t);
+        if (!trainer_is_stale(t) && recipe_can_be_lengthened(t->recipe))
+            print_command(stdout, "for more epochs", "train", "--resume", t->dir, "--epochs", "N",
+                          NULL);
     }
 }
 
-static int train(trainer *t, const json_t *stored)
+static int train(trainer *t, json_t *stored)
 {
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
@@ -128,16 +169,20 @@ static int train(trainer *t, const json_t *stored)
                 last);
         return EXIT_RUNTIME;
     }
+    if (stored)
+        t->changed = options_changed(t->verb, json_object_get(stored, "options"), t->recipe);
+    if (stored && !t->changed) return print_error(t->verb, NULL, EXIT_RUNTIME);
     int answer = trainer_open(t, stored != NULL);
     if (answer == EXIT_DONE) answer = open_run(t, stored, last);
     if (answer == EXIT_DONE) {
-        tell_begin(t);
         catch_signals();
+        tell_begin(t);
+        if (!stored) advise(t);
         outcome end = trainer_run(t);
-        if (end != OUTCOME_ERROR && end != OUTCOME_DATA && run_manifest_save(t) != LS_OK)
-            end = OUTCOME_ERROR;
+        if (end != OUTCOME_ERROR && run_manifest_save(t) != LS_OK) end = OUTCOME_ERROR;
         tell_end(t, end);
-        answer = outcome_answer(t->verb, t->ctx, end, caught_signal);
+        answer = end == OUTCOME_DATA ? t->data_answer
+                                     : outcome_answer(t->verb, t->ctx, end, caught_signal);
     }
     trainer_close(t);
     return answer;
@@ -201,7 +246,8 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         *stored = run_config_read(verb, dir, path);
         if (!*stored) return EXIT_RUNTIME;
         const json_t *options = json_object_get(*stored, "options");
-        if (!options_resume(verb, options, path, r, &parsed) || !keeps_workers(verb, options, r))
+        if (!options_resume(verb, options, path, r, &parsed) || !keeps_workers(verb, options, r) ||
+            !recipe_may_continue(verb, options, r))
             return EXIT_USAGE;
         /* meant that one time */
         if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
@@ -213,13 +259,7 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         fprintf(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);
         return EXIT_USAGE;
     }
-    if (ls__run_folder_holds_run(dir)) {
-        fprintf(stderr,
-                "lockstep %s: %s holds a run already: continue it with --resume %s, or give "
-                "another --out\n",
-                verb->name, dir, dir);
-        return EXIT_USAGE;
-    }
+    if (ls__run_folder_holds_run(dir) && !run_has_no_step(dir)) return fail_taken(verb, dir);
     return recipe_resolve(verb, &parsed, r) ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -241,11 +281,14 @@ const cli_verb verb_train = {
     .name = "train",
     .summary = "train a network on a folder of images",
     .arguments = "",
-    .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
-               "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for\n"
-               "--resume) and best.safetensors (the weights with the best validation top-1).\n"
-               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable pictures,\n"
-               "4 the loss is not finite, 128+n stopped by signal n after saving.\n",
+    .details =
+        "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
+        "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for\n"
+        "--resume) and best.safetensors (the weights with the best validation top-1).\n"
+        "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the\n"
+        "schedule is constant, step, exponential or plateau.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
+        "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n",
     .options = recipe_options,
     .run = run,
 };

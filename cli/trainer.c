@@ -209,6 +209,19 @@ bool trainer_is_stale(const trainer *t)
     return patience > 0 && t->epoch - t->best_epoch >= patience;
 }
 
+/* Prints the error of a loader and saves the steps before it. */
+static outcome stop_at_bad_image(trainer *t)
+{
+    char pass[TITLE_SIZE];
+    const bool trains = t->step < ls_loader_steps(t->train);
+    snprintf(pass, sizeof(pass), "epoch %lld, %s", (long long)t->epoch + 1,
+             trains ? "step" : "validation batch");
+    t->data_answer = print_loader_error(t->verb, t->ctx, pass);
+    const outcome end = trains ? tally_finish(&t->tally) : OUTCOME_DONE;
+    if (end != OUTCOME_DONE) return end;
+    return trainer_save(t) == LS_OK ? OUTCOME_DATA : OUTCOME_ERROR;
+}
+
 outcome trainer_run(trainer *t)
 {
     const int64_t done = trainer_steps_done(t);
@@ -227,6 +240,7 @@ outcome trainer_run(trainer *t)
         if (end == OUTCOME_DONE && finish_epoch(t, &val, clock_seconds() - begun) != LS_OK)
             end = OUTCOME_ERROR;
     }
+    if (end == OUTCOME_DATA) end = stop_at_bad_image(t);
     const bool to_continue = end == OUTCOME_STOPPED || end == OUTCOME_HALTED;
     if (to_continue && trainer_save(t) != LS_OK) end = OUTCOME_ERROR;
     if (t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL) {

@@ -27,6 +27,7 @@ typedef struct trainer {
     model_card card;
 
     json_t *manifest, *forced; /* of run_manifest.h; forced: the differences that --force allowed */
+    json_t *changed;           /* what options_changed gives for a resumed run; else NULL */
     bool writes_plan;          /* to the file of --plan, unless that is of another machine */
     ls__metrics *metrics;
     ls_record *record;
@@ -41,6 +42,8 @@ typedef struct trainer {
     skipped_updates skipped; /* with loss scaling */
     double seconds;          /* they took */
     double wait_seconds;     /* of that, waiting for data */
+
+    int data_answer; /* after OUTCOME_DATA: the command's answer */
 } trainer;
 
 /* Opens what a run is made of; verb, recipe and dir are set, all else is zero. resumed: with the
@@ -73,7 +76,8 @@ bool trainer_is_stale(const trainer *t);
 bool trainer_read_sums(const char *text, trainer *t);
 
 /* From where the run is to its end. A signal ends it too, after a save, and so do the options
- * --steps and --stop-at. */
+ * --steps and --stop-at. An image that can't be used ends it after a save with OUTCOME_DATA; its
+ * error is printed, and data_answer is set. */
 outcome trainer_run(trainer *t);
 
 #endif

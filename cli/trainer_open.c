@@ -159,6 +159,7 @@ void trainer_close(trainer *t)
 {
     json_decref(t->manifest);
     json_decref(t->forced);
+    json_decref(t->changed);
     ls__metrics_close(&t->metrics);
     ls_context_close(&t->ctx);
     free(t->classes);

@@ -41,10 +41,7 @@ static void become_command(char *line, size_t file_limit)
     int n = 1;
     for (char *word = strtok(line, " "); word && n < MAX_WORDS - 1; word = strtok(NULL, " "))
         words[n++] = word;
-    if (file_limit > 0) {
-        signal(SIGXFSZ, SIG_IGN); /* the write fails instead */
-        setrlimit(RLIMIT_FSIZE, &(struct rlimit){ file_limit, file_limit });
-    }
+    if (file_limit > 0) setrlimit(RLIMIT_FSIZE, &(struct rlimit){ file_limit, file_limit });
     const int null = open("/dev/null", O_RDONLY);
     const int out = open(".said-out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     const int err = open(".said-err", O_WRONLY | O_CREAT | O_TRUNC, 0600);

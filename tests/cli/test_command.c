@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include "../suite.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,12 +170,46 @@ START_TEST(failures_at_run_time)
 }
 END_TEST
 
+/* Those that 'train --help' and the README list. */
+START_TEST(exit_statuses)
+{
+    static const struct {
+        int status;
+        const char *line, *said;
+    } cases[] = {
+        { 0, TRAIN "--steps 1", "" },
+        { 1, "train --resume none", "none: no such folder" },
+        { 2, "train --data-dir data --epochs many", "--epochs wants" },
+        { 3, "train --data-dir none", "none: no such folder" },
+        { 3, "eval --checkpoint run/last.safetensors --data-dir none", "none: no such folder" },
+        { 3, "predict --checkpoint run/last.safetensors none.png", "none.png: " },
+        { 3, "pack none out.pack", "none" },
+        { 4, TRAIN "--lr 1000 --lr-scheduler constant --momentum 0.99 --epochs 9 --out nonfinite",
+          "the loss is " },
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 1");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect(cases[i].status, "%s", cases[i].line);
+        expect_err(cases[i].said);
+    }
+    const pid_t pid = start_command(0, TRAIN "--epochs 100000 --out stopped");
+    while (!exists("stopped/best.safetensors")) usleep(1000);
+    kill(pid, SIGTERM);
+    ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
+    expect(0, "train --help");
+    expect_out("Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
+               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n");
+    end_folder();
+}
+END_TEST
+
 /* Each wants "data" in another state of disrepair. */
 START_TEST(unusable_folders)
 {
     begin_folder();
     expect(3, TRAIN);
-    expect_err("data: no such folder; expected data/train/<class>/<picture>");
+    expect_err("data: no such folder; expected data/train/<class>/<image>");
     mkdir("data", 0777);
     expect(3, TRAIN);
     expect_err("has no folder 'train'");
@@ -204,6 +239,48 @@ START_TEST(unusable_folders)
 }
 END_TEST
 
+static int count_said(const char *text)
+{
+    int n = 0;
+    for (const char *at = said_err; (at = strstr(at, text)); at++) n++;
+    return n;
+}
+
+/* What is possible but hardly intended is a warning, once, when a run is begun. */
+START_TEST(warnings_before_training)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1"); /* 40 images of 32 to 48 pixels */
+    expect(0, TRAIN "--image-size 16 --steps 1");
+    ck_assert_int_eq(count_said("warning"), 0);
+    ck_assert_int_eq(system("rm -r run"), 0);
+    expect(0, TRAIN "--steps 1");
+    expect_err("warning: most training images are much larger than --image-size 8 (median shorter "
+               "side of 15 files: ");
+    ck_assert_int_eq(count_said("warning"), 1);
+    expect(0, "train --resume run --steps 2");
+    ck_assert_int_eq(count_said("warning"), 0);
+
+    expect(0, TRAIN "--image-size 16 -b 10 --steps 1 --out quarter");
+    ck_assert_int_eq(count_said("warning"), 0);
+    expect(0, TRAIN "--image-size 16 -b 11 --steps 1 --out more");
+    expect_err("warning: -b 11 is more than a quarter of the 40 training images: 3 steps per "
+               "epoch; -b 4 makes 10\n");
+    expect(0, TRAIN "--image-size 16 -b 40 --steps 1 --out all");
+    expect_err("1 step per epoch; -b 4 makes 10\n");
+
+    ck_assert_int_eq(system("mkdir up && mv data up/train"), 0);
+    expect(0, TRAIN "--image-size 16 --data-dir up --no-val --steps 1 --out high");
+    expect_err("warning: up/train has a class 'train': it looks like a dataset's folder; "
+               "--data-dir up/train trains on the classes in up/train/train\n");
+    ck_assert_int_eq(system("mv up/train up/photos"), 0);
+    expect(3, TRAIN "--data-dir up --out none");
+    expect_err("up: has no folder 'train'; expected up/train/<class>/<image>; up/photos has one: "
+               "--data-dir up/photos\n");
+    end_folder();
+}
+END_TEST
+
 START_TEST(unusable_pictures)
 {
     begin_folder();
@@ -226,6 +303,34 @@ START_TEST(unusable_pictures)
     char *metrics = read_text("skipped/metrics.jsonl", &size);
     ck_assert_ptr_nonnull(strstr(metrics, "\"bad_images\": 2"));
     free(metrics);
+
+    write_text("data/val/star/bad.png", "no image");
+    expect(3, "eval --checkpoint skipped/last.safetensors --data-dir data -b 4");
+    expect_err("lockstep eval: batch 5: image 'data/val/star/bad.png': ");
+    expect_err("--on-bad-image skip takes other images in place of bad ones\n");
+    expect(0, "eval --checkpoint skipped/last.safetensors --data-dir data --on-bad-image skip");
+    end_folder();
+}
+END_TEST
+
+/* Two losses of one checkpoint that differ by definition must not look like an error. */
+START_TEST(losses_name_their_label_smoothing)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN);
+    expect_out(
+        "loss    cross-entropy with label smoothing 0.1, also in validation; 'lockstep eval' "
+        "leaves label smoothing out\n");
+    expect(0, "eval --checkpoint run/last.safetensors --data-dir data");
+    ck_assert_ptr_nonnull(strstr(strstr(said_out, ": loss "), " without label smoothing, top-1 "));
+    char plain[32];
+    expect(0, TRAIN "--label-smoothing 0 --out plain");
+    ck_assert_ptr_null(strstr(said_out, "smoothing"));
+    const char *loss = strstr(said_out, "val loss ") + strlen("val loss ");
+    snprintf(plain, sizeof(plain), ": loss %.6s without", loss);
+    expect(0, "eval --checkpoint plain/last.safetensors --data-dir data");
+    expect_out(plain);
     end_folder();
 }
 END_TEST
@@ -320,6 +425,7 @@ int main(void)
 {
     return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
-                     unusable_folders, unusable_pictures, checkpoints_from_elsewhere, predictions,
+                     exit_statuses, unusable_folders, warnings_before_training, unusable_pictures,
+                     losses_name_their_label_smoothing, checkpoints_from_elsewhere, predictions,
                      demo_data);
 }

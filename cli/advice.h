@@ -1,0 +1,10 @@
+/* advice.h: warnings about a run that is possible but hardly intended. */
+#ifndef LS_CLI_ADVICE_H
+#define LS_CLI_ADVICE_H
+
+#include "trainer.h"
+
+/* For an opened trainer, before a new run trains: on stderr, each warning with what to do. */
+void advise(const trainer *t);
+
+#endif

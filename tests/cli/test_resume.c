@@ -1,0 +1,202 @@
+/* test_resume.c: what may change when a run is resumed: how bad images are handled, and the number
+ * of epochs; and which folders a run may be begun in again. */
+#include "command.h"
+#include "run_files.h"
+
+#include "../suite.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TRAIN "train --data-dir data --image-size 8 -b 8 --crop-padding 2 --seed 7 --threads 1 "
+
+/* Steps in the run log. */
+static long count_steps(const char *run)
+{
+    char path[64];
+    struct stat there;
+    snprintf(path, sizeof(path), "%s/record.txt", run);
+    return stat(path, &there) == 0 ? (long)there.st_size / 129 : 0;
+}
+
+static void write_bad_images(const char *folder, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "%s/bad%02d.png", folder, i);
+        write_text(path, "no image");
+    }
+}
+
+static void expect_same_runs(const char *a, const char *b, int n_epochs)
+{
+    static const char *const files[] = { "last.safetensors", "best.safetensors", "record.txt" };
+    char in_a[64], in_b[64];
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        snprintf(in_a, sizeof(in_a), "%s/%s", a, files[i]);
+        snprintf(in_b, sizeof(in_b), "%s/%s", b, files[i]);
+        ck_assert_msg(same_files(in_a, in_b), "%s and %s differ", in_a, in_b);
+    }
+    snprintf(in_a, sizeof(in_a), "%s/metrics.jsonl", a);
+    snprintf(in_b, sizeof(in_b), "%s/metrics.jsonl", b);
+    expect_same_metrics(in_a, in_b, n_epochs);
+}
+
+/* The value of an option in config.json, as JSON text. To be freed. */
+static char *option_of(const char *run, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s/config.json", run);
+    json_t *config = json_load_file(path, 0, NULL);
+    ck_assert_ptr_nonnull(config);
+    const json_t *options = json_object_get(config, "options");
+    char *text = json_dumps(json_object_get(options, name), JSON_ENCODE_ANY);
+    json_decref(config);
+    return text;
+}
+
+/* The manifest's last session says that an option was changed, from one JSON text to another. */
+static void expect_changed(const char *run, const char *name, const char *there, const char *here)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s/manifest.json", run);
+    json_t *manifest = json_load_file(path, 0, NULL);
+    const json_t *sessions = json_object_get(manifest, "sessions");
+    const json_t *last = json_array_get(sessions, json_array_size(sessions) - 1);
+    const json_t *changed = json_object_get(last, "changed");
+    ck_assert_int_eq(json_array_size(changed), 1);
+    json_t *wanted = json_pack("{s:s, s:o, s:o}", "option", name, "there",
+                               json_loads(there, JSON_DECODE_ANY, NULL), "here",
+                               json_loads(here, JSON_DECODE_ANY, NULL));
+    ck_assert(json_equal(json_array_get(changed, 0), wanted));
+    json_decref(wanted);
+    json_decref(manifest);
+}
+
+/* A run that a bad image stops keeps its steps, and continues as the run that skips such images
+ * from the beginning: in the middle of an epoch and in validation. */
+START_TEST(bad_images_are_skipped_from_now_on)
+{
+    static const char *const folders[] = { "data/train/star", "data/val/star" };
+    for (int i = 0; i < 2; i++) {
+        begin_folder();
+        expect(0, "demo-data data --train 8 --val 2");
+        write_bad_images(folders[i], 1);
+        expect(0, TRAIN "--epochs 2 --on-bad-image skip --out whole");
+        expect(3, TRAIN "--epochs 2 --out run");
+        const long n_steps = count_steps("run");
+        char said[128];
+        snprintf(said, sizeof(said),
+                 "epoch 1, %s %ld: image '%s/bad00.png': ", i ? "validation batch" : "step",
+                 i ? 3 : n_steps + 1, folders[i]);
+        ck_assert(i ? n_steps == 10 : n_steps > 0 && n_steps < 10);
+        expect_err(said);
+        expect_err("train --resume run --on-bad-image skip\n");
+        expect(3, "train --resume run");
+        ck_assert_int_eq(count_steps("run"), n_steps);
+
+        expect(0, "train --resume run --on-bad-image skip --stop-at 11");
+        char *option = option_of("run", "on-bad-image");
+        ck_assert_str_eq(option, "\"skip\"");
+        free(option);
+        expect_changed("run", "on-bad-image", "\"fail\"", "\"skip\"");
+        expect(0, "train --resume run"); /* the option stays changed */
+        expect_same_runs("whole", "run", 2);
+        expect(0, "compare whole run");
+        expect_out("answer: identical");
+        end_folder();
+    }
+}
+END_TEST
+
+/* A run that has done no step may be begun again; with steps it is kept. */
+START_TEST(a_run_without_a_step_may_be_begun_again)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN "--epochs 1 --out whole");
+    write_bad_images("data/train/star", 40);
+    expect(3, TRAIN "--epochs 2 --out run");
+    expect_err("epoch 1, step 1: ");
+    ck_assert_int_eq(count_steps("run"), 0);
+    expect(0, TRAIN "--epochs 1 --on-bad-image skip --out run");
+    ck_assert_int_eq(system("rm data/train/star/bad*"), 0);
+    expect(2, TRAIN "--epochs 1 --out run");
+    expect_err("run holds a run already");
+
+    write_bad_images("data/train/star", 40);
+    expect(3, TRAIN "--epochs 2 --out again");
+    ck_assert_int_eq(system("rm data/train/star/bad*"), 0);
+    expect(0, TRAIN "--epochs 1 --out again");
+    expect_same_runs("whole", "again", 1);
+    json_t *manifest = json_load_file("again/manifest.json", 0, NULL);
+    ck_assert_int_eq(json_array_size(json_object_get(manifest, "sessions")), 1);
+    json_decref(manifest);
+    end_folder();
+}
+END_TEST
+
+/* Where earlier learning rates do not depend on the number of epochs, a lengthened run has the bits
+ * of one that was begun with as many. */
+START_TEST(a_finished_run_is_lengthened)
+{
+    static const char *const schedules[] = { "constant", "step --lr-step-size 2", "exponential",
+                                             "plateau" };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    for (int i = 0; i < 4; i++) {
+        char whole[32], run[32];
+        snprintf(whole, sizeof(whole), "whole%d", i);
+        snprintf(run, sizeof(run), "run%d", i);
+        expect(0, TRAIN "--lr-scheduler %s --lr-warmup-epochs 1 --epochs 4 --out %s", schedules[i],
+               whole);
+        expect(0, TRAIN "--lr-scheduler %s --lr-warmup-epochs 1 --epochs 2 --out %s", schedules[i],
+               run);
+        expect(0, "train --resume %s", run);
+        expect_out("which has all of its 2 epochs");
+        expect_out("for more epochs: ");
+        expect(0, "train --resume %s --epochs 4 --stop-at 12 -j 2 --threads 3", run);
+        char *option = option_of(run, "epochs");
+        ck_assert_str_eq(option, "4");
+        free(option);
+        expect_changed(run, "epochs", "2", "4");
+        expect(0, "train --resume %s", run);
+        expect_same_runs(whole, run, 4);
+        expect(0, "compare %s %s", whole, run);
+        expect_out("answer: identical");
+    }
+    expect(2, "train --resume run0 --epochs 3");
+    expect_err("--epochs 3: the run has 4; a run can be lengthened, not shortened");
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_schedule_over_all_epochs_is_not_lengthened)
+{
+    static const char *const schedules[] = { "cosine", "polynomial", "onecycle" };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    for (int i = 0; i < 3; i++) {
+        char said[128];
+        expect(0, TRAIN "--lr-scheduler %s --epochs 2 --steps 1 --out run%d", schedules[i], i);
+        expect(2, "train --resume run%d --epochs 4", i);
+        snprintf(said, sizeof(said),
+                 "the learning rates of --lr-scheduler %s depend on the number of epochs",
+                 schedules[i]);
+        expect_err(said);
+        expect_err("begin a new run with --epochs 4");
+        expect(0, "train --resume run%d --epochs 2", i);
+        expect_out("ended after 1 step");
+    }
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("resume", bad_images_are_skipped_from_now_on,
+                     a_run_without_a_step_may_be_begun_again, a_finished_run_is_lengthened,
+                     a_schedule_over_all_epochs_is_not_lengthened);
+}
