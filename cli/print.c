@@ -148,6 +148,29 @@ void print_fields(FILE *out, int columns, int n, const char *const *fields)
     fputc('\n', out);
 }
 
+void print_words(FILE *out, int at, int indent, const char *text)
+{
+    enum { COLUMNS = 80 };
+    static const char space[] = " \n";
+    bool begins = true;
+    for (text += strspn(text, space); *text; text += strspn(text, space)) {
+        const int length = (int)strcspn(text, space);
+        const bool fits = at + !begins + length <= COLUMNS;
+        if (!fits) {
+            fprintf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (!begins) {
+            fputc(' ', out);
+            at++;
+        }
+        print_text(out, "%.*s", length, text);
+        at += length;
+        text += length;
+        begins = false;
+    }
+    fputc('\n', out);
+}
+
 bool has_control_characters(const char *text)
 {
     int32_t code;

@@ -17,6 +17,10 @@ void print_text(FILE *out, const char *format, ...) __attribute__((format(printf
  * `columns` columns it goes on, indented, in another line; columns 0: never. */
 void print_fields(FILE *out, int columns, int n, const char *const *fields);
 
+/* Prints the words of `text`, separated by any white space, from column `at` on: in lines of at
+ * most 80 columns, those after the first beginning at column `indent`. Ends the last line. */
+void print_words(FILE *out, int at, int indent, const char *text);
+
 /* Prints `text` escaped, with a backslash before each character of `marked`. */
 void print_escaped(FILE *out, const char *text, const char *marked);
 

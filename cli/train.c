@@ -1,4 +1,5 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
+#include "progress_line.h"
 #include "run/run_folder.h"
 #include "run_config.h"
 #include "run_manifest.h"
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static ls_status open_record(trainer *t)
 {
@@ -92,7 +94,26 @@ static void tell_next(const trainer *t)
                   precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
 }
 
-static void tell_end(const trainer *t, outcome end)
+/* The last line: how long it took, what was reached, and where it is. */
+static void tell_result(const trainer *t, double seconds)
+{
+    enum { MAX_FIELDS = 3 };
+    char time[DURATION_SIZE], texts[MAX_FIELDS][RUN_PATH_SIZE + 16];
+    const char *fields[MAX_FIELDS];
+    int used = 0;
+    duration(seconds, time);
+    snprintf(texts[used++], sizeof(texts[0]), "%s %s",
+             t->recipe->resume ? "time since resume" : "total time", time);
+    if (t->best_epoch > 0)
+        snprintf(texts[used++], sizeof(texts[0]), "best %s top-1 %.4f (epoch %lld)",
+                 t->val ? "val" : "train", t->best, (long long)t->best_epoch);
+    snprintf(texts[used++], sizeof(texts[0]), "weights %s/%s.safetensors", t->dir, best_weights(t));
+    for (int i = 0; i < used; i++) fields[i] = texts[i];
+    print_fields(stdout, terminal_columns(STDOUT_FILENO), used, fields);
+}
+
+/* seconds: since the command began. */
+static void tell_end(const trainer *t, outcome end, double seconds)
 {
     const long long done = (long long)trainer_steps_done(t);
     if (end == OUTCOME_STOPPED) {
@@ -114,13 +135,14 @@ static void tell_end(const trainer *t, outcome end)
         if (trainer_is_stale(t))
             printf("ended after epoch %lld: no better top-1 since epoch %lld\n",
                    (long long)t->epoch, (long long)t->best_epoch);
-        printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
         tell_next(t);
     }
+    if (end == OUTCOME_HALTED || end == OUTCOME_DONE) tell_result(t, seconds);
 }
 
 static int train(trainer *t, const json_t *stored)
 {
+    const double begun = clock_seconds();
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     if (stored && !file_exists(last)) {
@@ -136,7 +158,7 @@ static int train(trainer *t, const json_t *stored)
         outcome end = trainer_run(t);
         if (end != OUTCOME_ERROR && end != OUTCOME_DATA && run_manifest_save(t) != LS_OK)
             end = OUTCOME_ERROR;
-        tell_end(t, end);
+        tell_end(t, end, clock_seconds() - begun);
         answer = outcome_answer(t->verb, t->ctx, end, caught_signal);
     }
     trainer_close(t);
@@ -241,10 +263,10 @@ const cli_verb verb_train = {
     .name = "train",
     .summary = "train a network on a folder of images",
     .arguments = "",
-    .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
-               "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for\n"
+    .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl, "
+               "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for "
                "--resume) and best.safetensors (the weights with the best validation top-1).\n"
-               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable pictures,\n"
+               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images, "
                "4 the loss is not finite, 128+n stopped by signal n after saving.\n",
     .options = recipe_options,
     .run = run,
