@@ -18,7 +18,7 @@ int print_error(const cli_verb *verb, ls_context *ctx, int answer)
 {
     const ls_status status = ls_context_status(ctx);
     const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
-    fprintf(stderr, "lockstep %s: %s\n", verb->name, message);
+    print_text(stderr, "lockstep %s: %s\n", verb->name, message);
     return answer == EXIT_DATA && status == LS_ERR_MEMORY ? EXIT_RUNTIME : answer;
 }
 
@@ -27,7 +27,7 @@ void print_log(void *user, ls_log_level level, const char *message)
     (void)user;
     if (level != LS_LOG_WARNING) return; /* kernels are in the table of `lockstep describe` */
     if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* a bar may be there */
-    fprintf(stderr, "lockstep: warning: %s\n", plain_message(message));
+    print_text(stderr, "lockstep: warning: %s\n", plain_message(message));
 }
 
 const ls_model *find_model(const cli_verb *verb, const char *name)
@@ -39,11 +39,11 @@ const ls_model *find_model(const cli_verb *verb, const char *name)
     int n = 0;
     for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
     const char *meant = closest_word(name, n, names);
-    fprintf(stderr, "lockstep %s: no model is called '%s'; ", verb->name, name);
+    print_text(stderr, "lockstep %s: no model is called '%s'; ", verb->name, name);
     if (meant)
-        fprintf(stderr, "did you mean '%s'?\n", meant);
+        print_text(stderr, "did you mean '%s'?\n", meant);
     else
-        fprintf(stderr, "'lockstep %s --help' lists them\n", verb->name);
+        print_text(stderr, "'lockstep %s --help' lists them\n", verb->name);
     return NULL;
 }
 
@@ -85,8 +85,13 @@ static void print_word(FILE *out, const char *word)
         fputs(word, out);
         return;
     }
-    fputc('\'', out);
-    for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
+    if (has_control_characters(word)) { /* in the form that bash and POSIX 2024 read back */
+        fputs("$'", out);
+        print_escaped(out, word, "\\'");
+    } else {
+        fputc('\'', out);
+        for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
+    }
     fputc('\'', out);
 }
 

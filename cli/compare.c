@@ -15,9 +15,9 @@ typedef struct compare_values {
 #define AT(member) offsetof(compare_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "where the data are now", "DIR",
-      .note = "where each run had them" },
-    { OPTION_SWITCH, 0, "json", AT(json), "tell it as JSON", .value = NULL },
+    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "place of the dataset now", "DIR",
+      .note = "its place in each run" },
+    { OPTION_SWITCH, 0, "json", AT(json), "print the report as JSON", .value = NULL },
     { .kind = OPTION_END },
 };
 
@@ -227,12 +227,12 @@ static int run(const cli_verb *verb, int argc, char **argv)
 
 const cli_verb verb_compare = {
     .name = "compare",
-    .summary = "tell whether two runs are the same, and where they part",
+    .summary = "tell whether two runs are identical, and where they diverge",
     .arguments = "RUN RUN",
     .details =
-        "Compares what decides over bits (manifest.json), then the digests of each step\n"
-        "(record.txt). The first step that differs is done again in both settings, from the\n"
-        "nearest checkpoint (--keep-checkpoints), op by op, to name the first op whose output\n"
+        "Compares what decides over bits (manifest.json), then the digests of each step "
+        "(record.txt). The first step that differs is done again in both settings, from the "
+        "nearest checkpoint (--keep-checkpoints), op by op, to name the first op whose output "
         "differs while its inputs agree, the tensor, the element and both values.\n"
         "Exit status: 0 identical as far as both go, 1 different, 2 not comparable.\n",
     .options = options,

@@ -22,15 +22,17 @@ typedef struct repro_values {
 
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Experiment:" },
-    { OPTION_TEXT, 'j', "workers", AT(workers), "threads that load pictures, one run each",
+    { OPTION_TEXT, 'j', "workers", AT(workers), "numbers of data-loader threads, each with one run",
       "N,N,...", .fallback = "0,1,2,4,8" },
-    { OPTION_TEXT, 0, "threads", AT(threads), "threads that compute, each with each of the above",
-      "N,N,...", .fallback = "1,2,3,4" },
+    { OPTION_TEXT, 0, "threads", AT(threads),
+      "numbers of CPU threads that compute, each with each of --workers", "N,N,...",
+      .fallback = "1,2,3,4" },
     { OPTION_INTEGER, 0, "restart", AT(restarts),
-      "train each once more, stopped so many times and resumed with the other numbers", "N", 0,
+      "train each combination once more, stopped N times and resumed with other numbers", "N", 0,
       REPRO_MAX_RESTARTS, .fallback = "0" },
-    { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "of each run", "N", 1, 1e6, .fallback = "60" },
-    { OPTION_TEXT, 0, "out", AT(recipe.out), "folder of the experiment, made anew", "DIR",
+    { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "steps of each run", "N", 1, 1e6,
+      .fallback = "60" },
+    { OPTION_TEXT, 0, "out", AT(recipe.out), "new folder for the experiment", "DIR",
       .note = "repro, or repro-2, repro-3, ..." },
     { .kind = OPTION_END },
 };
@@ -303,15 +305,14 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
 
 const cli_verb verb_repro = {
     .name = "repro",
-    .summary = "train with many numbers of workers and threads, and see whether they change a bit",
+    .summary = "train with many numbers of workers and threads, and compare all bits",
     .arguments = "",
     .details =
-        "All other options are those of 'lockstep train' and hold for all runs. DIR gets "
-        "repro.csv\n"
+        "All other options are those of 'lockstep train' and hold for all runs. DIR gets repro.csv "
         "(a line per run), losses.csv (a line per step), repro.png and a folder and a log per "
         "run.\n"
-        "Exit status: 0 all runs are the same to the last bit, 1 they differ, anything else: no\n"
-        "verdict (2 wrong command line, 3 unusable pictures, 4 the loss is not finite, 5 another\n"
+        "Exit status: 0 all runs are the same to the last bit, 1 they differ, anything else: no "
+        "verdict (2 wrong command line, 3 unusable images, 4 the loss is not finite, 5 another "
         "failure, 128+n stopped by signal n).\n",
     .options = own_options,
     .run = run,

@@ -46,17 +46,18 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
     json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (json && usable(json)) return json;
     if (json)
-        fprintf(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
+        print_text(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
     else if (error.line > 0)
-        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
+        print_text(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line,
+                   error.text);
     else if (!is_folder(dir))
-        fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, dir,
-                file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
+        print_text(stderr, "lockstep %s: %s: %s\n", verb->name, dir,
+                   file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
     else if (!file_exists(path))
-        fprintf(stderr, "lockstep %s: %s: no such file: no run was begun there\n", verb->name,
-                path);
+        print_text(stderr, "lockstep %s: %s: no such file: no run was begun there\n", verb->name,
+                   path);
     else
-        fprintf(stderr, "lockstep %s: %s\n", verb->name, error.text);
+        print_text(stderr, "lockstep %s: %s\n", verb->name, error.text);
     json_decref(json);
     return NULL;
 }
