@@ -98,7 +98,7 @@ static void print_word(FILE *out, const char *word)
 void print_command(FILE *out, const char *label, ...)
 {
     va_list words;
-    fprintf(out, "%s: ", label);
+    print_text(out, "%s: ", label);
     print_word(out, command_name);
     va_start(words, label);
     for (const char *word; (word = va_arg(words, const char *));) {

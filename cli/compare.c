@@ -110,9 +110,10 @@ static void tell_identities(const json_t *differences)
     size_t i;
     json_t *difference;
     char text[TEXT_SIZE];
-    printf("identity: %s\n", json_array_size(differences) > 0 ? "other runs" : "the same");
-    json_array_foreach((json_t *)differences, i, difference)
-        printf("  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
+    print_text(stdout, "identity: %s\n",
+               json_array_size(differences) > 0 ? "other runs" : "the same");
+    json_array_foreach((json_t *)differences, i, difference) print_text(
+        stdout, "  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
 }
 
 static void tell_forced(const comparison *c)
@@ -122,25 +123,25 @@ static void tell_forced(const comparison *c)
         size_t s;
         json_t *step;
         json_array_foreach(json_object_get(c->report, keys[i]), s, step)
-            printf("%c was forced to go on as another run from step %lld\n", "AB"[i],
-                   (long long)json_integer_value(step));
+            print_text(stdout, "%c was forced to go on as another run from step %lld\n", "AB"[i],
+                       (long long)json_integer_value(step));
     }
 }
 
 static void tell_records(const comparison *c, const ls_record_difference *d)
 {
-    printf("record: A has %lld step%s, B %lld; ", (long long)d->n_a, plural(d->n_a),
-           (long long)d->n_b);
+    print_text(stdout, "record: A has %lld step%s, B %lld; ", (long long)d->n_a, plural(d->n_a),
+               (long long)d->n_b);
     if (d->step < 0) {
-        printf("all that both have are the same\n");
+        print_text(stdout, "all that both have are the same\n");
         return;
     }
-    printf("the first that differs is step %lld, in:", (long long)d->step);
+    print_text(stdout, "the first that differs is step %lld, in:", (long long)d->step);
     size_t i;
     json_t *field;
     json_array_foreach(json_object_get(c->report, "different_in_it"), i, field)
-        printf(" %s", json_string_value(field));
-    printf("\n");
+        print_text(stdout, " %s", json_string_value(field));
+    print_text(stdout, "\n");
 }
 
 static void tell(const comparison *c, const ls_record_difference *d, const json_t *differences)
@@ -148,17 +149,17 @@ static void tell(const comparison *c, const ls_record_difference *d, const json_
     static const char *const answers[] = { "identical", "different", "not comparable" };
     if (c->values->json) {
         json_dumpf(c->report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        printf("\n");
+        print_text(stdout, "\n");
         return;
     }
-    printf("A: %s\nB: %s\n", c->sides[0].dir, c->sides[1].dir);
+    for (int i = 0; i < 2; i++) print_text(stdout, "%c: %s\n", "AB"[i], c -> sides[i].dir);
     tell_identities(differences);
     tell_forced(c);
     tell_records(c, d);
     if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
     const json_int_t answer = json_integer_value(json_object_get(c->report, "answer"));
     const bool partly = answer == ANSWER_IDENTICAL && d->n_a != d->n_b;
-    printf("answer: %s%s\n", answers[answer], partly ? ", as far as both go" : "");
+    print_text(stdout, "answer: %s%s\n", answers[answer], partly ? ", as far as both go" : "");
 }
 
 /* Notes at which steps a run was forced to go on as another one, since then it is none that could
@@ -209,8 +210,8 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (parsed.n_arguments != 2) {
-        fprintf(stderr, "lockstep compare: %d folder%s given; wanted two, of runs\n",
-                parsed.n_arguments, plural(parsed.n_arguments));
+        print_text(stderr, "lockstep compare: %d folder%s given; wanted two, of runs\n",
+                   parsed.n_arguments, plural(parsed.n_arguments));
         return EXIT_USAGE;
     }
     comparison c = { .verb = verb, .values = &values, .report = json_object() };

@@ -111,10 +111,11 @@ static bool read_axis(const cli_verb *verb, const char *name, const char *text, 
         bool good = end != at && (!*end || *end == ',') && !errno && value >= min && value <= max;
         for (int i = 0; i < out->n; i++) good = good && out->values[i] != value;
         if (!good || out->n == REPRO_MAX_AXIS) {
-            fprintf(stderr,
-                    "lockstep %s: --%s wants different whole numbers from %d to %d, at most %d of "
-                    "them: 0,1,2; got '%s'\n",
-                    verb->name, name, min, max, REPRO_MAX_AXIS, text);
+            print_text(
+                stderr,
+                "lockstep %s: --%s wants different whole numbers from %d to %d, at most %d of "
+                "them: 0,1,2; got '%s'\n",
+                verb->name, name, min, max, REPRO_MAX_AXIS, text);
             return false;
         }
         out->values[out->n++] = (int)value;
@@ -173,12 +174,12 @@ static int check_data(const repro *r, const recipe *train)
     const int64_t per_epoch = ls_dataset_count(data) / train->batch;
     ls_dataset_close(&data);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
-    fprintf(stderr,
-            "lockstep %s: --steps %lld: %lld epochs of these pictures have %lld steps: use "
-            "--epochs %lld or fewer steps\n",
-            r->verb->name, (long long)r->steps, (long long)train->epochs,
-            (long long)(per_epoch * train->epochs),
-            (long long)((r->steps + per_epoch - 1) / per_epoch));
+    print_text(stderr,
+               "lockstep %s: --steps %lld: %lld epochs of these pictures have %lld steps: use "
+               "--epochs %lld or fewer steps\n",
+               r->verb->name, (long long)r->steps, (long long)train->epochs,
+               (long long)(per_epoch * train->epochs),
+               (long long)((r->steps + per_epoch - 1) / per_epoch));
     return EXIT_USAGE;
 }
 
@@ -186,14 +187,14 @@ static bool choose_folder(const cli_verb *verb, const char *given, char out[RUN_
 {
     struct stat there;
     if (given && strlen(given) >= RUN_DIR_SIZE) {
-        fprintf(stderr, "lockstep %s: the folder has too long a name\n", verb->name);
+        print_text(stderr, "lockstep %s: the folder has too long a name\n", verb->name);
         return false;
     }
     snprintf(out, RUN_DIR_SIZE, "%s", given ? given : "repro");
     for (int i = 2; !given && lstat(out, &there) == 0; i++)
         snprintf(out, RUN_DIR_SIZE, "repro-%d", i);
     if (!given || lstat(out, &there) != 0) return true;
-    fprintf(stderr, "lockstep %s: %s is there already: give another --out\n", verb->name, out);
+    print_text(stderr, "lockstep %s: %s is there already: give another --out\n", verb->name, out);
     return false;
 }
 
@@ -204,7 +205,8 @@ static void tell_running(const repro *r, int i)
     char legs[REPRO_LEGS_SIZE];
     if (!isatty(STDERR_FILENO)) return;
     repro_legs_text(&r->runs[i], legs);
-    fprintf(stderr, "\r\033[Krun %d of %d: %s", i + 1, r->n_runs, legs);
+    fputs("\r\033[K", stderr);
+    print_text(stderr, "run %d of %d: %s", i + 1, r->n_runs, legs);
     fflush(stderr);
 }
 
@@ -215,11 +217,11 @@ static int experiment(repro *r)
     for (int i = 0; i < r->n_runs && answer == EXIT_DONE; i++) {
         tell_running(r, i);
         answer = repro_train(r, &r->runs[i]);
-        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+        if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
         if (answer == EXIT_SIGNAL + repro_signal() && repro_signal())
-            fprintf(stderr,
-                    "lockstep %s: signal %d: stopped in run %d of %d; %s keeps the others\n",
-                    r->verb->name, repro_signal(), i + 1, r->n_runs, r->out);
+            print_text(stderr,
+                       "lockstep %s: signal %d: stopped in run %d of %d; %s keeps the others\n",
+                       r->verb->name, repro_signal(), i + 1, r->n_runs, r->out);
         if (answer == EXIT_DONE) answer = repro_read(r, i);
         if (answer == EXIT_DONE) repro_print_run(r, i);
     }
@@ -288,12 +290,12 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
     const parse_result result = options_parse(&verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (!v.recipe.data_dir) {
-        fprintf(stderr, "lockstep %s: --data-dir DIR is needed\n", verb.name);
+        print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb.name);
         return EXIT_USAGE;
     }
     if (v.restarts >= v.recipe.steps) {
-        fprintf(stderr, "lockstep %s: --restart %lld wants more steps than %lld\n", verb.name,
-                (long long)v.restarts, (long long)v.recipe.steps);
+        print_text(stderr, "lockstep %s: --restart %lld wants more steps than %lld\n", verb.name,
+                   (long long)v.restarts, (long long)v.recipe.steps);
         return EXIT_USAGE;
     }
     if (!recipe_resolve(&verb, &parsed, &v.recipe) ||

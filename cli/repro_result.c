@@ -49,8 +49,8 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
     ls_step_digest step = { .loss = 0 };
     ls_status status = ls_record_count(r->ctx, path, &n);
     if (status == LS_OK && n != r->steps) {
-        fprintf(stderr, "lockstep %s: %s has %lld steps, wanted %lld\n", r->verb->name, path,
-                (long long)n, (long long)r->steps);
+        print_text(stderr, "lockstep %s: %s has %lld steps, wanted %lld\n", r->verb->name, path,
+                   (long long)n, (long long)r->steps);
         return EXIT_NO_VERDICT;
     }
     run->losses = calloc((size_t)r->steps, sizeof(*run->losses));
@@ -147,10 +147,13 @@ static int legs_width(const repro *r)
 
 void repro_print_head(const repro *r)
 {
-    printf("%d runs of %lld step%s in %s; '0x1 @20 4x3': no workers, 1 thread, stopped after step "
-           "20,\nresumed with 4 workers, 3 threads\n\n%-*s  %10s  %-32s  %8s  result\n",
-           r->n_runs, (long long)r->steps, plural(r->steps), r->out, legs_width(r),
-           "workers x threads", "last loss", "digest of the weights", "images/s");
+    print_text(stdout,
+               "%d runs of %lld step%s in %s; '0x1 @20 4x3': no workers, 1 thread, stopped after "
+               "step 20,\n",
+               r->n_runs, (long long)r->steps, plural(r->steps), r->out);
+    print_text(stdout, "resumed with 4 workers, 3 threads\n\n");
+    print_text(stdout, "%-*s  %10s  %-32s  %8s  result\n", legs_width(r), "workers x threads",
+               "last loss", "digest of the weights", "images/s");
     fflush(stdout);
 }
 
@@ -164,18 +167,21 @@ void repro_print_run(const repro *r, int i)
     const repro_run *run = &r->runs[i];
     char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], result[16];
     repro_legs_text(run, legs);
-    printf("%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), legs, run->losses[r->steps - 1],
-           ls_digest_text(run->weights, digest), speed(r, run), result_name(run->result, result));
+    print_text(stdout, "%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), legs,
+               run->losses[r->steps - 1], ls_digest_text(run->weights, digest), speed(r, run),
+               result_name(run->result, result));
     fflush(stdout);
 }
 
 void repro_print_verdict(const repro *r)
 {
     if (r->n_results == 1) {
-        printf("\nOne result: all %d runs are the same in every bit of all %lld step%s.\n",
-               r->n_runs, (long long)r->steps, plural(r->steps));
+        print_text(stdout,
+                   "\nOne result: all %d runs are the same in every bit of all %lld step%s.\n",
+                   r->n_runs, (long long)r->steps, plural(r->steps));
     } else {
-        printf("\n%d results: the same recipe did not give the same bits.\n", r->n_results);
+        print_text(stdout, "\n%d results: the same recipe did not give the same bits.\n",
+                   r->n_results);
         for (int k = 0; k < r->n_results; k++) {
             const repro_run *first = first_of(r, k);
             char name[16], fields[64], legs[REPRO_LEGS_SIZE];
@@ -183,13 +189,18 @@ void repro_print_verdict(const repro *r)
             for (int i = 0; i < r->n_runs; i++) n += r->runs[i].result == k;
             differing_fields(&first->split, ", ", fields);
             repro_legs_text(first, legs);
-            printf("  %s: %d run%s, as %s", result_name(k, name), n, n == 1 ? "" : "s", legs);
-            if (k > 0) printf("; leaves A at step %lld: %s", (long long)first->split.step, fields);
-            printf("\n");
+            print_text(stdout, "  %s: %d run%s, as %s", result_name(k, name), n, n == 1 ? "" : "s",
+                       legs);
+            if (k > 0)
+                print_text(stdout, "; leaves A at step %lld: %s", (long long)first->split.step,
+                           fields);
+            print_text(stdout, "\n");
         }
     }
-    printf("%s/repro.csv, losses.csv and repro.png have the figures; each run is a folder there\n",
-           r->out);
+    print_text(
+        stdout,
+        "%s/repro.csv, losses.csv and repro.png have the figures; each run is a folder there\n",
+        r->out);
 }
 
 /* ---- Files ---- */
@@ -198,7 +209,7 @@ static int close_written(const repro *r, FILE *file, const char *path)
 {
     const bool failed = ferror(file);
     if (fclose(file) == 0 && !failed) return EXIT_DONE;
-    fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    print_text(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
     return EXIT_NO_VERDICT;
 }
 
@@ -206,7 +217,7 @@ static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH
 {
     snprintf(path, REPRO_PATH_SIZE + 128, "%s/%s", r->out, name);
     FILE *file = fopen(path, "w");
-    if (!file) fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    if (!file) print_text(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
     return file;
 }
 

@@ -29,10 +29,10 @@ static const char *best_weights(const trainer *t)
 static void check_best(const trainer *t)
 {
     if (t->best_epoch > 0 && strcmp(best_weights(t), "best") != 0)
-        fprintf(stderr,
-                "lockstep %s: warning: %s/best.safetensors, the weights after epoch %lld, is no "
-                "longer there: it comes back with the first epoch that is better\n",
-                t->verb->name, t->dir, (long long)t->best_epoch);
+        print_text(stderr,
+                   "lockstep %s: warning: %s/best.safetensors, the weights after epoch %lld, is no "
+                   "longer there: it comes back with the first epoch that is better\n",
+                   t->verb->name, t->dir, (long long)t->best_epoch);
 }
 
 /* Makes the folder with its config, or continues from the checkpoint `last`. */
@@ -59,23 +59,24 @@ static int open_run(trainer *t, const json_t *stored, const char *last)
 static void tell_begin(const trainer *t)
 {
     const recipe *r = t->recipe;
-    printf("data    %s: %lld pictures to train on, %lld to validate, %d classes\n", r->data_dir,
-           (long long)ls_dataset_count(t->train_data),
-           (long long)(t->val ? ls_dataset_count(t->val_data) : 0),
-           ls_dataset_classes(t->train_data));
-    printf("model   %s, %lld parameters, pictures of %lldx%lld, batches of %lld", r->model,
-           (long long)ls_net_parameter_count(t->net), (long long)r->image_size,
-           (long long)r->image_size, (long long)r->batch);
+    print_text(stdout, "data    %s: %lld pictures to train on, %lld to validate, %d classes\n",
+               r->data_dir, (long long)ls_dataset_count(t->train_data),
+               (long long)(t->val ? ls_dataset_count(t->val_data) : 0),
+               ls_dataset_classes(t->train_data));
+    print_text(stdout, "model   %s, %lld parameters, pictures of %lldx%lld, batches of %lld",
+               r->model, (long long)ls_net_parameter_count(t->net), (long long)r->image_size,
+               (long long)r->image_size, (long long)r->batch);
     const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
-    if (n_left > 0) printf(", %lld left over in each epoch", (long long)n_left);
-    printf("\n");
-    printf("device  %s\n", ls_context_device(t->ctx));
-    printf("run     %s", t->dir);
+    if (n_left > 0) print_text(stdout, ", %lld left over in each epoch", (long long)n_left);
+    print_text(stdout, "\n");
+    print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
+    print_text(stdout, "run     %s", t->dir);
     if (t->epoch >= r->epochs)
-        printf(", which has all of its %lld epochs", (long long)r->epochs);
+        print_text(stdout, ", which has all of its %lld epochs", (long long)r->epochs);
     else if (t->epoch > 0 || t->step > 0)
-        printf(", continued at epoch %lld, step %lld", (long long)t->epoch + 1, (long long)t->step);
-    printf("\n");
+        print_text(stdout, ", continued at epoch %lld, step %lld", (long long)t->epoch + 1,
+                   (long long)t->step);
+    print_text(stdout, "\n");
     fflush(stdout);
 }
 
@@ -117,24 +118,24 @@ static void tell_end(const trainer *t, outcome end, double seconds)
 {
     const long long done = (long long)trainer_steps_done(t);
     if (end == OUTCOME_STOPPED) {
-        fprintf(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n", t->verb->name,
-                (int)caught_signal, (long long)t->epoch + 1, (long long)t->step);
+        print_text(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n",
+                   t->verb->name, (int)caught_signal, (long long)t->epoch + 1, (long long)t->step);
         print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
     } else if (end == OUTCOME_HALTED) {
         const bool is_all = t->recipe->steps == done;
         if (t->sums.n_images > 0)
-            printf("epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n",
-                   (long long)t->epoch + 1, (long long)t->step,
-                   t->sums.loss / (double)t->sums.n_images,
-                   t->sums.top1 / (double)t->sums.n_images);
-        printf("%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped", done,
-               plural(done));
+            print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n",
+                       (long long)t->epoch + 1, (long long)t->step,
+                       t->sums.loss / (double)t->sums.n_images,
+                       t->sums.top1 / (double)t->sums.n_images);
+        print_text(stdout, "%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped", done,
+                   plural(done));
         print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume",
                       t->dir, is_all ? "--steps" : NULL, "N", NULL);
     } else if (end == OUTCOME_DONE) {
         if (trainer_is_stale(t))
-            printf("ended after epoch %lld: no better top-1 since epoch %lld\n",
-                   (long long)t->epoch, (long long)t->best_epoch);
+            print_text(stdout, "ended after epoch %lld: no better top-1 since epoch %lld\n",
+                       (long long)t->epoch, (long long)t->best_epoch);
         tell_next(t);
     }
     if (end == OUTCOME_HALTED || end == OUTCOME_DONE) tell_result(t, seconds);
@@ -146,8 +147,8 @@ static int train(trainer *t, const json_t *stored)
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     if (stored && !file_exists(last)) {
-        fprintf(stderr, "lockstep %s: %s: no such file; a run goes on from it\n", t->verb->name,
-                last);
+        print_text(stderr, "lockstep %s: %s: no such file; a run goes on from it\n", t->verb->name,
+                   last);
         return EXIT_RUNTIME;
     }
     int answer = trainer_open(t, stored != NULL);
@@ -180,7 +181,7 @@ static bool keeps_workers(const cli_verb *verb, const json_t *stored, const reci
 {
     const int64_t workers = json_integer_value(json_object_get(stored, "workers"));
     if (r->seeding != LS_SEED_BY_WORKER || r->workers == workers) return true;
-    fprintf(
+    print_text(
         stderr,
         "lockstep %s: --workers %lld: the run has %lld, and seeds by worker (--seeding worker): "
         "with another number it would be another run; without --workers it goes on\n",
@@ -197,14 +198,14 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
     if (result != PARSE_OK) return result == PARSE_HELP ? -1 : EXIT_USAGE;
     const char *named = r->resume ? r->resume : r->out;
     if (r->resume && r->out) {
-        fprintf(stderr,
-                "lockstep %s: --out and --resume exclude each other: a resumed run stays in its "
-                "folder\n",
-                verb->name);
+        print_text(stderr,
+                   "lockstep %s: --out and --resume exclude each other: a resumed run stays in its "
+                   "folder\n",
+                   verb->name);
         return EXIT_USAGE;
     }
     if (named && strlen(named) >= RUN_DIR_SIZE) {
-        fprintf(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
+        print_text(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
         return EXIT_USAGE;
     }
     if (named)
@@ -214,9 +215,9 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
 
     if (r->resume) {
         if (!ls__run_folder_holds_run(dir)) {
-            fprintf(stderr, "lockstep %s: %s%s: no run was begun there; --out %s begins one\n",
-                    verb->name, dir,
-                    is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
+            print_text(stderr, "lockstep %s: %s%s: no run was begun there; --out %s begins one\n",
+                       verb->name, dir,
+                       is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
             return EXIT_RUNTIME;
         }
         char path[RUN_PATH_SIZE];
@@ -232,14 +233,14 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         return find_model(verb, r->model) ? EXIT_DONE : EXIT_USAGE;
     }
     if (!r->data_dir) {
-        fprintf(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);
+        print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);
         return EXIT_USAGE;
     }
     if (ls__run_folder_holds_run(dir)) {
-        fprintf(stderr,
-                "lockstep %s: %s holds a run already: continue it with --resume %s, or give "
-                "another --out\n",
-                verb->name, dir, dir);
+        print_text(stderr,
+                   "lockstep %s: %s holds a run already: continue it with --resume %s, or give "
+                   "another --out\n",
+                   verb->name, dir, dir);
         return EXIT_USAGE;
     }
     return recipe_resolve(verb, &parsed, r) ? EXIT_DONE : EXIT_USAGE;

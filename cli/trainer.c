@@ -43,11 +43,11 @@ static ls_status watch_skipped(trainer *t)
     LS_TRY(ls_net_loss_scale(t->net, &scale, &skipped));
     if (!skipped_updates_look(&t->skipped, done, skipped)) return LS_OK;
     progress_clear(&t->progress);
-    fprintf(stderr,
-            "lockstep %s: warning: step %lld: the last %lld updates were all skipped: gradients "
-            "overflow f16 even with a loss scale of %g, and the weights stay as they are; "
-            "--precision bf16 has more range\n",
-            t->verb->name, (long long)done, (long long)(done - t->skipped.steps), scale);
+    print_text(stderr,
+               "lockstep %s: warning: step %lld: the last %lld updates were all skipped: gradients "
+               "overflow f16 even with a loss scale of %g, and the weights stay as they are; "
+               "--precision bf16 has more range\n",
+               t->verb->name, (long long)done, (long long)(done - t->skipped.steps), scale);
     return LS_OK;
 }
 
@@ -210,8 +210,8 @@ static void tell_bad(const ls_loader *loader, const ls_dataset *dataset)
     for (int64_t i = 0; i < n; i++) {
         const char *reason;
         const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
-        fprintf(stderr, "lockstep: warning: left out: %s: %s\n",
-                ls_dataset_sample_path(dataset, sample), reason);
+        print_text(stderr, "lockstep: warning: left out: %s: %s\n",
+                   ls_dataset_sample_path(dataset, sample), reason);
     }
 }
 
