@@ -317,6 +317,30 @@ START_TEST(checkpoints_from_elsewhere)
 }
 END_TEST
 
+/* The numbers of all classes stand below each other, whatever the names are. */
+START_TEST(classes_are_aligned)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(system("for d in data/train data/val; do"
+                            " mv $d/ring $d/\xe7\x8c\xab\xe3\x81\xae\xe8\xbc\xaa;"
+                            " mv $d/star $d/$(printf 'a%040d' 0); done"),
+                     0);
+    expect(0, TRAIN);
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    char line[128];
+    snprintf(line, sizeof(line), "\n  %-40s    images  top-1   most confused with\n", "class");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  %-40s         2  ", "triangle");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  \xe7\x8c\xab\xe3\x81\xae\xe8\xbc\xaa%34s         2  ", "");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  a%040d\n  %40s         2  ", 0, "");
+    expect_out(line);
+    end_folder();
+}
+END_TEST
+
 START_TEST(predictions)
 {
     begin_folder();
@@ -442,6 +466,6 @@ int main(void)
 {
     return RUN_SUITE("command", help_and_version, help_of_each_verb, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
-                     unusable_folders, unusable_pictures, checkpoints_from_elsewhere, predictions,
-                     hostile_names, demo_data);
+                     unusable_folders, unusable_pictures, checkpoints_from_elsewhere,
+                     classes_are_aligned, predictions, hostile_names, demo_data);
 }
