@@ -28,10 +28,10 @@ static void advise_folder(const trainer *t)
         n_splits++;
     }
     if (!has_train && n_splits < n) return; /* classes "valid" and "invalid" are possible */
-    fprintf(stderr,
-            "lockstep %s: warning: %s/train has a class '%s': it looks like a dataset's folder; "
-            "--data-dir %s/train trains on the classes in %s/train/train\n",
-            t->verb->name, dir, split, dir, dir);
+    print_text(stderr,
+               "lockstep %s: warning: %s/train has a class '%s': it looks like a dataset's folder; "
+               "--data-dir %s/train trains on the classes in %s/train/train\n",
+               t->verb->name, dir, split, dir, dir);
 }
 
 /* ---- The batch ---- */
@@ -43,11 +43,11 @@ static void advise_batch(const trainer *t)
     int64_t better = 1;
     while (better * 2 <= n / 8) better *= 2;
     if (batch <= n / 4 || better >= batch) return;
-    fprintf(stderr,
-            "lockstep %s: warning: -b %lld is more than a quarter of the %lld training images: "
-            "%lld step%s per epoch; -b %lld makes %lld\n",
-            t->verb->name, (long long)batch, (long long)n, (long long)steps, plural(steps),
-            (long long)better, (long long)(n / better));
+    print_text(stderr,
+               "lockstep %s: warning: -b %lld is more than a quarter of the %lld training images: "
+               "%lld step%s per epoch; -b %lld makes %lld\n",
+               t->verb->name, (long long)batch, (long long)n, (long long)steps, plural(steps),
+               (long long)better, (long long)(n / better));
 }
 
 /* ---- The size of images ---- */
@@ -119,11 +119,11 @@ static void advise_size(const trainer *t)
     qsort(sides, (size_t)n_sides, sizeof(*sides), by_size);
     const int64_t median = sides[n_sides / 2];
     if (median < MUCH * size) return;
-    fprintf(stderr,
-            "lockstep %s: warning: most training images are much larger than --image-size %lld "
-            "(median shorter side of %d files: %lld pixels): details are lost; for photographs "
-            "use --model resnet18 --image-size %d\n",
-            t->verb->name, (long long)size, n_sides, (long long)median, ENOUGH);
+    print_text(stderr,
+               "lockstep %s: warning: most training images are much larger than --image-size %lld "
+               "(median shorter side of %d files: %lld pixels): details are lost; for photographs "
+               "use --model resnet18 --image-size %d\n",
+               t->verb->name, (long long)size, n_sides, (long long)median, ENOUGH);
 }
 
 void advise(const trainer *t)

@@ -112,11 +112,12 @@ bool card_read(ls_context *ctx, const cli_verb *verb, const char *path, model_ca
     const char *key = read_keys(ctx, file, out);
     const char *value = key ? ls_tensor_file_metadata(file, key) : NULL;
     if (key)
-        fprintf(stderr,
-                "lockstep %s: %s: %s '%s' in its metadata%s%s; checkpoints of 'lockstep train' say "
-                "all that is needed\n",
-                verb->name, path, value ? "unusable" : "no", key, value ? ": " : "",
-                value ? value : "");
+        print_text(
+            stderr,
+            "lockstep %s: %s: %s '%s' in its metadata%s%s; checkpoints of 'lockstep train' say "
+            "all that is needed\n",
+            verb->name, path, value ? "unusable" : "no", key, value ? ": " : "",
+            value ? value : "");
     if (key) card_close(out);
     ls_tensor_file_close(&file);
     return !key;

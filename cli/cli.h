@@ -3,6 +3,7 @@
 #define LS_CLI_CLI_H
 
 #include "options.h"
+#include "print.h"
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
 #include <signal.h>
@@ -24,6 +25,16 @@ enum { MAX_IMAGE_SIZE = 4096 };
 /* In the order of ls_precision. */
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
 #define MODEL_NAMES     "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
+
+/* Help of options that several verbs have. */
+#define BENCHMARK_HELP     "select kernels by timing them before the first step"
+#define DETERMINISTIC_HELP "refuse, warn about or allow kernels whose results vary between runs"
+#define DEVICE_HELP        "device: cpu, cuda, cuda:1, ..., or auto"
+#define PRECISION_HELP                                                                             \
+    "number type of products, with bf16 and f16 also of activations; tf32 on CUDA devices only"
+#define SHORTCUTS_HELP "zero-padded shortcuts in place of 1x1 convolutions where the shape changes"
+#define STEM_HELP      "first layer: small = 3x3 convolution, large = 7x7 and max pooling"
+#define THREADS_HELP   "CPU threads that compute"
 
 /* A message of the library without the call that it may begin with, "ls_net_build: ": of that, who
  * typed a command knows nothing. */

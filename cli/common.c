@@ -42,10 +42,10 @@ int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
     long long epoch, step;
     int n = 0;
     if (pass && sscanf(message, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
-        fprintf(stderr, "lockstep %s: %s %lld: %s%s\n", verb->name, pass, step + 1, message + n,
-                hint);
+        print_text(stderr, "lockstep %s: %s %lld: %s%s\n", verb->name, pass, step + 1, message + n,
+                   hint);
     else
-        fprintf(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
+        print_text(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
     const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
     return by_process ? EXIT_RUNTIME : EXIT_DATA;
 }
@@ -61,7 +61,7 @@ void print_log(void *user, ls_log_level level, const char *message)
     (void)user;
     if (level != LS_LOG_WARNING) return; /* kernels are in the table of `lockstep describe` */
     if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* a bar may be there */
-    fprintf(stderr, "lockstep: warning: %s\n", plain_message(message));
+    print_text(stderr, "lockstep: warning: %s\n", plain_message(message));
 }
 
 const ls_model *find_model(const cli_verb *verb, const char *name)
@@ -73,11 +73,11 @@ const ls_model *find_model(const cli_verb *verb, const char *name)
     int n = 0;
     for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
     const char *meant = closest_word(name, n, names);
-    fprintf(stderr, "lockstep %s: no model is called '%s'; ", verb->name, name);
+    print_text(stderr, "lockstep %s: no model is called '%s'; ", verb->name, name);
     if (meant)
-        fprintf(stderr, "did you mean '%s'?\n", meant);
+        print_text(stderr, "did you mean '%s'?\n", meant);
     else
-        fprintf(stderr, "'lockstep %s --help' lists them\n", verb->name);
+        print_text(stderr, "'lockstep %s --help' lists them\n", verb->name);
     return NULL;
 }
 
@@ -134,15 +134,20 @@ static void print_word(FILE *out, const char *word)
         fputs(word, out);
         return;
     }
-    fputc('\'', out);
-    for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
+    if (has_control_characters(word)) { /* in the form that bash and POSIX 2024 read back */
+        fputs("$'", out);
+        print_escaped(out, word, "\\'");
+    } else {
+        fputc('\'', out);
+        for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
+    }
     fputc('\'', out);
 }
 
 void print_command(FILE *out, const char *label, ...)
 {
     va_list words;
-    fprintf(out, "%s: ", label);
+    print_text(out, "%s: ", label);
     print_word(out, command_name);
     va_start(words, label);
     for (const char *word; (word = va_arg(words, const char *));) {

@@ -15,9 +15,9 @@ typedef struct compare_values {
 #define AT(member) offsetof(compare_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "where the data are now", "DIR",
-      .note = "where each run had them" },
-    { OPTION_SWITCH, 0, "json", AT(json), "tell it as JSON", .value = NULL },
+    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "place of the dataset now", "DIR",
+      .note = "its place in each run" },
+    { OPTION_SWITCH, 0, "json", AT(json), "print the report as JSON", .value = NULL },
     { .kind = OPTION_END },
 };
 
@@ -170,20 +170,21 @@ static void tell_differences(const json_t *differences)
     size_t i;
     json_t *difference;
     char text[TEXT_SIZE];
-    json_array_foreach((json_t *)differences, i, difference)
-        printf("  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
+    json_array_foreach((json_t *)differences, i, difference) print_text(
+        stdout, "  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
 }
 
 static void tell_recipes(const comparison *c)
 {
     const json_t *given = json_object_get(c->report, "option_differences");
     const json_t *identity = json_object_get(c->report, "identity_differences");
-    if (json_array_size(given) > 0) printf("options that differ:\n");
+    if (json_array_size(given) > 0) print_text(stdout, "options that differ:\n");
     tell_differences(given);
-    printf("identity: %s\n", json_array_size(identity) > 0 ? "different" : "the same");
+    print_text(stdout, "identity: %s\n", json_array_size(identity) > 0 ? "different" : "the same");
     tell_differences(identity);
     if (json_is_false(json_object_get(c->report, "data_digests_compared")))
-        printf("  digests of the data are not compared: only one run has --digest-contents\n");
+        print_text(stdout,
+                   "  digests of the data are not compared: only one run has --digest-contents\n");
 }
 
 static void tell_forced(const comparison *c)
@@ -193,25 +194,25 @@ static void tell_forced(const comparison *c)
         size_t s;
         json_t *step;
         json_array_foreach(json_object_get(c->report, keys[i]), s, step)
-            printf("%c was forced to go on as another run from step %lld\n", "AB"[i],
-                   (long long)json_integer_value(step));
+            print_text(stdout, "%c was forced to go on as another run from step %lld\n", "AB"[i],
+                       (long long)json_integer_value(step));
     }
 }
 
 static void tell_records(const comparison *c, const ls_record_difference *d)
 {
-    printf("record: A has %lld step%s, B %lld; ", (long long)d->n_a, plural(d->n_a),
-           (long long)d->n_b);
+    print_text(stdout, "record: A has %lld step%s, B %lld; ", (long long)d->n_a, plural(d->n_a),
+               (long long)d->n_b);
     if (d->step < 0) {
-        printf("all that both have are the same\n");
+        print_text(stdout, "all that both have are the same\n");
         return;
     }
-    printf("the first that differs is step %lld, in:", (long long)d->step);
+    print_text(stdout, "the first that differs is step %lld, in:", (long long)d->step);
     size_t i;
     json_t *field;
     json_array_foreach(json_object_get(c->report, "different_in_it"), i, field)
-        printf(" %s", json_string_value(field));
-    printf("\n");
+        print_text(stdout, " %s", json_string_value(field));
+    print_text(stdout, "\n");
 }
 
 static void tell(const comparison *c, const ls_record_difference *d)
@@ -219,17 +220,17 @@ static void tell(const comparison *c, const ls_record_difference *d)
     static const char *const answers[] = { "identical", "different", "not comparable" };
     if (c->values->json) {
         json_dumpf(c->report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        printf("\n");
+        print_text(stdout, "\n");
         return;
     }
-    printf("A: %s\nB: %s\n", c->sides[0].dir, c->sides[1].dir);
+    print_text(stdout, "A: %s\nB: %s\n", c->sides[0].dir, c->sides[1].dir);
     tell_recipes(c);
     tell_forced(c);
     tell_records(c, d);
     if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
     const json_int_t answer = json_integer_value(json_object_get(c->report, "answer"));
     const bool partly = answer == ANSWER_IDENTICAL && d->n_a != d->n_b;
-    printf("answer: %s%s\n", answers[answer], partly ? ", as far as both go" : "");
+    print_text(stdout, "answer: %s%s\n", answers[answer], partly ? ", as far as both go" : "");
 }
 
 /* Notes at which steps a run was forced to go on as another one, since then it is none that could
@@ -278,8 +279,8 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (parsed.n_arguments != 2) {
-        fprintf(stderr, "lockstep compare: %d folder%s given; wanted two, of runs\n",
-                parsed.n_arguments, plural(parsed.n_arguments));
+        print_text(stderr, "lockstep compare: %d folder%s given; wanted two, of runs\n",
+                   parsed.n_arguments, plural(parsed.n_arguments));
         return EXIT_USAGE;
     }
     comparison c = { .verb = verb, .values = &values, .report = json_object() };
@@ -296,12 +297,12 @@ static int run(const cli_verb *verb, int argc, char **argv)
 
 const cli_verb verb_compare = {
     .name = "compare",
-    .summary = "tell whether two runs are the same, and where they part",
+    .summary = "tell whether two runs are identical, and where they diverge",
     .arguments = "RUN RUN",
     .details =
-        "Compares what decides over bits (manifest.json), then the digests of each step\n"
-        "(record.txt). The first step that differs is done again in both settings, from the\n"
-        "nearest checkpoint (--keep-checkpoints), op by op, to name the first op whose output\n"
+        "Compares what decides over bits (manifest.json), then the digests of each step "
+        "(record.txt). The first step that differs is done again in both settings, from the "
+        "nearest checkpoint (--keep-checkpoints), op by op, to name the first op whose output "
         "differs while its inputs agree, the tensor, the element and both values.\n"
         "Exit status: 0 identical as far as both go, 1 different, 2 not comparable.\n",
     .options = options,

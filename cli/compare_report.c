@@ -87,15 +87,15 @@ json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[
 static void tell_op(const char *which, const json_t *op)
 {
     if (json_is_null(op)) {
-        printf("  %s: no further op\n", which);
+        print_text(stdout, "  %s: no further op\n", which);
         return;
     }
     const char *kernel = json_string_value(json_object_get(op, "kernel"));
-    printf("  %s: op %lld, %s%s of '%s'%s%s\n", which,
-           (long long)json_integer_value(json_object_get(op, "number")),
-           json_string_value(json_object_get(op, "kind")),
-           json_is_true(json_object_get(op, "backward")) ? ", backward" : "",
-           json_string_value(json_object_get(op, "name")), *kernel ? ", kernel " : "", kernel);
+    print_text(stdout, "  %s: op %lld, %s%s of '%s'%s%s\n", which,
+               (long long)json_integer_value(json_object_get(op, "number")),
+               json_string_value(json_object_get(op, "kind")),
+               json_is_true(json_object_get(op, "backward")) ? ", backward" : "",
+               json_string_value(json_object_get(op, "name")), *kernel ? ", kernel " : "", kernel);
 }
 
 /* Only floats have units in the last place. */
@@ -104,7 +104,8 @@ static void tell_distance(const json_t *element)
     const char *type = json_string_value(json_object_get(element, "type"));
     const long long ulps = json_integer_value(json_object_get(element, "ulps"));
     const bool is_integer = type[0] == 'U' || type[0] == 'I';
-    printf(", %lld%s%s apart", ulps, is_integer ? "" : " ulp", is_integer ? "" : plural(ulps));
+    print_text(stdout, ", %lld%s%s apart", ulps, is_integer ? "" : " ulp",
+               is_integer ? "" : plural(ulps));
 }
 
 static void tell_element(const json_t *element)
@@ -112,17 +113,17 @@ static void tell_element(const json_t *element)
     const char *parameter = json_string_value(json_object_get(element, "parameter"));
     const json_t *values = json_object_get(element, "values");
     char *index = json_dumps(json_object_get(element, "index"), 0);
-    printf("  %s%s%s%s %s %s, element %s: %s in A, %s in B",
-           json_string_value(json_object_get(element, "role")), parameter ? " ('" : "",
-           parameter ? parameter : "", parameter ? "')" : "",
-           json_string_value(json_object_get(element, "type")),
-           json_string_value(json_object_get(element, "shape")), index ? index : "",
-           json_string_value(json_array_get(values, 0)),
-           json_string_value(json_array_get(values, 1)));
+    print_text(stdout, "  %s%s%s%s %s %s, element %s: %s in A, %s in B",
+               json_string_value(json_object_get(element, "role")), parameter ? " ('" : "",
+               parameter ? parameter : "", parameter ? "')" : "",
+               json_string_value(json_object_get(element, "type")),
+               json_string_value(json_object_get(element, "shape")), index ? index : "",
+               json_string_value(json_array_get(values, 0)),
+               json_string_value(json_array_get(values, 1)));
     tell_distance(element);
-    printf("; %lld of %lld elements differ\n",
-           (long long)json_integer_value(json_object_get(element, "different_elements")),
-           (long long)json_integer_value(json_object_get(element, "elements")));
+    print_text(stdout, "; %lld of %lld elements differ\n",
+               (long long)json_integer_value(json_object_get(element, "different_elements")),
+               (long long)json_integer_value(json_object_get(element, "elements")));
     free(index);
 }
 
@@ -130,17 +131,18 @@ static void tell_batch(const json_t *batch)
 {
     const json_t *pictures = json_object_get(batch, "pictures");
     if (json_integer_value(json_object_get(batch, "place")) < 0) {
-        printf("  their batches have different sizes\n");
+        print_text(stdout, "  their batches have different sizes\n");
         return;
     }
-    printf("  the first picture that differs is number %lld of the batch\n",
-           (long long)json_integer_value(json_object_get(batch, "place")));
+    print_text(stdout, "  the first picture that differs is number %lld of the batch\n",
+               (long long)json_integer_value(json_object_get(batch, "place")));
     for (size_t i = 0; i < 2; i++) {
         const json_t *picture = json_array_get(pictures, i);
         const char *file = json_string_value(json_object_get(picture, "file"));
-        printf("  %c: sample %lld, label %lld, %s\n", "AB"[i],
-               (long long)json_integer_value(json_object_get(picture, "sample")),
-               (long long)json_integer_value(json_object_get(picture, "label")), file ? file : "");
+        print_text(stdout, "  %c: sample %lld, label %lld, %s\n", "AB"[i],
+                   (long long)json_integer_value(json_object_get(picture, "sample")),
+                   (long long)json_integer_value(json_object_get(picture, "label")),
+                   file ? file : "");
     }
 }
 
@@ -150,15 +152,17 @@ static void tell_agreement(const json_t *replay)
     const json_t *reproduced = json_object_get(replay, "reproduced");
     const bool a = json_is_true(json_object_get(reproduced, "a"));
     const bool b = json_is_true(json_object_get(reproduced, "b"));
-    printf("replayed, both runs agree at this step, and do what %s says: %s was made by a fault of "
-           "the "
-           "machine, or by something outside of the identity\n",
-           a   ? "A's record"
-           : b ? "B's record"
-               : "neither's record",
-           a   ? "B's"
-           : b ? "A's"
-               : "what they recorded");
+    print_text(
+        stdout,
+        "replayed, both runs agree at this step, and do what %s says: %s was made by a fault of "
+        "the "
+        "machine, or by something outside of the identity\n",
+        a   ? "A's record"
+        : b ? "B's record"
+            : "neither's record",
+        a   ? "B's"
+        : b ? "A's"
+            : "what they recorded");
 }
 
 void compare_tell(const json_t *replay)
@@ -178,16 +182,18 @@ void compare_tell(const json_t *replay)
         tell_agreement(replay);
         return;
     }
-    printf("replayed, step %lld (epoch %lld, step %lld): %s\n",
-           (long long)json_integer_value(json_object_get(replay, "step")),
-           (long long)json_integer_value(json_object_get(replay, "epoch")),
-           (long long)json_integer_value(json_object_get(replay, "step_in_epoch")), lines[kind]);
+    print_text(stdout, "replayed, step %lld (epoch %lld, step %lld): %s\n",
+               (long long)json_integer_value(json_object_get(replay, "step")),
+               (long long)json_integer_value(json_object_get(replay, "epoch")),
+               (long long)json_integer_value(json_object_get(replay, "step_in_epoch")),
+               lines[kind]);
     const json_t *ops = json_object_get(replay, "ops"), *rates = json_object_get(replay, "rates");
     if (ops) tell_op("A", json_array_get(ops, 0));
     if (ops) tell_op("B", json_array_get(ops, 1));
     if (rates)
-        printf("  %.17g in A, %.17g in B\n", json_number_value(json_array_get(rates, 0)),
-               json_number_value(json_array_get(rates, 1)));
+        print_text(stdout, "  %.17g in A, %.17g in B\n",
+                   json_number_value(json_array_get(rates, 0)),
+                   json_number_value(json_array_get(rates, 1)));
     if (json_object_get(replay, "batch")) tell_batch(json_object_get(replay, "batch"));
     if (json_object_get(replay, "element")) tell_element(json_object_get(replay, "element"));
 }

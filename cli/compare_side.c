@@ -16,7 +16,7 @@ bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir
     char path[RUN_PATH_SIZE];
     *side = (compare_side){ .verb = verb, .dir = dir };
     if (strlen(dir) >= RUN_DIR_SIZE) {
-        fprintf(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
+        print_text(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
         return false;
     }
     snprintf(side->record, sizeof(side->record), "%s/record.txt", dir);
@@ -145,7 +145,7 @@ static bool is_same_run(compare_side *side)
     const bool same = differences && json_array_size(differences) == 0;
     if (!now) print_error(side->verb, t->ctx, EXIT_RUNTIME);
     if (differences && !same)
-        fprintf(
+        print_text(
             stderr, "lockstep %s: %s can't be run again as it was: %s\n", side->verb->name,
             side->dir,
             ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text)));

@@ -16,19 +16,19 @@ typedef struct demo_values {
 #define AT(member) offsetof(demo_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_INTEGER, 0, "train", AT(n_train), "training pictures per class", "N", 1, 1e6,
+    { OPTION_INTEGER, 0, "train", AT(n_train), "training images per class", "N", 1, 1e6,
       .fallback = "400" },
-    { OPTION_INTEGER, 0, "val", AT(n_val), "validation pictures per class", "N", 1, 1e6,
+    { OPTION_INTEGER, 0, "val", AT(n_val), "validation images per class", "N", 1, 1e6,
       .fallback = "60" },
-    { OPTION_INTEGER, 0, "seed", AT(seed), "the same seed draws the same files", "S", 0, 9e18,
-      .fallback = "0" },
+    { OPTION_INTEGER, 0, "seed", AT(seed), "random seed; the same seed draws the same files", "S",
+      0, 9e18, .fallback = "0" },
     { .kind = OPTION_END },
 };
 
 static int fail_errno(const char *path)
 {
     const char *reason = strerror(errno);
-    fprintf(stderr, "lockstep demo-data: %s: %s%s\n", path, reason, limit_hint(reason));
+    print_text(stderr, "lockstep demo-data: %s: %s%s\n", path, reason, limit_hint(reason));
     return EXIT_RUNTIME;
 }
 
@@ -78,8 +78,8 @@ static int claim_folder(const char *dir)
         empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
     closedir(entries);
     if (empty) return EXIT_DONE;
-    fprintf(stderr, "lockstep demo-data: %s is not empty; give another folder, or remove it\n",
-            dir);
+    print_text(stderr, "lockstep demo-data: %s is not empty; give another folder, or remove it\n",
+               dir);
     return EXIT_RUNTIME;
 }
 
@@ -91,8 +91,8 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     enum { MAX_DIR = 4000 };
     if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR) {
-        fprintf(stderr, "lockstep demo-data: wants one folder to write to, got %d argument%s\n",
-                parsed.n_arguments, plural(parsed.n_arguments));
+        print_text(stderr, "lockstep demo-data: wants one folder to write to, got %d argument%s\n",
+                   parsed.n_arguments, plural(parsed.n_arguments));
         return EXIT_USAGE;
     }
     const char *dir = parsed.arguments[0];
@@ -101,9 +101,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (answer == EXIT_DONE) answer = write_split(dir, "train", 0, values.n_train, seed);
     if (answer == EXIT_DONE) answer = write_split(dir, "val", 1, values.n_val, seed);
     if (answer == EXIT_DONE) {
-        printf("%s: %d classes, %lld pictures to train on, %lld to validate\n", dir, DRAW_CLASSES,
-               (long long)(DRAW_CLASSES * values.n_train),
-               (long long)(DRAW_CLASSES * values.n_val));
+        print_text(stdout, "%s: %d classes, %lld pictures to train on, %lld to validate\n", dir,
+                   DRAW_CLASSES, (long long)(DRAW_CLASSES * values.n_train),
+                   (long long)(DRAW_CLASSES * values.n_val));
         print_command(stdout, "next", "train", "--data-dir", dir, "--model", "resnet20", NULL);
     }
     return answer;
@@ -111,7 +111,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
 
 const cli_verb verb_demo_data = {
     .name = "demo-data",
-    .summary = "draw a folder of small pictures to train on",
+    .summary = "draw a folder of small images to train on",
     .arguments = "DIR",
     .options = options,
     .run = run,

@@ -15,28 +15,26 @@ typedef struct describe_values {
 #define AT(member) offsetof(describe_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "model", AT(model), MODEL_NAMES, "NAME", .fallback = "resnet20" },
-    { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the pictures", "S", 8,
-      MAX_IMAGE_SIZE, .note = "32 or 224, by model" },
-    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
+    { OPTION_TEXT, 0, "model", AT(model), "model: " MODEL_NAMES, "NAME", .fallback = "resnet20" },
+    { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the model's square input in pixels",
+      "S", 8, MAX_IMAGE_SIZE, .note = "32 or 224, by model" },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per step", "N", 1, 1e5,
       .fallback = "128" },
-    { OPTION_INTEGER, 0, "classes", AT(n_classes), "outputs", "N", 2, 1e6,
+    { OPTION_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
       .note = "10 or 1000, by model" },
-    { OPTION_CHOICE, 0, "stem", AT(stem), "first layer: 3x3, or 7x7 and pooling",
-      "auto|small|large", .fallback = "auto" },
-    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
-      "zero channels in place of 1x1 convolutions where the shape changes", .value = NULL },
-    { OPTION_SWITCH, 0, "inference", AT(inference), "without the backward pass", .value = NULL },
-    { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
-      "NAME", .fallback = "cpu" },
-    { OPTION_CHOICE, 0, "precision", AT(precision), "as of 'lockstep train'", PRECISION_NAMES,
-      .fallback = "f32" },
-    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
-      .note = "one per processor" },
-    { OPTION_CHOICE, 0, "deterministic", AT(deterministic), "which kernels may be used",
-      "strict|warn|off", .fallback = "strict" },
-    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), "choose kernels by measuring them first",
+    { OPTION_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
+    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts), SHORTCUTS_HELP,
       .value = NULL },
+    { OPTION_SWITCH, 0, "inference", AT(inference), "describe the forward pass only",
+      .value = NULL },
+    { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+      .fallback = "f32" },
+    { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+      .note = "one per processor" },
+    { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
+      .fallback = "strict" },
+    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP, .value = NULL },
     { .kind = OPTION_END },
 };
 
@@ -79,10 +77,12 @@ static int run(const cli_verb *verb, int argc, char **argv)
     ls_net *net = ls_net_build(ctx, model->function, &model_options, &config);
     char *text = describe(net);
     int answer = EXIT_DONE;
-    if (text)
-        printf("%s, %s\n%s", model->name, ls_context_device(ctx), text);
-    else
+    if (text) {
+        print_text(stdout, "%s, %s\n", model->name, ls_context_device(ctx));
+        fputs(text, stdout);
+    } else {
         answer = print_error(verb, ctx, EXIT_RUNTIME);
+    }
     free(text);
     ls_context_close(&ctx);
     return answer;

@@ -16,26 +16,25 @@ typedef struct eval_values {
 #define AT(member) offsetof(eval_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "best.safetensors of a run", "FILE",
-      .note = "needed" },
+    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run", "FILE",
+      .note = "required" },
     { OPTION_TEXT, 0, "data-dir", AT(data_dir),
-      "folder with val/ (or validation/, test/), or with the classes themselves; or a pack", "DIR",
-      .note = "needed" },
-    { OPTION_SWITCH, 0, "per-class", AT(per_class), "also each class, and what it is taken for",
-      .value = NULL },
-    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
+      "dataset: a pack, a folder with val/ (or validation/, test/), or a folder of class folders",
+      "DIR", .note = "required" },
+    { OPTION_SWITCH, 0, "per-class", AT(per_class),
+      "print the accuracy of each class, and its most frequent wrong prediction", .value = NULL },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per step", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_INTEGER, 'j', "workers", AT(workers),
-      "threads that load pictures; 0 = the computing thread does", "N", 0, 256,
+      "data-loader threads; 0 = the main thread loads the images", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable picture, or take another in its place", "fail|skip",
+      "stop at an unreadable image, or take another image in its place", "fail|skip",
       .fallback = "fail" },
-    { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
-      "NAME", .fallback = "cpu" },
-    { OPTION_CHOICE, 0, "precision", AT(precision), "as of 'lockstep train'", PRECISION_NAMES,
+    { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
-    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
+    { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor" },
     { .kind = OPTION_END },
 };
@@ -67,7 +66,20 @@ static ls_status count_batch(void *user, ls_net *net, const ls_batch *batch)
     return LS_OK;
 }
 
-static void print_class(const confusion *c, const model_card *card, int label)
+/* Columns of the first column: the longest name, within limits. */
+static int name_columns(const model_card *card)
+{
+    enum { LEAST = 5, MOST = 40 };
+    int width = LEAST;
+    for (int64_t i = 0; i < card->options.n_classes; i++) {
+        const int columns = text_columns(card->classes[i]);
+        if (columns > width) width = columns < MOST ? columns : MOST;
+    }
+    return width;
+}
+
+/* A longer name has a line of its own, so that the numbers stay below each other. */
+static void print_class(const confusion *c, const model_card *card, int label, int width)
 {
     const int64_t *row = c->counts + (int64_t)label * c->n_classes;
     int64_t n = 0;
@@ -76,10 +88,25 @@ static void print_class(const confusion *c, const model_card *card, int label)
         n += row[k];
         if (k != label && row[k] > 0 && (wrong < 0 || row[k] > row[wrong])) wrong = k;
     }
-    printf("  %-20s %8lld  ", card->classes[label], (long long)n);
-    if (n > 0) printf("%.4f", (double)row[label] / (double)n);
-    if (wrong >= 0) printf("  taken for %s: %lld", card->classes[wrong], (long long)row[wrong]);
-    printf("\n");
+    const char *name = card->classes[label];
+    const int columns = text_columns(name);
+    print_text(stdout, "  %s", name);
+    if (columns > width) print_text(stdout, "\n");
+    print_text(stdout, "%*s  %8lld  ", columns > width ? width + 2 : width - columns, "",
+               (long long)n);
+    if (n > 0)
+        print_text(stdout, "%.4f", (double)row[label] / (double)n);
+    else
+        print_text(stdout, "%6s", "-");
+    if (wrong >= 0) print_text(stdout, "  %s (%lld)", card->classes[wrong], (long long)row[wrong]);
+    print_text(stdout, "\n");
+}
+
+static void print_classes(const confusion *c, const model_card *card)
+{
+    const int width = name_columns(card);
+    print_text(stdout, "  %-*s  %8s  top-1   most confused with\n", width, "class", "images");
+    for (int i = 0; i < c->n_classes; i++) print_class(c, card, i, width);
 }
 
 /* ---- The verb ---- */
@@ -116,20 +143,18 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
                                      &s);
         answer = outcome_answer(verb, ctx, end, 0);
         if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
-            fprintf(stderr,
-                    "lockstep eval: --on-bad-image skip takes other images in place of bad ones\n");
+            print_text(
+                stderr,
+                "lockstep eval: --on-bad-image skip takes other images in place of bad ones\n");
         const double n = (double)s.n_images;
         if (end == OUTCOME_DONE) {
-            printf("%s, %lld picture%s: loss %.4f without label smoothing, top-1 %.4f",
-                   card->model->name, (long long)s.n_images, plural(s.n_images), s.loss / n,
-                   s.top1 / n);
-            if (n_classes > 5) printf(", top-5 %.4f", s.top5 / n);
-            printf("\n");
+            print_text(stdout, "%s, %lld picture%s: loss %.4f without label smoothing, top-1 %.4f",
+                       card->model->name, (long long)s.n_images, plural(s.n_images), s.loss / n,
+                       s.top1 / n);
+            if (n_classes > 5) print_text(stdout, ", top-5 %.4f", s.top5 / n);
+            print_text(stdout, "\n");
         }
-        if (end == OUTCOME_DONE && v->per_class)
-            printf("  %-20s %8s  top-1   most often wrong\n", "class", "pictures");
-        for (int i = 0; end == OUTCOME_DONE && v->per_class && i < n_classes; i++)
-            print_class(&c, card, i);
+        if (end == OUTCOME_DONE && v->per_class) print_classes(&c, card);
     }
     free(c.counts);
     free(c.logits);
@@ -158,8 +183,8 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (!v.checkpoint || !v.data_dir) {
-        fprintf(stderr, "lockstep eval: --%s is needed\n",
-                v.checkpoint ? "data-dir DIR" : "checkpoint FILE");
+        print_text(stderr, "lockstep eval: --%s is needed\n",
+                   v.checkpoint ? "data-dir DIR" : "checkpoint FILE");
         return EXIT_USAGE;
     }
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;

@@ -8,16 +8,16 @@ static void tell_nonfinite(const tally *t, const ls_results *r)
     const int64_t batch = t->n_added % TALLY_BATCHES, n = t->n_samples[batch];
     const char *loss = isnan(r->loss) ? "nan" : r->loss > 0 ? "inf" : "-inf"; /* no "-nan" */
     if (t->trains)
-        fprintf(stderr,
-                "lockstep: the loss is %s at epoch %lld, step %lld; the batch's pictures:\n", loss,
-                (long long)r->epoch + 1, (long long)r->step + 1);
+        print_text(stderr,
+                   "lockstep: the loss is %s at epoch %lld, step %lld; the batch's pictures:\n",
+                   loss, (long long)r->epoch + 1, (long long)r->step + 1);
     else
-        fprintf(stderr, "lockstep: the loss is %s in validation, batch %lld; its pictures:\n", loss,
-                (long long)t->n_added + 1);
+        print_text(stderr, "lockstep: the loss is %s in validation, batch %lld; its pictures:\n",
+                   loss, (long long)t->n_added + 1);
     for (int64_t i = 0; i < n && i < TALLY_SAMPLES; i++)
-        fprintf(stderr, "  %s\n", ls_dataset_sample_path(t->dataset, t->samples[batch][i]));
-    if (n > TALLY_SAMPLES) fprintf(stderr, "  and %lld more\n", (long long)n - TALLY_SAMPLES);
-    fprintf(stderr, "a smaller --lr or --clip-grad-norm may help\n");
+        print_text(stderr, "  %s\n", ls_dataset_sample_path(t->dataset, t->samples[batch][i]));
+    if (n > TALLY_SAMPLES) print_text(stderr, "  and %lld more\n", (long long)n - TALLY_SAMPLES);
+    print_text(stderr, "a smaller --lr or --clip-grad-norm may help\n");
 }
 
 static outcome add(tally *t, const ls_results *r)

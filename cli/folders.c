@@ -79,7 +79,7 @@ static void tell_ignored(const ls_dataset *dataset, const char *path)
     const char *example;
     const int64_t n = ls_dataset_ignored(dataset, &example);
     if (n > 0)
-        fprintf(
+        print_text(
             stderr,
             "lockstep: warning: %s: left out %lld file%s of no known kind of picture, such as %s\n",
             path, (long long)n, plural(n), example);
@@ -111,19 +111,19 @@ int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, l
     *out = NULL;
     if (!find_folder(dir, 1, split_names, path)) {
         char nested[PATH_SIZE];
-        fprintf(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<image>", verb->name, dir,
-                lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
+        print_text(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<image>", verb->name,
+                   dir, lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
         if (find_nested(dir, nested))
-            fprintf(stderr, "; %s has one: --data-dir %s", nested, nested);
-        fprintf(stderr, "\n");
+            print_text(stderr, "; %s has one: --data-dir %s", nested, nested);
+        print_text(stderr, "\n");
         return EXIT_DATA;
     }
     *out = ls_image_folder_open(ctx, path);
     if (!*out) return print_error(verb, ctx, EXIT_DATA);
     if (ls_dataset_classes(*out) < 2) {
-        fprintf(stderr,
-                "lockstep %s: %s: only one class, '%s'; at least two are needed to tell apart\n",
-                verb->name, path, ls_dataset_class_name(*out, 0));
+        print_text(stderr,
+                   "lockstep %s: %s: only one class, '%s'; at least two are needed to tell apart\n",
+                   verb->name, path, ls_dataset_class_name(*out, 0));
         ls_dataset_close(out);
         return EXIT_DATA;
     }
@@ -138,10 +138,10 @@ int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, boo
     *out = NULL;
     if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
         if (!dir_itself || !is_whole(dir)) {
-            fprintf(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
-                    lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
-                         "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
-                    dir_itself ? "" : "; --no-val trains without one");
+            print_text(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
+                       lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
+                            "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
+                       dir_itself ? "" : "; --no-val trains without one");
             return EXIT_DATA;
         }
         snprintf(path, sizeof(path), "%s", dir);

@@ -14,41 +14,56 @@ enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
 static void print_usage(FILE *out)
 {
-    fprintf(out, "usage: lockstep VERB [option...]\n\nTrains image networks: the same bits for any "
-                 "number of threads and workers.\n\n");
-    for (int i = 0; i < N_VERBS; i++)
-        fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    fprintf(out, "\n'lockstep VERB --help' lists a verb's options; 'lockstep --version' tells the "
-                 "version.\n");
+    enum { SUMMARY_COLUMN = 13 };
+    print_text(out, "usage: lockstep VERB [option...]\n\n");
+    print_words(out, 0, 0,
+                "Trains image networks. The result has the same bits for any number of threads and "
+                "workers.");
+    print_text(out, "\n");
+    for (int i = 0; i < N_VERBS; i++) {
+        print_text(out, "  %-*s", SUMMARY_COLUMN - 2, verbs[i]->name);
+        print_words(out, SUMMARY_COLUMN, SUMMARY_COLUMN, verbs[i]->summary);
+    }
+    print_text(out, "\n");
+    print_words(out, 0, 0,
+                "'lockstep VERB --help' and 'lockstep help VERB' list a verb's options; "
+                "'lockstep --version' prints the version.");
+}
+
+/* NULL after printing which was probably meant. */
+static const cli_verb *find_verb(const char *word)
+{
+    const char *names[N_VERBS];
+    for (int i = 0; i < N_VERBS; i++) {
+        names[i] = verbs[i]->name;
+        if (strcmp(word, names[i]) == 0) return verbs[i];
+    }
+    const char *meant = closest_word(word, N_VERBS, names);
+    print_text(stderr, "lockstep: unknown verb '%s'", word);
+    if (meant)
+        print_text(stderr, "; did you mean '%s'?\n", meant);
+    else
+        print_text(stderr, "; 'lockstep --help' lists them\n");
+    return NULL;
 }
 
 static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
+    const bool is_help =
+        strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
     if (strcmp(word, "--version") == 0) {
-        printf("lockstep %s\n", ls_version());
+        print_text(stdout, "lockstep %s\n", ls_version());
         return EXIT_DONE;
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        print_usage(stdout);
-        return EXIT_DONE;
+    if (argc < 2 || (is_help && argc == 2)) {
+        print_usage(is_help ? stdout : stderr);
+        return is_help ? EXIT_DONE : EXIT_USAGE;
     }
-    const char *names[N_VERBS];
-    for (int i = 0; i < N_VERBS; i++) {
-        names[i] = verbs[i]->name;
-        if (strcmp(word, names[i]) == 0) return verbs[i]->run(verbs[i], argc - 2, argv + 2);
-    }
-    if (argc < 2) {
-        print_usage(stderr);
-        return EXIT_USAGE;
-    }
-    const char *meant = closest_word(word, N_VERBS, names);
-    fprintf(stderr, "lockstep: unknown verb '%s'", word);
-    if (meant)
-        fprintf(stderr, "; did you mean '%s'?\n", meant);
-    else
-        fprintf(stderr, "; 'lockstep --help' lists them\n");
-    return EXIT_USAGE;
+    const cli_verb *verb = find_verb(is_help ? argv[2] : word);
+    if (!verb) return EXIT_USAGE;
+    char help[] = "--help";
+    return is_help ? verb->run(verb, 1, (char *[]){ help }) : verb->run(verb, argc - 2, argv + 2);
 }
 
 /* Standard files that the caller closed ("lockstep ... >&-") are taken: else the first file that is
@@ -69,7 +84,7 @@ int main(int argc, char **argv)
     /* What was asked for must not be lost unnoticed, on a full disk say. */
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return answer;
-    fprintf(stderr, "lockstep: writing standard output: %s\n",
-            errno ? strerror(errno) : "text was lost");
+    print_text(stderr, "lockstep: writing standard output: %s\n",
+               errno ? strerror(errno) : "text was lost");
     return answer != EXIT_DONE ? answer : EXIT_RUNTIME;
 }

@@ -1,5 +1,6 @@
 /* options.c: command-line options from a table; see options.h. */
 #include "options.h"
+#include "print.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,36 +93,6 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
     return false;
 }
 
-/* ---- Help ---- */
-
-static void print_option(const cli_option *option)
-{
-    if (option->kind == OPTION_HEADING) {
-        printf("\n%s\n", option->help);
-        return;
-    }
-    char left[160];
-    const char letter[] = { option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
-                            option->letter ? ',' : ' ', '\0' };
-    snprintf(left, sizeof(left), "  %s --%s %s", letter, option->name,
-             option->value ? option->value : "");
-    enum { COLUMN = 36 };
-    printf(strlen(left) < COLUMN ? "%-*s" : "%-*s\n%*s", COLUMN, left, COLUMN, "");
-    printf("%s", option->help);
-    if (option->fallback || option->note)
-        printf(" [%s]", option->fallback ? option->fallback : option->note);
-    putchar('\n');
-}
-
-static void print_help(const cli_verb *verb)
-{
-    printf("usage: lockstep %s [option...]%s%s\n\n%s\n", verb->name, *verb->arguments ? " " : "",
-           verb->arguments, verb->summary);
-    for (int i = 0; verb->options[i].kind != OPTION_END; i++) print_option(&verb->options[i]);
-    printf("  -h, --help\n");
-    if (verb->details) printf("\n%s", verb->details);
-}
-
 /* ---- Did you mean ---- */
 
 static int smallest(int a, int b, int c)
@@ -198,11 +169,11 @@ static parse_result fail_unknown(const cli_verb *verb, const char *name, size_t 
     char word[32];
     snprintf(word, sizeof(word), "%.*s", (int)length, name);
     const char *meant = closest_word(word, n, words);
-    fprintf(stderr, "lockstep %s: unknown option '--%.*s'", verb->name, (int)length, name);
+    print_text(stderr, "lockstep %s: unknown option '--%.*s'", verb->name, (int)length, name);
     if (meant)
-        fprintf(stderr, "; did you mean '--%s'?\n", meant);
+        print_text(stderr, "; did you mean '--%s'?\n", meant);
     else
-        fprintf(stderr, "; 'lockstep %s --help' lists them all\n", verb->name);
+        print_text(stderr, "; 'lockstep %s --help' lists them all\n", verb->name);
     return PARSE_ERROR;
 }
 
@@ -217,8 +188,9 @@ static parse_result parse_one(const cli_verb *verb, int argc, char **argv, int *
     const int i = is_long ? find_option(verb, word + 2, length) : find_letter(verb, word[1]);
     if (i < 0 && is_long) return fail_unknown(verb, word + 2, length);
     if (i < 0) {
-        fprintf(stderr, "lockstep %s: unknown option '%s'; 'lockstep %s --help' lists them all\n",
-                verb->name, word, verb->name);
+        print_text(stderr,
+                   "lockstep %s: unknown option '%s'; 'lockstep %s --help' lists them all\n",
+                   verb->name, word, verb->name);
         return PARSE_ERROR;
     }
 
@@ -227,22 +199,22 @@ static parse_result parse_one(const cli_verb *verb, int argc, char **argv, int *
     const char *value = NULL;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
     if (option->kind == OPTION_SWITCH && value) {
-        fprintf(stderr, "lockstep %s: --%s takes no value, got '%s'\n", verb->name, option->name,
-                value);
+        print_text(stderr, "lockstep %s: --%s takes no value, got '%s'\n", verb->name, option->name,
+                   value);
         return PARSE_ERROR;
     }
     if (option->kind != OPTION_SWITCH && !value) {
         if (*at + 1 >= argc) {
-            fprintf(stderr, "lockstep %s: --%s needs a value: --%s %s\n", verb->name, option->name,
-                    option->name, option->value);
+            print_text(stderr, "lockstep %s: --%s needs a value: --%s %s\n", verb->name,
+                       option->name, option->name, option->value);
             return PARSE_ERROR;
         }
         value = argv[++*at];
     }
     char reason[256];
     if (!set_value(option, value, values, reason, sizeof(reason))) {
-        fprintf(stderr, "lockstep %s: --%s %s, got '%s'\n", verb->name, option->name, reason,
-                value);
+        print_text(stderr, "lockstep %s: --%s %s, got '%s'\n", verb->name, option->name, reason,
+                   value);
         return PARSE_ERROR;
     }
     parsed->given[i] = true;
@@ -264,12 +236,12 @@ parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *va
         if (!only_arguments && strcmp(word, "--") == 0) {
             only_arguments = true;
         } else if (!only_arguments && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            print_help(verb);
+            options_help(verb);
             return PARSE_HELP;
         } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {
             if (parse_one(verb, argc, argv, &at, values, parsed) != PARSE_OK) return PARSE_ERROR;
         } else if (!*verb->arguments) {
-            fprintf(stderr, "lockstep %s: unexpected argument '%s'\n", verb->name, word);
+            print_text(stderr, "lockstep %s: unexpected argument '%s'\n", verb->name, word);
             return PARSE_ERROR;
         } else {
             argv[parsed->n_arguments++] = word;
@@ -362,8 +334,8 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
         if (option->kind == OPTION_HEADING) continue;
         const json_t *json = json_object_get(stored, option->name);
         if (!json) {
-            fprintf(stderr, "lockstep %s: %s lacks the option '%s'\n", verb->name, source,
-                    option->name);
+            print_text(stderr, "lockstep %s: %s lacks the option '%s'\n", verb->name, source,
+                       option->name);
             return false;
         }
         if (parsed->given[i] && (option->executor || option->lasting)) continue;
@@ -371,16 +343,16 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
             char *text = json_is_null(json)
                              ? strdup("default")
                              : json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-            fprintf(stderr,
-                    "lockstep %s: --%s differs from the run's own %s: a resumed run keeps its "
-                    "recipe (%s)\n",
-                    verb->name, option->name, text ? text : "value", source);
+            print_text(stderr,
+                       "lockstep %s: --%s differs from the run's own %s: a resumed run keeps its "
+                       "recipe (%s)\n",
+                       verb->name, option->name, text ? text : "value", source);
             free(text);
             return false;
         }
         if (!value_from_json(option, json, values)) {
-            fprintf(stderr, "lockstep %s: %s: option '%s' has an unusable value\n", verb->name,
-                    source, option->name);
+            print_text(stderr, "lockstep %s: %s: option '%s' has an unusable value\n", verb->name,
+                       source, option->name);
             return false;
         }
     }

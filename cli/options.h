@@ -23,7 +23,7 @@ typedef struct cli_option {
     char letter;       /* 'b' for -b; 0 = none */
     const char *name;  /* "batch-size" for --batch-size */
     size_t offset;     /* of the value in the verb's struct */
-    const char *help;  /* one line */
+    const char *help;  /* a short phrase, which --help wraps */
     const char *value; /* "N": what stands for the value in --help */
     double min, max;
     const char *fallback; /* default, as a user would write it; NULL = zero, or found by the verb */
@@ -37,7 +37,7 @@ enum { MAX_OPTIONS = 96 };
 typedef struct cli_verb {
     const char *name, *summary;
     const char *arguments;     /* "IMAGE...", or "" for none */
-    const char *details;       /* further text of --help */
+    const char *details;       /* paragraphs for --help, each ended by \n; or NULL */
     const cli_option *options; /* at most MAX_OPTIONS, then OPTION_END */
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
 } cli_verb;
@@ -55,6 +55,9 @@ typedef enum parse_result { PARSE_OK, PARSE_HELP, PARSE_ERROR } parse_result;
  * printed to stdout, errors to stderr. */
 parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *values,
                            cli_parsed *parsed);
+
+/* --help: the options in groups, in lines of at most 80 columns, on stdout. */
+void options_help(const cli_verb *verb);
 
 bool options_given(const cli_verb *verb, const cli_parsed *parsed, const char *name);
 

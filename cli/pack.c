@@ -13,19 +13,19 @@ typedef struct pack_values {
 #define AT(member) offsetof(pack_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_SWITCH, 0, "raw", AT(raw), "pixels in place of files: larger, and nothing to decode",
-      .value = NULL },
+    { OPTION_SWITCH, 0, "raw", AT(raw),
+      "store decoded pixels instead of files: larger, and faster to load", .value = NULL },
     { OPTION_INTEGER, 0, "resize", AT(resize),
-      "pixels, resized to a shorter side of N: another data set, for runs of its own", "N", 0,
-      65536, .fallback = "0" },
+      "store pixels resized to a shorter side of N, which makes another dataset; 0 = no resizing",
+      "N", 0, 65536, .fallback = "0" },
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable picture, or pack and list it: training will leave it out", "fail|skip",
+      "stop at an unreadable image, or list it, so that training leaves it out", "fail|skip",
       .fallback = "fail" },
-    { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it is there", .value = NULL },
-    { OPTION_SWITCH, 0, "check", AT(check),
-      "read a whole pack and look for damage, in place of all", .value = NULL },
+    { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists", .value = NULL },
+    { OPTION_SWITCH, 0, "check", AT(check), "check a whole pack FILE for damage, and write nothing",
+      .value = NULL },
     { .kind = OPTION_END },
 };
 
@@ -34,10 +34,10 @@ static bool tell_progress(void *user, int64_t n_done, int64_t n)
     progress *p = user;
     double now;
     if (progress_is_due(p, &now)) {
-        fprintf(p->terminal ? stderr : stdout, "%s%s  %lld/%lld  %.0f images/s%s",
-                p->terminal ? "\r" : "", p->title, (long long)n_done, (long long)n,
-                (double)n_done / (now - p->begun), p->terminal ? "\033[K" : "\n");
-        fflush(stdout);
+        char text[128];
+        snprintf(text, sizeof(text), "%s  %lld/%lld  %.0f images/s", p->title, (long long)n_done,
+                 (long long)n, (double)n_done / (now - p->begun));
+        progress_show(p, text);
     }
     return caught_signal == 0;
 }
@@ -54,14 +54,14 @@ static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_stat
 
 static void print_summary(const char *path, const ls_pack_summary *s)
 {
-    printf("%s: %lld picture%s, %.1f MB", path, (long long)s->n_samples, plural(s->n_samples),
-           (double)s->bytes / 1e6);
+    print_text(stdout, "%s: %lld picture%s, %.1f MB", path, (long long)s->n_samples,
+               plural(s->n_samples), (double)s->bytes / 1e6);
     if (s->resize)
-        printf(" of pixels, shorter sides of %lld", (long long)s->resize);
+        print_text(stdout, " of pixels, shorter sides of %lld", (long long)s->resize);
     else
-        printf(" of %s", s->pixels ? "pixels" : "files");
-    if (s->n_bad) printf("; %lld of the pictures can't be used", (long long)s->n_bad);
-    printf("\n");
+        print_text(stdout, " of %s", s->pixels ? "pixels" : "files");
+    if (s->n_bad) print_text(stdout, "; %lld of the pictures can't be used", (long long)s->n_bad);
+    print_text(stdout, "\n");
 }
 
 static int check(const cli_verb *verb, ls_context *ctx, const char *path)
@@ -74,7 +74,7 @@ static int check(const cli_verb *verb, ls_context *ctx, const char *path)
     const int answer = answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary));
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
-    printf("all of it is as it was written\n");
+    print_text(stdout, "all of it is as it was written\n");
     return EXIT_DONE;
 }
 
@@ -100,7 +100,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     const int n = open_parts(ctx, dir, parts);
     if (!parts[n - 1].dataset) return print_error(verb, ctx, EXIT_DATA);
     if (!is_folder(dir)) {
-        fprintf(stderr, "lockstep pack: %s: a pack already; wanted a folder\n", dir);
+        print_text(stderr, "lockstep pack: %s: a pack already; wanted a folder\n", dir);
         return EXIT_DATA;
     }
     progress bar;
@@ -117,14 +117,15 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     const int answer =
         answer_of(verb, ctx, &bar, ls_pack_write(ctx, path, n, parts, &config, &summary));
     if (answer != EXIT_DONE && !v->overwrite && is_file(path))
-        fprintf(stderr, "lockstep pack: --overwrite replaces it\n");
+        print_text(stderr, "lockstep pack: --overwrite replaces it\n");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
     for (int i = 0; i < n; i++) {
         const int64_t count = ls_dataset_count(parts[i].dataset);
         const int classes = ls_dataset_classes(parts[i].dataset);
-        printf("  %-10s %lld picture%s, %d class%s\n", *parts[i].name ? parts[i].name : "in all",
-               (long long)count, plural(count), classes, classes == 1 ? "" : "es");
+        print_text(stdout, "  %-10s %lld picture%s, %d class%s\n",
+                   *parts[i].name ? parts[i].name : "in all", (long long)count, plural(count),
+                   classes, classes == 1 ? "" : "es");
     }
     if (n > 1) print_command(stdout, "next", "train", "--data-dir", path, NULL);
     return EXIT_DONE;
@@ -138,9 +139,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     const int n_wanted = v.check ? 1 : 2;
     if (parsed.n_arguments != n_wanted) {
-        fprintf(stderr, "lockstep pack: wants %s, got %d argument%s\n",
-                v.check ? "one pack to check" : "a folder and the file to write",
-                parsed.n_arguments, plural(parsed.n_arguments));
+        print_text(stderr, "lockstep pack: wants %s, got %d argument%s\n",
+                   v.check ? "one pack to check" : "a folder and the file to write",
+                   parsed.n_arguments, plural(parsed.n_arguments));
         return EXIT_USAGE;
     }
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
@@ -159,12 +160,12 @@ static int run(const cli_verb *verb, int argc, char **argv)
 
 const cli_verb verb_pack = {
     .name = "pack",
-    .summary = "put a folder of images into one file",
+    .summary = "pack a folder of images into one file",
     .arguments = "DIR FILE",
     .details =
-        "FILE takes DIR's place for --data-dir: files, or their pixels by --raw, train to the\n"
-        "same bits, and a run may go on with either. It holds DIR/train and DIR/val,\n"
-        "validation, valid and test, as far as they are there, or else DIR's classes.\n",
+        "FILE replaces DIR as --data-dir: files, or their pixels by --raw, train to the same bits, "
+        "and a run can be resumed with either. It holds DIR/train and DIR/val, validation, valid "
+        "and test, as far as they exist, or else DIR's classes.\n",
     .options = options,
     .run = run,
 };

@@ -14,15 +14,14 @@ typedef struct predict_values {
 #define AT(member) offsetof(predict_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "best.safetensors of a run", "FILE",
-      .note = "needed" },
-    { OPTION_INTEGER, 'k', "top", AT(top), "classes to show for each picture", "K", 1, 1e6,
-      .fallback = "5" },
-    { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
-      "NAME", .fallback = "cpu" },
-    { OPTION_CHOICE, 0, "precision", AT(precision), "as of 'lockstep train'", PRECISION_NAMES,
+    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run", "FILE",
+      .note = "required" },
+    { OPTION_INTEGER, 'k', "top", AT(top),
+      "classes to print for each image, the most probable first", "K", 1, 1e6, .fallback = "5" },
+    { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
-    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
+    { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor" },
     { .kind = OPTION_END },
 };
@@ -46,7 +45,7 @@ static void print_top(const model_card *card, int64_t k, float *probabilities)
         int64_t best = 0;
         for (int64_t i = 1; i < n; i++)
             if (probabilities[i] > probabilities[best]) best = i;
-        printf("  %.4f  %s\n", (double)probabilities[best], card->classes[best]);
+        print_text(stdout, "  %.4f  %s\n", (double)probabilities[best], card->classes[best]);
         probabilities[best] = -1;
     }
 }
@@ -58,7 +57,7 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
     const char *reason = NULL;
     if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
     ls_context_status(ctx); /* read: the other pictures have a right to be seen */
-    fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
+    print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
     return EXIT_DATA;
 }
 
@@ -97,7 +96,7 @@ static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_valu
             continue;
         }
         softmax(card->options.n_classes, values);
-        printf("%s\n", paths[i]);
+        print_text(stdout, "%s\n", paths[i]);
         print_top(card, v->top, values);
     }
     free(values);
@@ -111,8 +110,8 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (!v.checkpoint || parsed.n_arguments == 0) {
-        fprintf(stderr, "lockstep predict: %s\n",
-                v.checkpoint ? "no picture given" : "--checkpoint FILE is needed");
+        print_text(stderr, "lockstep predict: %s\n",
+                   v.checkpoint ? "no picture given" : "--checkpoint FILE is needed");
         return EXIT_USAGE;
     }
     ls_context *ctx = ls_context_open(
@@ -130,7 +129,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
 
 const cli_verb verb_predict = {
     .name = "predict",
-    .summary = "name what pictures show",
+    .summary = "predict the classes of images",
     .arguments = "IMAGE...",
     .options = options,
     .run = run,

@@ -1,10 +1,10 @@
 /* progress.c: how far a run is; see progress.h. */
 #include "progress.h"
-#include <math.h>
+#include "print.h"
+#include "progress_line.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,47 +56,32 @@ double progress_seconds_left(const progress *p, double now)
     return each[WORK_TRAIN] < 0 && each[WORK_EVALUATE] < 0 ? -1 : left;
 }
 
-static int terminal_columns(void)
+void progress_show(const progress *p, const char *line)
 {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-/* "1:02:03" or "2:03". */
-static void format_seconds(double seconds, char *out, size_t size)
-{
-    const long s = seconds < 1e8 ? lround(seconds) : 100000000;
-    if (s >= 3600)
-        snprintf(out, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    if (p->terminal)
+        fprintf(stderr, "\r%s%s%s\033[K", p->colour ? "\033[36m" : "", line,
+                p->colour ? "\033[0m" : "");
     else
-        snprintf(out, size, "%ld:%02ld", s / 60, s % 60);
+        print_text(stderr, "%s\n", line);
 }
 
 static void show(const progress *p, double now, double wait_seconds, double loss, double top1)
 {
     const double seconds = now - p->begun;
-    const double done = (double)p->step / (double)p->n_steps;
-    char left[32] = "-", numbers[160];
-    const double seconds_left = progress_seconds_left(p, now);
-    if (seconds_left >= 0) format_seconds(seconds_left, left, sizeof(left));
-    snprintf(numbers, sizeof(numbers),
-             "loss %.4f  top1 %.4f  %.0f images/s  waiting for data %.0f%%  ETA %s", loss, top1,
-             (double)p->n_images / seconds, 100 * wait_seconds / seconds, left);
-    if (!p->terminal) {
-        printf("%s  step %lld/%lld  %s\n", p->title, (long long)p->step, (long long)p->n_steps,
-               numbers);
-        fflush(stdout);
-        return;
-    }
-    static const char filled[] = "########################################";
-    enum { BAR = 20 };
-    const int n_filled = (int)(BAR * done);
-    const int columns = terminal_columns();
-    char line[512];
-    snprintf(line, sizeof(line), "%s [%.*s%*s] %3.0f%%  %s", p->title, n_filled, filled,
-             BAR - n_filled, "", 100 * done, numbers);
-    fprintf(stderr, "\r%s%.*s%s\033[K", p->colour ? "\033[36m" : "", columns - 1, line,
-            p->colour ? "\033[0m" : "");
+    const progress_numbers numbers = { .title = p->title,
+                                       .step = p->step,
+                                       .n_steps = p->n_steps,
+                                       .loss = loss,
+                                       .top1 = top1,
+                                       .images_per_second = (double)p->n_images / seconds,
+                                       .data_wait = wait_seconds / seconds,
+                                       .seconds_left = progress_seconds_left(p, now) };
+    char line[PROGRESS_LINE_SIZE];
+    if (p->terminal)
+        progress_bar(&numbers, terminal_columns(STDERR_FILENO), line);
+    else
+        progress_log(&numbers, line);
+    progress_show(p, line);
 }
 
 bool progress_is_due(progress *p, double *now)

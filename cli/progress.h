@@ -1,4 +1,4 @@
-/* progress.h: how far a run is: a bar on a terminal, a line per interval otherwise. */
+/* progress.h: how far a run is, on stderr: a bar on a terminal, a line per interval otherwise. */
 #ifndef LS_CLI_PROGRESS_H
 #define LS_CLI_PROGRESS_H
 
@@ -38,6 +38,8 @@ double progress_seconds_left(const progress *p, double now);
 /* Is it time to show something, and the clock; then not again for a while. For those who show how
  * far they are themselves. */
 bool progress_is_due(progress *p, double *now);
+/* Shows a line of theirs: on a terminal in place of the one before. */
+void progress_show(const progress *p, const char *line);
 /* Ends the part: the bar goes away. */
 void progress_end(progress *p);
 /* Takes the bar off the terminal, before something else is printed. */

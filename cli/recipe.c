@@ -9,121 +9,124 @@
 const cli_option recipe_options[] = {
     { OPTION_HEADING, .help = "Data:" },
     { OPTION_TEXT, 0, "data-dir", AT(data_dir),
-      "folder with train/ and val/ (or validation/, test/), one sub-folder per class; or a pack",
-      "DIR", .executor = true },
+      "dataset: a pack, or a folder with train/ and val/ (or validation/, test/) that hold one "
+      "folder per class",
+      "DIR", .note = "required", .executor = true },
     { OPTION_SWITCH, 0, "no-val", AT(no_val), "train without validation", .value = NULL },
-    { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the pictures that the model sees",
+    { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the model's square input in pixels",
       "S", 8, MAX_IMAGE_SIZE, .note = "32 or 224, by model" },
     { OPTION_INTEGER, 'j', "workers", AT(workers),
-      "threads that load pictures; 0 = the training thread does", "N", 0, 256,
+      "data-loader threads; 0 = the training thread loads the images", "N", 0, 256,
       .note = "one per processor, at most 8", .executor = true },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable image, or take another in its place", "fail|skip", .fallback = "fail",
-      .lasting = true },
-    { OPTION_CHOICE, 0, "seeding", AT(seeding),
-      "random crops and flips: worker = as PyTorch, other workers, other results", "sample|worker",
-      .fallback = "sample" },
-    { OPTION_SWITCH, 0, "exif", AT(exif), "turn pictures upright by their EXIF orientation",
+      "stop at an unreadable image, or take another image in its place", "fail|skip",
+      .fallback = "fail", .lasting = true },
+    { OPTION_SWITCH, 0, "exif", AT(exif), "rotate images by their EXIF orientation",
       .value = NULL },
     { OPTION_CHOICE, 0, "decode", AT(decode),
-      "fast = large JPEG pictures are decoded at a half, quarter or eighth of their size",
-      "exact|fast", .fallback = "exact" },
+      "decode JPEGs at full size, or large ones at 1/2, 1/4 or 1/8", "exact|fast",
+      .fallback = "exact" },
+    { OPTION_SWITCH, 0, "digest-contents", AT(digest_contents),
+      "identify the dataset by all bytes of its files instead of their names and sizes",
+      .value = NULL },
+
+    { OPTION_HEADING, .help = "Augmentation:" },
     { OPTION_NUMBER, 0, "flip", AT(flip), "probability of a horizontal flip", "P", 0, 1,
       .fallback = "0.5" },
     { OPTION_INTEGER, 0, "crop-padding", AT(crop_padding),
-      "random crop from a border of so many zeros; pictures under 64 pixels", "N", 0, 64,
+      "zero border in pixels before a random crop; for an --image-size below 64", "N", 0, 64,
       .note = "4" },
     { OPTION_NUMBER, 0, "scale-min", AT(scale_min),
-      "smallest share of the area in random resized crops; pictures from 64 pixels on", "X", 0.01,
-      1, .note = "0.35" },
-
-    { OPTION_SWITCH, 0, "digest-contents", AT(digest_contents),
-      "identify the data by all bytes of its files, not by names and sizes", .value = NULL },
+      "smallest area of a random resized crop, as a fraction; for an --image-size of 64 or more",
+      "X", 0.01, 1, .note = "0.35" },
+    { OPTION_CHOICE, 0, "seeding", AT(seeding),
+      "random numbers by sample, or by worker as in PyTorch, where --workers changes the result",
+      "sample|worker", .fallback = "sample" },
 
     { OPTION_HEADING, .help = "Model:" },
-    { OPTION_TEXT, 0, "model", AT(model), "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152",
-      "NAME", .fallback = "resnet20" },
-    { OPTION_CHOICE, 0, "stem", AT(stem), "first layer: 3x3, or 7x7 and pooling",
-      "auto|small|large", .fallback = "auto" },
-    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
-      "zero channels in place of 1x1 convolutions where the shape changes", .value = NULL },
+    { OPTION_TEXT, 0, "model", AT(model), "model: " MODEL_NAMES, "NAME", .fallback = "resnet20" },
+    { OPTION_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
+    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts), SHORTCUTS_HELP,
+      .value = NULL },
     { OPTION_SWITCH, 0, "zero-init-residual", AT(zero_init_residual),
-      "begin with the last scale of each block at 0", .value = NULL },
+      "initialize the scale of the last batch norm in each block with 0", .value = NULL },
 
-    { OPTION_HEADING, .help = "Training:" },
-    { OPTION_INTEGER, 0, "epochs", AT(epochs), "times through the pictures, in whole batches", "N",
-      1, 1e5, .fallback = "30", .lasting = true },
-    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "pictures per step", "N", 1, 1e5,
+    { OPTION_HEADING, .help = "Optimization:" },
+    { OPTION_INTEGER, 0, "epochs", AT(epochs), "passes over the training images", "N", 1, 1e5,
+      .fallback = "30", .lasting = true },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per step", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_CHOICE, 0, "opt", AT(optimizer), "optimizer", "sgd|adam|adamw", .fallback = "sgd" },
-    { OPTION_NUMBER, 0, "lr", AT(rate), "learning rate, the highest of the schedule", "X", 1e-12,
+    { OPTION_NUMBER, 0, "lr", AT(rate), "learning rate: the maximum of the schedule", "X", 1e-12,
       1e3, .note = "sgd: 0.1 x batch size / 128; others: 0.001" },
-    { OPTION_NUMBER, 0, "momentum", AT(momentum), "of sgd", "X", 0, 0.9999, .note = "0.9" },
-    { OPTION_SWITCH, 0, "nesterov", AT(nesterov), "Nesterov's form of the momentum",
-      .value = NULL },
+    { OPTION_NUMBER, 0, "momentum", AT(momentum), "momentum of sgd", "X", 0, 0.9999,
+      .note = "0.9" },
+    { OPTION_SWITCH, 0, "nesterov", AT(nesterov), "use Nesterov momentum", .value = NULL },
     { OPTION_NUMBER, 0, "weight-decay", AT(weight_decay),
-      "on weights, not on biases and normalisation", "X", 0, 10,
+      "weight decay of weights, not of biases and norms", "X", 0, 10,
       .note = "sgd: 0.0005; adam: 0; adamw: 0.01" },
-    { OPTION_NUMBER, 0, "label-smoothing", AT(label_smoothing), "share of the target spread evenly",
-      "X", 0, 0.99, .fallback = "0.1" },
-    { OPTION_NUMBER, 0, "clip-grad-norm", AT(clip_norm), "largest norm of the gradients; 0 = any",
-      "X", 0, 1e9, .fallback = "0" },
-    { OPTION_CHOICE, 0, "lr-scheduler", AT(schedule), "how the rate changes",
+    { OPTION_NUMBER, 0, "label-smoothing", AT(label_smoothing), "label smoothing", "X", 0, 0.99,
+      .fallback = "0.1" },
+    { OPTION_NUMBER, 0, "clip-grad-norm", AT(clip_norm),
+      "maximum norm of the gradients; 0 = no limit", "X", 0, 1e9, .fallback = "0" },
+    { OPTION_INTEGER, 0, "patience", AT(patience), "stop after N epochs without a better top-1",
+      "N", 1, 1e5, .note = "all epochs" },
+
+    { OPTION_HEADING, .help = "Learning rate schedule:" },
+    { OPTION_CHOICE, 0, "lr-scheduler", AT(schedule), "learning rate schedule",
       "cosine|constant|step|exponential|polynomial|onecycle|plateau", .fallback = "cosine" },
-    { OPTION_INTEGER, 0, "lr-warmup-epochs", AT(warmup_epochs), "the rate rises during these", "N",
-      0, 1e5, .note = "1 in 10, at least 1; onecycle: 0" },
-    { OPTION_NUMBER, 0, "lr-min", AT(min_rate), "lowest rate of cosine, polynomial and plateau",
-      "X", 0, 1e3, .note = "0" },
-    { OPTION_INTEGER, 0, "lr-step-size", AT(step_size), "step: epochs between drops", "N", 1, 1e5,
-      .note = "30" },
-    { OPTION_NUMBER, 0, "lr-gamma", AT(gamma), "step, exponential, plateau: factor of a drop", "X",
+    { OPTION_INTEGER, 0, "lr-warmup-epochs", AT(warmup_epochs),
+      "epochs over which the learning rate rises to its maximum", "N", 0, 1e5,
+      .note = "epochs / 10, at least 1; onecycle: 0" },
+    { OPTION_NUMBER, 0, "lr-min", AT(min_rate),
+      "minimum learning rate of cosine, polynomial and plateau", "X", 0, 1e3, .note = "0" },
+    { OPTION_INTEGER, 0, "lr-step-size", AT(step_size), "epochs between two decays of step", "N", 1,
+      1e5, .note = "30" },
+    { OPTION_NUMBER, 0, "lr-gamma", AT(gamma), "decay factor of step, exponential and plateau", "X",
       1e-6, 1, .note = "0.1; exponential: 0.95" },
-    { OPTION_NUMBER, 0, "lr-power", AT(power), "polynomial: exponent", "X", 0.01, 100,
+    { OPTION_NUMBER, 0, "lr-power", AT(power), "exponent of polynomial", "X", 0.01, 100,
       .note = "1" },
-    { OPTION_INTEGER, 0, "patience", AT(patience),
-      "end the run when so many epochs have brought no better top-1", "N", 1, 1e5,
-      .note = "all epochs" },
+
+    { OPTION_HEADING, .help = "Execution:" },
+    { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+      .fallback = "f32" },
+    { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+      .note = "one per processor", .executor = true },
+    { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
+      .fallback = "strict" },
+    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP, .value = NULL },
+    { OPTION_TEXT, 0, "plan", AT(plan),
+      "algorithm cache of a new run: read if the file exists, written after kernels were timed",
+      "FILE", .note = "none" },
+    { OPTION_SWITCH, 0, "nvtx", AT(nvtx),
+      "run op by op with a named NVTX range for each, for NVIDIA's profilers; CUDA only",
+      .value = NULL, .executor = true },
 
     { OPTION_HEADING, .help = "Run:" },
-    { OPTION_INTEGER, 0, "seed", AT(seed), "of every random choice", "S", 0, 9e18,
-      .fallback = "0" },
-    { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
-      "NAME", .fallback = "cpu" },
-    { OPTION_CHOICE, 0, "precision", AT(precision),
-      "of products, with bf16 and f16 of activations; tf32 on CUDA devices", PRECISION_NAMES,
-      .fallback = "f32" },
-    { OPTION_INTEGER, 0, "threads", AT(threads), "threads that compute", "N", 0, 1024,
-      .note = "one per processor", .executor = true },
-    { OPTION_CHOICE, 0, "deterministic", AT(deterministic), "which kernels may be used",
-      "strict|warn|off", .fallback = "strict" },
-    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), "choose kernels by measuring them first",
-      .value = NULL },
-    { OPTION_TEXT, 0, "plan", AT(plan),
-      "kernels of a new run: read when the file is there, written when some were measured", "FILE",
-      .note = "none" },
+    { OPTION_INTEGER, 0, "seed", AT(seed), "random seed", "S", 0, 9e18, .fallback = "0" },
     { OPTION_INTEGER, 0, "steps", AT(steps),
-      "end the run after so many steps, its schedule as it is", "N", 1, 1e12, .note = "all epochs",
-      .executor = true },
+      "end the run after N steps; the schedule stays that of --epochs", "N", 1, 1e12,
+      .note = "all epochs", .executor = true },
     { OPTION_INTEGER, 0, "stop-at", AT(stop_at),
-      "save and stop after so many steps of the run, for --resume to go on", "N", 1, 1e12,
-      .note = "none", .executor = true },
+      "save and stop after N steps of the run; --resume continues it", "N", 1, 1e12, .note = "none",
+      .executor = true },
+    { OPTION_TEXT, 0, "inject-fault", AT(fault),
+      "add one ulp to one element of one op's output in one step, to try 'lockstep compare'",
+      "STEP:OP:ELEMENT", .note = "none", .executor = true },
+
+    { OPTION_HEADING, .help = "Output and checkpoints:" },
+    { OPTION_TEXT, 0, "out", AT(out), "new folder for the run", "RUN",
+      .note = "run, or run-2, run-3, ...", .executor = true },
     { OPTION_INTEGER, 0, "checkpoint-every", AT(checkpoint_every),
-      "save after so many steps each, not only after an epoch", "N", 1, 1e12, .note = "epochs",
+      "save every N steps, and after each epoch", "N", 1, 1e12, .note = "after each epoch",
       .executor = true },
     { OPTION_SWITCH, 0, "keep-checkpoints", AT(keep_checkpoints),
-      "keep what was saved as checkpoint-STEP.safetensors, too", .value = NULL, .executor = true },
-    { OPTION_TEXT, 0, "inject-fault", AT(fault),
-      "add one ulp to an element of what an op writes in a step, for 'lockstep compare' to find",
-      "STEP:OP:ELEMENT", .note = "none", .executor = true },
-    { OPTION_SWITCH, 0, "nvtx", AT(nvtx),
-      "CUDA: run op by op, with each op's name for NVIDIA's profilers", .value = NULL,
-      .executor = true },
-    { OPTION_TEXT, 0, "out", AT(out), "folder of the run, made anew", "RUN",
-      .note = "run, or run-2, run-3, ...", .executor = true },
+      "keep each checkpoint as checkpoint-STEP.safetensors", .value = NULL, .executor = true },
     { OPTION_TEXT, 0, "resume", AT(resume), "continue the run in this folder", "RUN",
-      .executor = true },
+      .note = "none", .executor = true },
     { OPTION_SWITCH, 0, "force", AT(force),
-      "continue also where data, kernels, libraries or processor are others", .value = NULL,
+      "resume although dataset, kernels, libraries or processor differ", .value = NULL,
       .executor = true },
     { .kind = OPTION_END },
 };
@@ -157,8 +160,8 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (options_given(verb, parsed, table[i].option) && !table[i].useful) {
-            fprintf(stderr, "lockstep %s: --%s does nothing here: it belongs to %s\n", verb->name,
-                    table[i].option, table[i].when);
+            print_text(stderr, "lockstep %s: --%s does nothing here: it belongs to %s\n",
+                       verb->name, table[i].option, table[i].when);
             return false;
         }
     return true;
@@ -167,14 +170,14 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
 static bool check_rates(const cli_verb *verb, const recipe *r)
 {
     if (r->min_rate > r->rate) {
-        fprintf(stderr, "lockstep %s: --lr-min %g is above --lr %g\n", verb->name, r->min_rate,
-                r->rate);
+        print_text(stderr, "lockstep %s: --lr-min %g is above --lr %g\n", verb->name, r->min_rate,
+                   r->rate);
         return false;
     }
     if (r->schedule == SCHEDULE_PLATEAU && r->gamma >= 1) {
-        fprintf(stderr,
-                "lockstep %s: --lr-gamma %g would never lower the rate; wanted less than 1\n",
-                verb->name, r->gamma);
+        print_text(stderr,
+                   "lockstep %s: --lr-gamma %g would never lower the rate; wanted less than 1\n",
+                   verb->name, r->gamma);
         return false;
     }
     return true;
@@ -203,8 +206,8 @@ bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
     DEFAULT("lr-power", power, 1);
 #undef DEFAULT
     if (r->warmup_epochs >= r->epochs) {
-        fprintf(stderr, "lockstep %s: --lr-warmup-epochs %lld leaves nothing of %lld epochs\n",
-                verb->name, (long long)r->warmup_epochs, (long long)r->epochs);
+        print_text(stderr, "lockstep %s: --lr-warmup-epochs %lld leaves nothing of %lld epochs\n",
+                   verb->name, (long long)r->warmup_epochs, (long long)r->epochs);
         return false;
     }
     return check_dependences(verb, parsed, r) && check_rates(verb, r);
@@ -224,20 +227,21 @@ bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recip
 {
     const long long epochs = json_integer_value(json_object_get(stored, "epochs"));
     if (r->epochs < epochs) {
-        fprintf(stderr,
-                "lockstep %s: --epochs %lld: the run has %lld; a run can be lengthened, not "
-                "shortened; --stop-at ends it earlier\n",
-                verb->name, (long long)r->epochs, epochs);
+        print_text(stderr,
+                   "lockstep %s: --epochs %lld: the run has %lld; a run can be lengthened, not "
+                   "shortened; --stop-at ends it earlier\n",
+                   verb->name, (long long)r->epochs, epochs);
         return false;
     }
     if (r->epochs == epochs || recipe_can_be_lengthened(r)) return true;
     const char *schedule = json_string_value(json_object_get(stored, "lr-scheduler"));
-    fprintf(stderr,
-            "lockstep %s: --epochs %lld: the learning rates of --lr-scheduler %s depend on the "
-            "number of epochs, %lld, so the steps that are done would be others; begin a new run "
-            "with --epochs %lld (schedules constant, step, exponential and plateau can be "
-            "lengthened)\n",
-            verb->name, (long long)r->epochs, schedule, epochs, (long long)r->epochs);
+    print_text(
+        stderr,
+        "lockstep %s: --epochs %lld: the learning rates of --lr-scheduler %s depend on the "
+        "number of epochs, %lld, so the steps that are done would be others; begin a new run "
+        "with --epochs %lld (schedules constant, step, exponential and plateau can be "
+        "lengthened)\n",
+        verb->name, (long long)r->epochs, schedule, epochs, (long long)r->epochs);
     return false;
 }
 

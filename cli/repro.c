@@ -22,15 +22,17 @@ typedef struct repro_values {
 
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Experiment:" },
-    { OPTION_TEXT, 'j', "workers", AT(workers), "threads that load pictures, one run each",
+    { OPTION_TEXT, 'j', "workers", AT(workers), "numbers of data-loader threads, each with one run",
       "N,N,...", .fallback = "0,1,2,4,8" },
-    { OPTION_TEXT, 0, "threads", AT(threads), "threads that compute, each with each of the above",
-      "N,N,...", .fallback = "1,2,3,4" },
+    { OPTION_TEXT, 0, "threads", AT(threads),
+      "numbers of CPU threads that compute, each with each of --workers", "N,N,...",
+      .fallback = "1,2,3,4" },
     { OPTION_INTEGER, 0, "restart", AT(restarts),
-      "train each once more, stopped so many times and resumed with the other numbers", "N", 0,
+      "train each combination once more, stopped N times and resumed with other numbers", "N", 0,
       REPRO_MAX_RESTARTS, .fallback = "0" },
-    { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "of each run", "N", 1, 1e6, .fallback = "60" },
-    { OPTION_TEXT, 0, "out", AT(recipe.out), "folder of the experiment, made anew", "DIR",
+    { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "steps of each run", "N", 1, 1e6,
+      .fallback = "60" },
+    { OPTION_TEXT, 0, "out", AT(recipe.out), "new folder for the experiment", "DIR",
       .note = "repro, or repro-2, repro-3, ..." },
     { .kind = OPTION_END },
 };
@@ -109,10 +111,11 @@ static bool read_axis(const cli_verb *verb, const char *name, const char *text, 
         bool good = end != at && (!*end || *end == ',') && !errno && value >= min && value <= max;
         for (int i = 0; i < out->n; i++) good = good && out->values[i] != value;
         if (!good || out->n == REPRO_MAX_AXIS) {
-            fprintf(stderr,
-                    "lockstep %s: --%s wants different whole numbers from %d to %d, at most %d of "
-                    "them: 0,1,2; got '%s'\n",
-                    verb->name, name, min, max, REPRO_MAX_AXIS, text);
+            print_text(
+                stderr,
+                "lockstep %s: --%s wants different whole numbers from %d to %d, at most %d of "
+                "them: 0,1,2; got '%s'\n",
+                verb->name, name, min, max, REPRO_MAX_AXIS, text);
             return false;
         }
         out->values[out->n++] = (int)value;
@@ -171,12 +174,12 @@ static int check_data(const repro *r, const recipe *train)
     const int64_t per_epoch = ls_dataset_count(data) / train->batch;
     ls_dataset_close(&data);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
-    fprintf(stderr,
-            "lockstep %s: --steps %lld: %lld epochs of these pictures have %lld steps: use "
-            "--epochs %lld or fewer steps\n",
-            r->verb->name, (long long)r->steps, (long long)train->epochs,
-            (long long)(per_epoch * train->epochs),
-            (long long)((r->steps + per_epoch - 1) / per_epoch));
+    print_text(stderr,
+               "lockstep %s: --steps %lld: %lld epochs of these pictures have %lld steps: use "
+               "--epochs %lld or fewer steps\n",
+               r->verb->name, (long long)r->steps, (long long)train->epochs,
+               (long long)(per_epoch * train->epochs),
+               (long long)((r->steps + per_epoch - 1) / per_epoch));
     return EXIT_USAGE;
 }
 
@@ -184,14 +187,14 @@ static bool choose_folder(const cli_verb *verb, const char *given, char out[RUN_
 {
     struct stat there;
     if (given && strlen(given) >= RUN_DIR_SIZE) {
-        fprintf(stderr, "lockstep %s: the folder has too long a name\n", verb->name);
+        print_text(stderr, "lockstep %s: the folder has too long a name\n", verb->name);
         return false;
     }
     snprintf(out, RUN_DIR_SIZE, "%s", given ? given : "repro");
     for (int i = 2; !given && lstat(out, &there) == 0; i++)
         snprintf(out, RUN_DIR_SIZE, "repro-%d", i);
     if (!given || lstat(out, &there) != 0) return true;
-    fprintf(stderr, "lockstep %s: %s is there already: give another --out\n", verb->name, out);
+    print_text(stderr, "lockstep %s: %s is there already: give another --out\n", verb->name, out);
     return false;
 }
 
@@ -202,7 +205,8 @@ static void tell_running(const repro *r, int i)
     char legs[REPRO_LEGS_SIZE];
     if (!isatty(STDERR_FILENO)) return;
     repro_legs_text(&r->runs[i], legs);
-    fprintf(stderr, "\r\033[Krun %d of %d: %s", i + 1, r->n_runs, legs);
+    fputs("\r\033[K", stderr);
+    print_text(stderr, "run %d of %d: %s", i + 1, r->n_runs, legs);
     fflush(stderr);
 }
 
@@ -213,11 +217,11 @@ static int experiment(repro *r)
     for (int i = 0; i < r->n_runs && answer == EXIT_DONE; i++) {
         tell_running(r, i);
         answer = repro_train(r, &r->runs[i]);
-        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+        if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
         if (answer == EXIT_SIGNAL + repro_signal() && repro_signal())
-            fprintf(stderr,
-                    "lockstep %s: signal %d: stopped in run %d of %d; %s keeps the others\n",
-                    r->verb->name, repro_signal(), i + 1, r->n_runs, r->out);
+            print_text(stderr,
+                       "lockstep %s: signal %d: stopped in run %d of %d; %s keeps the others\n",
+                       r->verb->name, repro_signal(), i + 1, r->n_runs, r->out);
         if (answer == EXIT_DONE) answer = repro_read(r, i);
         if (answer == EXIT_DONE) repro_print_run(r, i);
     }
@@ -286,12 +290,12 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
     const parse_result result = options_parse(&verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (!v.recipe.data_dir) {
-        fprintf(stderr, "lockstep %s: --data-dir DIR is needed\n", verb.name);
+        print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb.name);
         return EXIT_USAGE;
     }
     if (v.restarts >= v.recipe.steps) {
-        fprintf(stderr, "lockstep %s: --restart %lld wants more steps than %lld\n", verb.name,
-                (long long)v.restarts, (long long)v.recipe.steps);
+        print_text(stderr, "lockstep %s: --restart %lld wants more steps than %lld\n", verb.name,
+                   (long long)v.restarts, (long long)v.recipe.steps);
         return EXIT_USAGE;
     }
     if (!recipe_resolve(&verb, &parsed, &v.recipe) ||
@@ -299,10 +303,11 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
         !read_axis(&verb, "threads", v.threads, 1, 1024, &threads))
         return EXIT_USAGE;
     if (workers.n * threads.n == 1 && v.restarts == 0) {
-        fprintf(stderr,
-                "lockstep %s: --workers %s and --threads %s make one run; at least two are needed "
-                "to compare: give more numbers, or --restart 1\n",
-                verb.name, v.workers, v.threads);
+        print_text(
+            stderr,
+            "lockstep %s: --workers %s and --threads %s make one run; at least two are needed "
+            "to compare: give more numbers, or --restart 1\n",
+            verb.name, v.workers, v.threads);
         return EXIT_USAGE;
     }
     return open_and_run(&verb, &parsed, &v, &workers, &threads);
@@ -310,15 +315,14 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
 
 const cli_verb verb_repro = {
     .name = "repro",
-    .summary = "train with many numbers of workers and threads, and see whether they change a bit",
+    .summary = "train with many numbers of workers and threads, and compare all bits",
     .arguments = "",
     .details =
-        "All other options are those of 'lockstep train' and hold for all runs. DIR gets "
-        "repro.csv\n"
+        "All other options are those of 'lockstep train' and hold for all runs. DIR gets repro.csv "
         "(a line per run), losses.csv (a line per step), repro.png and a folder and a log per "
         "run.\n"
-        "Exit status: 0 all runs are the same to the last bit, 1 they differ, anything else: no\n"
-        "verdict (2 wrong command line, 3 unusable pictures, 4 the loss is not finite, 5 another\n"
+        "Exit status: 0 all runs are the same to the last bit, 1 they differ, anything else: no "
+        "verdict (2 wrong command line, 3 unusable images, 4 the loss is not finite, 5 another "
         "failure, 128+n stopped by signal n).\n",
     .options = own_options,
     .run = run,

@@ -146,7 +146,7 @@ int repro_draw(const repro *r)
     draw_results(&p);
     snprintf(path, sizeof(path), "%s/repro.png", r->out);
     const bool good = write_image(path, WIDTH, p.canvas.height, p.canvas.pixels, 0);
-    if (!good) fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    if (!good) print_text(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
     free(p.canvas.pixels);
     return good ? EXIT_DONE : EXIT_NO_VERDICT;
 }

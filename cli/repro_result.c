@@ -49,8 +49,8 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
     ls_step_digest step = { .loss = 0 };
     ls_status status = ls_record_count(r->ctx, path, &n);
     if (status == LS_OK && n != r->steps) {
-        fprintf(stderr, "lockstep %s: %s has %lld steps, wanted %lld\n", r->verb->name, path,
-                (long long)n, (long long)r->steps);
+        print_text(stderr, "lockstep %s: %s has %lld steps, wanted %lld\n", r->verb->name, path,
+                   (long long)n, (long long)r->steps);
         return EXIT_NO_VERDICT;
     }
     run->losses = calloc((size_t)r->steps, sizeof(*run->losses));
@@ -160,22 +160,25 @@ static void print_example(const repro *r)
     if (run.n_legs > 2) run.n_legs = 2;
     const repro_leg *a = &run.legs[0], *b = &run.legs[1];
     repro_legs_text(&run, legs);
-    printf("'%.*s': %d worker%s, %d thread%s", run.n_legs > 1 ? (int)strcspn(legs, " ") : 64, legs,
-           a->workers, plural(a->workers), a->threads, plural(a->threads));
+    print_text(stdout, "'%.*s': %d worker%s, %d thread%s",
+               run.n_legs > 1 ? (int)strcspn(legs, " ") : 64, legs, a->workers, plural(a->workers),
+               a->threads, plural(a->threads));
     if (run.n_legs > 1)
-        printf("; ' @%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
-               (long long)a->stop_at, b->workers, b->threads, (long long)a->stop_at, b->workers,
-               plural(b->workers), b->threads, plural(b->threads));
-    printf("\n\n");
+        print_text(
+            stdout,
+            "; ' @%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
+            (long long)a->stop_at, b->workers, b->threads, (long long)a->stop_at, b->workers,
+            plural(b->workers), b->threads, plural(b->threads));
+    print_text(stdout, "\n\n");
 }
 
 void repro_print_head(const repro *r)
 {
-    printf("%d runs of %lld step%s in %s\n", r->n_runs, (long long)r->steps, plural(r->steps),
-           r->out);
+    print_text(stdout, "%d runs of %lld step%s in %s\n", r->n_runs, (long long)r->steps,
+               plural(r->steps), r->out);
     print_example(r);
-    printf("%-*s  %10s  %-32s  %8s  same bits as\n", legs_width(r), "workers x threads",
-           "last loss", "digest of the weights", "images/s");
+    print_text(stdout, "%-*s  %10s  %-32s  %8s  same bits as\n", legs_width(r), "workers x threads",
+               "last loss", "digest of the weights", "images/s");
     fflush(stdout);
 }
 
@@ -190,8 +193,9 @@ void repro_print_run(const repro *r, int i)
     char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], first[REPRO_LEGS_SIZE];
     repro_legs_text(run, legs);
     repro_legs_text(repro_first_of(r, run->result), first);
-    printf("%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), legs, run->losses[r->steps - 1],
-           ls_digest_text(run->weights, digest), speed(r, run), first);
+    print_text(stdout, "%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), legs,
+               run->losses[r->steps - 1], ls_digest_text(run->weights, digest), speed(r, run),
+               first);
     fflush(stdout);
 }
 
@@ -200,27 +204,31 @@ static void print_result(const repro *r, int result)
     const repro_run *first = repro_first_of(r, result);
     char fields[64], members[4096], origin[REPRO_LEGS_SIZE];
     const int n = repro_members(r, result, ", ", members, sizeof(members));
-    printf("  %d run%s: %s", n, plural(n), members);
+    print_text(stdout, "  %d run%s: %s", n, plural(n), members);
     if (result > 0) {
         differing_fields(&first->split, ", ", fields);
         repro_legs_text(&r->runs[0], origin);
-        printf("; differ%s from %s from step %lld on: %s", n == 1 ? "s" : "", origin,
-               (long long)first->split.step, fields);
+        print_text(stdout, "; differ%s from %s from step %lld on: %s", n == 1 ? "s" : "", origin,
+                   (long long)first->split.step, fields);
     }
-    printf("\n");
+    print_text(stdout, "\n");
 }
 
 void repro_print_verdict(const repro *r)
 {
     if (r->n_results == 1) {
-        printf("\nOne result: all %d runs are the same in every bit of all %lld step%s.\n",
-               r->n_runs, (long long)r->steps, plural(r->steps));
+        print_text(stdout,
+                   "\nOne result: all %d runs are the same in every bit of all %lld step%s.\n",
+                   r->n_runs, (long long)r->steps, plural(r->steps));
     } else {
-        printf("\n%d results: the same recipe did not give the same bits.\n", r->n_results);
+        print_text(stdout, "\n%d results: the same recipe did not give the same bits.\n",
+                   r->n_results);
         for (int k = 0; k < r->n_results; k++) print_result(r, k);
     }
-    printf("%s/repro.csv, losses.csv and repro.png have the figures; each run is a folder there\n",
-           r->out);
+    print_text(
+        stdout,
+        "%s/repro.csv, losses.csv and repro.png have the figures; each run is a folder there\n",
+        r->out);
 }
 
 /* ---- Files ---- */
@@ -229,7 +237,7 @@ static int close_written(const repro *r, FILE *file, const char *path)
 {
     const bool failed = ferror(file);
     if (fclose(file) == 0 && !failed) return EXIT_DONE;
-    fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    print_text(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
     return EXIT_NO_VERDICT;
 }
 
@@ -237,7 +245,7 @@ static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH
 {
     snprintf(path, REPRO_PATH_SIZE + 128, "%s/%s", r->out, name);
     FILE *file = fopen(path, "wx"); /* the folder is new: what is there is not ours */
-    if (!file) fprintf(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    if (!file) print_text(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
     return file;
 }
 

@@ -93,15 +93,16 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
     if (fd >= 0) close(fd);
     if (json && usable(json)) return json;
     if (json)
-        fprintf(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
+        print_text(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
     else if (status == LS_OK)
-        fprintf(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line, error.text);
+        print_text(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line,
+                   error.text);
     else if (!is_folder(dir))
-        fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, dir,
-                file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
+        print_text(stderr, "lockstep %s: %s: %s\n", verb->name, dir,
+                   file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
     else
-        fprintf(stderr, "lockstep %s: %s: %s\n", verb->name, path,
-                status == LS_ERR_NOT_FOUND ? "no such file: no run was begun there" : reason);
+        print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path,
+                   status == LS_ERR_NOT_FOUND ? "no such file: no run was begun there" : reason);
     json_decref(json);
     return NULL;
 }

@@ -36,8 +36,8 @@ static void tell_differences(const trainer *t, const char *how, const json_t *di
     json_t *difference;
     char text[TEXT_SIZE];
     json_array_foreach((json_t *)differences, i, difference)
-        fprintf(stderr, "lockstep %s: %s: %s%s\n", t->verb->name, t->dir, how,
-                ls__identity_text(difference, "there", "here", text, sizeof(text)));
+        print_text(stderr, "lockstep %s: %s: %s%s\n", t->verb->name, t->dir, how,
+                   ls__identity_text(difference, "there", "here", text, sizeof(text)));
 }
 
 /* Builds and machines do not decide over bits, but who looks for a cause wants to know of them. */
@@ -53,9 +53,9 @@ static void tell_provenance(const trainer *t, const json_t *manifest, const json
         const char *a = json_string_value(json_object_get(there, key));
         const char *b = json_string_value(value);
         if (a && b && strcmp(key, "begun") != 0 && strcmp(a, b) != 0)
-            fprintf(stderr,
-                    "lockstep %s: warning: %s was last continued with another %s: %s; now %s\n",
-                    t->verb->name, t->dir, key, a, b);
+            print_text(stderr,
+                       "lockstep %s: warning: %s was last continued with another %s: %s; now %s\n",
+                       t->verb->name, t->dir, key, a, b);
     }
 }
 
@@ -73,10 +73,11 @@ int run_manifest_check(trainer *t)
         answer = print_error(t->verb, identity ? NULL : t->ctx, EXIT_RUNTIME);
     } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
         tell_differences(t, "", t->forced);
-        fprintf(stderr,
-                "lockstep %s: %s: would go on as another run than it was begun (%s); --force does "
-                "it all the same\n",
-                t->verb->name, t->dir, path);
+        print_text(
+            stderr,
+            "lockstep %s: %s: would go on as another run than it was begun (%s); --force does "
+            "it all the same\n",
+            t->verb->name, t->dir, path);
         answer = EXIT_RUNTIME;
     } else {
         tell_differences(t, "warning: goes on as another run: ", t->forced);

@@ -1,5 +1,6 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
 #include "advice.h"
+#include "progress_line.h"
 #include "run/run_folder.h"
 #include "run_config.h"
 #include "run_manifest.h"
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static ls_status open_record(trainer *t)
 {
@@ -28,18 +30,18 @@ static const char *best_weights(const trainer *t)
 static void check_best(const trainer *t)
 {
     if (t->best_epoch > 0 && strcmp(best_weights(t), "best") != 0)
-        fprintf(stderr,
-                "lockstep %s: warning: %s/best.safetensors, the weights after epoch %lld, is no "
-                "longer there: it comes back with the first epoch that is better\n",
-                t->verb->name, t->dir, (long long)t->best_epoch);
+        print_text(stderr,
+                   "lockstep %s: warning: %s/best.safetensors, the weights after epoch %lld, is no "
+                   "longer there: it comes back with the first epoch that is better\n",
+                   t->verb->name, t->dir, (long long)t->best_epoch);
 }
 
 static int fail_taken(const cli_verb *verb, const char *dir)
 {
-    fprintf(stderr,
-            "lockstep %s: %s holds a run already: continue it with --resume %s, or give another "
-            "--out\n",
-            verb->name, dir, dir);
+    print_text(stderr,
+               "lockstep %s: %s holds a run already: continue it with --resume %s, or give another "
+               "--out\n",
+               verb->name, dir, dir);
     return EXIT_USAGE;
 }
 
@@ -55,7 +57,7 @@ static int take_folder(trainer *t, bool resumed)
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
     if (remove(path) == 0) return EXIT_DONE; /* the folder holds no run from here on */
-    fprintf(stderr, "lockstep %s: %s: %s\n", t->verb->name, path, strerror(errno));
+    print_text(stderr, "lockstep %s: %s: %s\n", t->verb->name, path, strerror(errno));
     return EXIT_RUNTIME;
 }
 
@@ -83,27 +85,38 @@ static int open_run(trainer *t, json_t *stored, const char *last)
 static void tell_begin(const trainer *t)
 {
     const recipe *r = t->recipe;
-    printf("data    %s: %lld pictures to train on, %lld to validate, %d classes\n", r->data_dir,
-           (long long)ls_dataset_count(t->train_data),
-           (long long)(t->val ? ls_dataset_count(t->val_data) : 0),
-           ls_dataset_classes(t->train_data));
-    printf("model   %s, %lld parameters, pictures of %lldx%lld, batches of %lld", r->model,
-           (long long)ls_net_parameter_count(t->net), (long long)r->image_size,
-           (long long)r->image_size, (long long)r->batch);
+    enum { MAX_FIELDS = 5, NUMBER_SIZE = 64 };
+    char texts[MAX_FIELDS][NUMBER_SIZE], name[RUN_PATH_SIZE];
+    const char *const fields[MAX_FIELDS] = { name, texts[1], texts[2], texts[3], texts[4] };
+    const int columns = terminal_columns(STDOUT_FILENO);
+    snprintf(name, sizeof(name), "data    %s", r->data_dir);
+    snprintf(texts[1], NUMBER_SIZE, "%lld training images",
+             (long long)ls_dataset_count(t->train_data));
+    snprintf(texts[2], NUMBER_SIZE, "%lld validation images",
+             (long long)(t->val ? ls_dataset_count(t->val_data) : 0));
+    snprintf(texts[3], NUMBER_SIZE, "%d classes", ls_dataset_classes(t->train_data));
+    print_fields(stdout, columns, 4, fields);
+    snprintf(name, sizeof(name), "model   %s", r->model);
+    snprintf(texts[1], NUMBER_SIZE, "%lld parameters", (long long)ls_net_parameter_count(t->net));
+    snprintf(texts[2], NUMBER_SIZE, "images of %lldx%lld", (long long)r->image_size,
+             (long long)r->image_size);
+    snprintf(texts[3], NUMBER_SIZE, "batch size %lld", (long long)r->batch);
     const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
-    if (n_left > 0) printf(", %lld left over in each epoch", (long long)n_left);
-    printf("\n");
+    snprintf(texts[4], NUMBER_SIZE, "%lld images left over in each epoch", (long long)n_left);
+    print_fields(stdout, columns, n_left > 0 ? 5 : 4, fields);
     if (r->label_smoothing > 0)
-        printf("loss    cross-entropy with label smoothing %g%s; 'lockstep eval' leaves label "
-               "smoothing out\n",
-               r->label_smoothing, t->val ? ", also in validation" : "");
-    printf("device  %s\n", ls_context_device(t->ctx));
-    printf("run     %s", t->dir);
+        print_text(
+            stdout,
+            "loss    cross-entropy with label smoothing %g%s; 'lockstep eval' leaves it out\n",
+            r->label_smoothing, t->val ? ", also in validation" : "");
+    print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
+    print_text(stdout, "run     %s", t->dir);
     if (t->epoch >= r->epochs)
-        printf(", which has all of its %lld epochs", (long long)r->epochs);
+        print_text(stdout, ", which has all of its %lld epochs", (long long)r->epochs);
     else if (t->epoch > 0 || t->step > 0)
-        printf(", continued at epoch %lld, step %lld", (long long)t->epoch + 1, (long long)t->step);
-    printf("\n");
+        print_text(stdout, ", continued at epoch %lld, step %lld", (long long)t->epoch + 1,
+                   (long long)t->step);
+    print_text(stdout, "\n");
     fflush(stdout);
 }
 
@@ -122,51 +135,71 @@ static void tell_next(const trainer *t)
                   precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
 }
 
-static void tell_end(const trainer *t, outcome end)
+/* The last line: how long it took, what was reached, and where it is. */
+static void tell_result(const trainer *t, double seconds)
+{
+    enum { MAX_FIELDS = 3 };
+    char time[DURATION_SIZE], texts[MAX_FIELDS][RUN_PATH_SIZE + 16];
+    const char *fields[MAX_FIELDS];
+    int used = 0;
+    duration(seconds, time);
+    snprintf(texts[used++], sizeof(texts[0]), "%s %s",
+             t->recipe->resume ? "time since resume" : "total time", time);
+    if (t->best_epoch > 0)
+        snprintf(texts[used++], sizeof(texts[0]), "best %s top-1 %.4f (epoch %lld)",
+                 t->val ? "val" : "train", t->best, (long long)t->best_epoch);
+    snprintf(texts[used++], sizeof(texts[0]), "weights %s/%s.safetensors", t->dir, best_weights(t));
+    for (int i = 0; i < used; i++) fields[i] = texts[i];
+    print_fields(stdout, terminal_columns(STDOUT_FILENO), used, fields);
+}
+
+/* seconds: since the command began. */
+static void tell_end(const trainer *t, outcome end, double seconds)
 {
     const long long done = (long long)trainer_steps_done(t);
     if (end == OUTCOME_STOPPED) {
-        fprintf(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n", t->verb->name,
-                (int)caught_signal, (long long)t->epoch + 1, (long long)t->step);
+        print_text(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n",
+                   t->verb->name, (int)caught_signal, (long long)t->epoch + 1, (long long)t->step);
         print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
     } else if (end == OUTCOME_HALTED) {
         const bool is_all = t->recipe->steps == done;
         if (t->sums.n_images > 0)
-            printf("epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n",
-                   (long long)t->epoch + 1, (long long)t->step,
-                   t->sums.loss / (double)t->sums.n_images,
-                   t->sums.top1 / (double)t->sums.n_images);
-        printf("%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped", done,
-               plural(done));
+            print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n",
+                       (long long)t->epoch + 1, (long long)t->step,
+                       t->sums.loss / (double)t->sums.n_images,
+                       t->sums.top1 / (double)t->sums.n_images);
+        print_text(stdout, "%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped", done,
+                   plural(done));
         print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume",
                       t->dir, is_all ? "--steps" : NULL, "N", NULL);
     } else if (end == OUTCOME_DATA) {
         const bool stops =
             t->data_answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
-        fprintf(stderr, "lockstep %s: saved at epoch %lld, step %lld\n", t->verb->name,
-                (long long)t->epoch + 1, (long long)t->step);
+        print_text(stderr, "lockstep %s: saved at epoch %lld, step %lld\n", t->verb->name,
+                   (long long)t->epoch + 1, (long long)t->step);
         print_command(stderr,
                       stops ? "to continue with other images in place of bad ones" : "to continue",
                       "train", "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
     } else if (end == OUTCOME_DONE) {
         if (trainer_is_stale(t))
-            printf("ended after epoch %lld: no better top-1 since epoch %lld\n",
-                   (long long)t->epoch, (long long)t->best_epoch);
-        printf("best %s top-1 %.4f\n", t->val ? "validation" : "training", t->best);
+            print_text(stdout, "ended after epoch %lld: no better top-1 since epoch %lld\n",
+                       (long long)t->epoch, (long long)t->best_epoch);
         tell_next(t);
         if (!trainer_is_stale(t) && recipe_can_be_lengthened(t->recipe))
             print_command(stdout, "for more epochs", "train", "--resume", t->dir, "--epochs", "N",
                           NULL);
     }
+    if (end == OUTCOME_HALTED || end == OUTCOME_DONE) tell_result(t, seconds);
 }
 
 static int train(trainer *t, json_t *stored)
 {
+    const double begun = clock_seconds();
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     if (stored && !file_exists(last)) {
-        fprintf(stderr, "lockstep %s: %s: no such file; a run goes on from it\n", t->verb->name,
-                last);
+        print_text(stderr, "lockstep %s: %s: no such file; a run goes on from it\n", t->verb->name,
+                   last);
         return EXIT_RUNTIME;
     }
     if (stored)
@@ -180,7 +213,7 @@ static int train(trainer *t, json_t *stored)
         if (!stored) advise(t);
         outcome end = trainer_run(t);
         if (end != OUTCOME_ERROR && run_manifest_save(t) != LS_OK) end = OUTCOME_ERROR;
-        tell_end(t, end);
+        tell_end(t, end, clock_seconds() - begun);
         answer = end == OUTCOME_DATA ? t->data_answer
                                      : outcome_answer(t->verb, t->ctx, end, caught_signal);
     }
@@ -203,7 +236,7 @@ static bool keeps_workers(const cli_verb *verb, const json_t *stored, const reci
 {
     const int64_t workers = json_integer_value(json_object_get(stored, "workers"));
     if (r->seeding != LS_SEED_BY_WORKER || r->workers == workers) return true;
-    fprintf(
+    print_text(
         stderr,
         "lockstep %s: --workers %lld: the run has %lld, and seeds by worker (--seeding worker): "
         "with another number it would be another run; without --workers it goes on\n",
@@ -220,14 +253,14 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
     if (result != PARSE_OK) return result == PARSE_HELP ? -1 : EXIT_USAGE;
     const char *named = r->resume ? r->resume : r->out;
     if (r->resume && r->out) {
-        fprintf(stderr,
-                "lockstep %s: --out and --resume exclude each other: a resumed run stays in its "
-                "folder\n",
-                verb->name);
+        print_text(stderr,
+                   "lockstep %s: --out and --resume exclude each other: a resumed run stays in its "
+                   "folder\n",
+                   verb->name);
         return EXIT_USAGE;
     }
     if (named && strlen(named) >= RUN_DIR_SIZE) {
-        fprintf(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
+        print_text(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
         return EXIT_USAGE;
     }
     if (named)
@@ -237,9 +270,9 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
 
     if (r->resume) {
         if (!ls__run_folder_holds_run(dir)) {
-            fprintf(stderr, "lockstep %s: %s%s: no run was begun there; --out %s begins one\n",
-                    verb->name, dir,
-                    is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
+            print_text(stderr, "lockstep %s: %s%s: no run was begun there; --out %s begins one\n",
+                       verb->name, dir,
+                       is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
             return EXIT_RUNTIME;
         }
         char path[RUN_PATH_SIZE];
@@ -256,7 +289,7 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         return find_model(verb, r->model) ? EXIT_DONE : EXIT_USAGE;
     }
     if (!r->data_dir) {
-        fprintf(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);
+        print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);
         return EXIT_USAGE;
     }
     if (ls__run_folder_holds_run(dir) && !run_has_no_step(dir)) return fail_taken(verb, dir);
@@ -281,14 +314,13 @@ const cli_verb verb_train = {
     .name = "train",
     .summary = "train a network on a folder of images",
     .arguments = "",
-    .details =
-        "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl,\n"
-        "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for\n"
-        "--resume) and best.safetensors (the weights with the best validation top-1).\n"
-        "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the\n"
-        "schedule is constant, step, exponential or plateau.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
-        "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n",
+    .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl, "
+               "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for "
+               "--resume) and best.safetensors (the weights with the best validation top-1).\n"
+               "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the "
+               "schedule is constant, step, exponential or plateau.\n"
+               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data "
+               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n",
     .options = recipe_options,
     .run = run,
 };

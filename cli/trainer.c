@@ -1,6 +1,8 @@
 /* trainer.c: the training loop; see trainer.h. */
+#include "progress_line.h"
 #include "trainer.h"
 #include <stdio.h>
+#include <unistd.h>
 
 enum { TITLE_SIZE = 64 };
 
@@ -41,11 +43,11 @@ static ls_status watch_skipped(trainer *t)
     LS_TRY(ls_net_loss_scale(t->net, &scale, &skipped));
     if (!skipped_updates_look(&t->skipped, done, skipped)) return LS_OK;
     progress_clear(&t->progress);
-    fprintf(stderr,
-            "lockstep %s: warning: step %lld: the last %lld updates were all skipped: gradients "
-            "overflow f16 even with a loss scale of %g, and the weights stay as they are; "
-            "--precision bf16 has more range\n",
-            t->verb->name, (long long)done, (long long)(done - t->skipped.steps), scale);
+    print_text(stderr,
+               "lockstep %s: warning: step %lld: the last %lld updates were all skipped: gradients "
+               "overflow f16 even with a loss scale of %g, and the weights stay as they are; "
+               "--precision bf16 has more range\n",
+               t->verb->name, (long long)done, (long long)(done - t->skipped.steps), scale);
     return LS_OK;
 }
 
@@ -111,7 +113,7 @@ static outcome train_epoch(trainer *t)
 static outcome validate(trainer *t, sums *out)
 {
     char text[TITLE_SIZE];
-    title(t, "validation", text);
+    title(t, "val", text);
     return evaluate(&(evaluation){ .net = t->net,
                                    .dataset = t->val_data,
                                    .loader = t->val,
@@ -154,17 +156,27 @@ static json_t *metrics_row(const trainer *t, const sums *val, double rate, doubl
     return NULL;
 }
 
-static void tell_epoch(const trainer *t, const sums *val, bool is_best)
+/* seconds: of training and validation. */
+static void tell_epoch(const trainer *t, const sums *val, double seconds, bool is_best)
 {
-    const double n = (double)t->sums.n_images;
-    char text[TITLE_SIZE];
-    title(t, "epoch", text);
-    printf("%s  train loss %.4f top1 %.4f", text, t->sums.loss / n, t->sums.top1 / n);
+    enum { MAX_FIELDS = 7, FIELD_SIZE = 96 };
+    char texts[MAX_FIELDS][FIELD_SIZE], time[DURATION_SIZE];
+    const char *fields[MAX_FIELDS];
+    const double n = (double)t->sums.n_images, n_val = (double)val->n_images;
+    int used = 0;
+    title(t, "epoch", texts[used++]);
+    snprintf(texts[used++], FIELD_SIZE, "train loss %.4f top-1 %.4f", t->sums.loss / n,
+             t->sums.top1 / n);
     if (t->val)
-        printf("  val loss %.4f top1 %.4f", val->loss / (double)val->n_images,
-               val->top1 / (double)val->n_images);
-    printf("  %.0f images/s, %.0f%% waiting for data%s\n", n / t->seconds,
-           100 * t->wait_seconds / t->seconds, is_best ? "  (best)" : "");
+        snprintf(texts[used++], FIELD_SIZE, "val loss %.4f top-1 %.4f", val->loss / n_val,
+                 val->top1 / n_val);
+    snprintf(texts[used++], FIELD_SIZE, "%.0f images/s", n / t->seconds);
+    snprintf(texts[used++], FIELD_SIZE, "data wait %.0f%%", 100 * t->wait_seconds / t->seconds);
+    duration(seconds, time);
+    snprintf(texts[used++], FIELD_SIZE, "time %s", time);
+    if (is_best) snprintf(texts[used++], FIELD_SIZE, "best");
+    for (int i = 0; i < used; i++) fields[i] = texts[i];
+    print_fields(stdout, terminal_columns(STDOUT_FILENO), used, fields);
     fflush(stdout);
 }
 
@@ -177,7 +189,7 @@ static ls_status finish_epoch(trainer *t, const sums *val, double val_seconds)
     const double rate = ls_schedule_rate(t->schedule, t->epoch, t->step - 1);
     const bool is_best = metric > t->best;
     LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, val, rate, val_seconds)));
-    tell_epoch(t, val, is_best);
+    tell_epoch(t, val, t->seconds + val_seconds, is_best);
     LS_TRY(ls_schedule_report(t->schedule, metric));
     t->epoch++;
     t->step = 0;
@@ -198,8 +210,8 @@ static void tell_bad(const ls_loader *loader, const ls_dataset *dataset)
     for (int64_t i = 0; i < n; i++) {
         const char *reason;
         const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
-        fprintf(stderr, "lockstep: warning: left out: %s: %s\n",
-                ls_dataset_sample_path(dataset, sample), reason);
+        print_text(stderr, "lockstep: warning: left out: %s: %s\n",
+                   ls_dataset_sample_path(dataset, sample), reason);
     }
 }
 

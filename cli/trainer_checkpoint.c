@@ -101,7 +101,7 @@ bool trainer_resume(trainer *t, const char *path)
     const bool good = trainer_read_sums(ls_tensor_file_metadata(file, "progress"), t);
     ls_tensor_file_close(&file);
     if (!good)
-        fprintf(stderr, "lockstep %s: %s: no usable 'progress' in its metadata\n", t->verb->name,
-                path);
+        print_text(stderr, "lockstep %s: %s: no usable 'progress' in its metadata\n", t->verb->name,
+                   path);
     return good;
 }

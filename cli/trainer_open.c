@@ -12,9 +12,9 @@ static int open_data(trainer *t)
     int answer = folders_open_train(t->verb, t->ctx, r->data_dir, &t->train_data);
     if (answer != EXIT_DONE) {
         if (r->resume && !file_exists(r->data_dir))
-            fprintf(stderr,
-                    "lockstep %s: that is where they were; --data-dir DIR names another place\n",
-                    t->verb->name);
+            print_text(stderr,
+                       "lockstep %s: that is where they were; --data-dir DIR names another place\n",
+                       t->verb->name);
         return answer;
     }
     const int n_classes = ls_dataset_classes(t->train_data);
@@ -28,11 +28,11 @@ static int open_data(trainer *t)
                                   &t->val_data);
     if (answer != EXIT_DONE) return answer;
     if (ls_dataset_count(t->train_data) < r->batch) {
-        fprintf(stderr,
-                "lockstep %s: %s: %lld training pictures do not fill one batch of %lld: use -b "
-                "%lld or less\n",
-                t->verb->name, r->data_dir, (long long)ls_dataset_count(t->train_data),
-                (long long)r->batch, (long long)ls_dataset_count(t->train_data));
+        print_text(stderr,
+                   "lockstep %s: %s: %lld training pictures do not fill one batch of %lld: use -b "
+                   "%lld or less\n",
+                   t->verb->name, r->data_dir, (long long)ls_dataset_count(t->train_data),
+                   (long long)r->batch, (long long)ls_dataset_count(t->train_data));
         return EXIT_DATA;
     }
     const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->card);
@@ -53,8 +53,8 @@ static ls_status forgive_plan(trainer *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
     ls_context_status(t->ctx); /* read: the context works on */
-    fprintf(stderr, "lockstep %s: warning: %s\n", t->verb->name,
-            plain_message(ls_context_message(t->ctx)));
+    print_text(stderr, "lockstep %s: warning: %s\n", t->verb->name,
+               plain_message(ls_context_message(t->ctx)));
     return LS_OK;
 }
 
@@ -65,8 +65,8 @@ static ls_status check_place(trainer *t, const char *plan)
     const ls_status status = ls__plan_check_place(t->ctx, plan);
     if (status == LS_OK || !file_exists(plan)) return status;
     ls_context_status(t->ctx); /* read: the context works on */
-    fprintf(stderr, "lockstep %s: warning: what is timed is not kept: %s\n", t->verb->name,
-            plain_message(ls_context_message(t->ctx)));
+    print_text(stderr, "lockstep %s: warning: what is timed is not kept: %s\n", t->verb->name,
+               plain_message(ls_context_message(t->ctx)));
     t->writes_plan = false;
     return LS_OK;
 }
@@ -102,14 +102,15 @@ static bool set_fault(trainer *t)
     const char *text = t->recipe->fault;
     if (sscanf(text, "%lld:%lld:%lld%n", &step, &op, &element, &length) != 3 || text[length] ||
         step < 0 || op < 0 || element < 0) {
-        fprintf(stderr, "lockstep %s: --inject-fault '%s': wanted STEP:OP:ELEMENT, as in 40:7:0\n",
-                t->verb->name, text);
+        print_text(stderr,
+                   "lockstep %s: --inject-fault '%s': wanted STEP:OP:ELEMENT, as in 40:7:0\n",
+                   t->verb->name, text);
         return false;
     }
     const int64_t steps = ls_loader_steps(t->train);
     if (step / steps >= t->recipe->epochs) {
-        fprintf(stderr, "lockstep %s: --inject-fault '%s': the run has steps 0 to %lld\n",
-                t->verb->name, text, (long long)(steps * t->recipe->epochs - 1));
+        print_text(stderr, "lockstep %s: --inject-fault '%s': the run has steps 0 to %lld\n",
+                   t->verb->name, text, (long long)(steps * t->recipe->epochs - 1));
         return false;
     }
     ls__net_set_fault(t->net, &(ls__fault){ step / steps, step % steps, op, element });

@@ -177,9 +177,10 @@ LS_API ls_status ls_net_unfreeze(ls_net *net, const char *pattern);
  * Waits for the device. */
 LS_API ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped);
 
-/* A table, one line a layer: output shape, parameters, multiply-adds, kernel (with its choice),
- * bytes; then the memory plan. Cut to size, always terminated; returns the whole text's length as
- * snprintf does, or -1. */
+/* A table of the layers: output shape, parameters, multiply-adds, bytes, and below each its
+ * kernels, with the reason of their selection where it is not the heuristic; then the memory plan
+ * and the precision. Lines have at most 80 columns where names and shapes allow it. Cut to size,
+ * always terminated; returns the whole text's length as snprintf does, or -1. */
 LS_API int ls_net_describe(ls_net *net, char *buffer, size_t size);
 
 typedef struct ls_net_memory {

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DESCRIBE_COLUMNS = 80 };
+static const char common_reason[] = "heuristic"; /* said once, not with each kernel */
+
 /* "layer1.0.bn2 + add + relu" */
 static void stage_name(const ls__stage *stage, char *out, size_t size)
 {
@@ -36,27 +39,42 @@ static int64_t stage_multiply_adds(const ls__program *p, const ls__stage *stage)
     return rules->multiply_adds(node, inputs, &p->specs[node->id]);
 }
 
-/* The kernels of one stage: "onednn jit:avx2 (heuristic)"; those of the backward part follow. Ops
- * that are not what a layer's own is are named. */
+/* "conv2d_backward_data winograd 4x4 (timed ...) [block 16]". Ops that are not what a layer's own
+ * is are named. */
+static void instruction_text(const ls__instruction *in, char *out, size_t size)
+{
+    ls__text t = { out, size, 0 };
+    const bool named = in->backward || ls__op_is_optional(in->op.kind);
+    if (named) ls__text_put(&t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
+    ls__text_put(&t, "%s", in->kernel ? in->kernel->name : in->custom ? "callback" : "copy");
+    if (in->kernel && strcmp(in->why.reason, common_reason) != 0)
+        ls__text_put(&t, " (%s)", in->why.reason);
+    const ls__operand *first = &in->op.operands[0];
+    if (in->kernel && first->block > 0 && first->shape.n_dims == 4 &&
+        first->block != first->shape.dims[3])
+        ls__text_put(&t, " [block %lld]", (long long)first->block);
+}
+
+/* The kernels of one stage in lines of their own, those of the backward part last. */
 static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stage)
 {
-    bool first = true;
+    enum { INDENT = 4, TEXT_SIZE = 256 };
+    char text[TEXT_SIZE];
+    int column = 0;
     for (int i = 0; i < p->n_instructions; i++) {
         const ls__instruction *in = &p->instructions[i];
         if (in->node != stage->tail || in->skipped) continue;
-        ls__text_put(t, first ? "" : "; ");
-        first = false;
-        if (in->backward || ls__op_is_optional(in->op.kind))
-            ls__text_put(t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
-        if (in->kernel)
-            ls__text_put(t, "%s (%s)", in->kernel->name, in->why.reason);
-        else
-            ls__text_put(t, "%s", in->custom ? "callback" : "copy");
-        if (in->kernel && in->op.operands[0].block > 0 && in->op.operands[0].shape.n_dims == 4 &&
-            in->op.operands[0].block != in->op.operands[0].shape.dims[3])
-            ls__text_put(t, " [block %lld]", (long long)in->op.operands[0].block);
+        instruction_text(in, text, sizeof text);
+        const int length = (int)strlen(text);
+        if (column > 0 && column + 2 + length + 1 <= DESCRIBE_COLUMNS) { /* a ";" may follow */
+            ls__text_put(t, "; %s", text);
+            column += 2 + length;
+        } else {
+            ls__text_put(t, "%s%*s%s", column > 0 ? ";\n" : "", INDENT, "", text);
+            column = INDENT + length;
+        }
     }
-    if (first) ls__text_put(t, "-");
+    if (column > 0) ls__text_put(t, "\n");
 }
 
 static size_t output_bytes(const ls__program *p, const ls__stage *stage)
@@ -65,17 +83,47 @@ static size_t output_bytes(const ls__program *p, const ls__stage *stage)
     return p->values[v].bytes;
 }
 
-static void put_stage(ls__text *t, const ls__program *p, const ls__stage *stage, int width)
+typedef struct widths {
+    int name, shape;
+} widths;
+
+static void put_stage(ls__text *t, const ls__program *p, const ls__stage *stage, widths w)
 {
     char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
     stage_name(stage, name, sizeof name);
     const ls_spec *spec = &p->specs[stage->tail->id];
-    ls__text_put(t, "%-*s %-20s %11lld %14lld %12zu  ", width, name,
+    ls__text_put(t, "%-*s %-*s %10lld %13lld %10zu\n", w.name, name, w.shape,
                  ls_shape_text(&spec->shape, shape, sizeof shape),
                  (long long)stage_parameters(p->graph, stage),
                  (long long)stage_multiply_adds(p, stage), output_bytes(p, stage));
     put_kernels(t, p, stage);
-    ls__text_put(t, "\n");
+}
+
+static void widen(int *width, const char *text)
+{
+    if ((int)strlen(text) > *width) *width = (int)strlen(text);
+}
+
+static void put_table(ls__text *t, const ls__program *p)
+{
+    widths w = { 5, 6 }; /* of the titles */
+    int64_t parameters = 0, multiply_adds = 0;
+    for (int i = 0; i < p->n_stages; i++) {
+        char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
+        const ls__stage *stage = &p->stages[i];
+        stage_name(stage, name, sizeof name);
+        widen(&w.name, name);
+        widen(&w.shape, ls_shape_text(&p->specs[stage->tail->id].shape, shape, sizeof shape));
+        parameters += stage_parameters(p->graph, stage);
+        multiply_adds += stage_multiply_adds(p, stage);
+    }
+    ls__text_put(t, "%-*s %-*s %10s %13s %10s\n", w.name, "layer", w.shape, "output", "parameters",
+                 "multiply-adds", "bytes");
+    ls__text_put(t, "    kernels, forward then backward, selected by the %s unless stated\n",
+                 common_reason);
+    for (int i = 0; i < p->n_stages; i++) put_stage(t, p, &p->stages[i], w);
+    ls__text_put(t, "%-*s %-*s %10lld %13lld\n", w.name, "total", w.shape, "",
+                 (long long)parameters, (long long)multiply_adds);
 }
 
 /* The program to show: a train program if there is one. */
@@ -95,26 +143,24 @@ static void put_memory(ls__text *t, const ls_net *net, const ls__program *p)
 {
     const ls_net_memory memory = ls_net_memory_plan(net);
     const double mib = 1024.0 * 1024.0;
-    ls__text_put(
-        t,
-        "\nmemory: parameters %.1f MiB, gradients %.1f MiB, arena %.1f MiB (unshared it would be "
-        "%.1f MiB), "
-        "kernel scratch %.1f MiB; %d values, %d instructions\n",
-        (double)memory.parameter_bytes / mib, (double)memory.gradient_bytes / mib,
-        (double)memory.arena_bytes / mib, (double)memory.unshared_bytes / mib,
-        (double)memory.scratch_bytes / mib, p->n_values, p->n_instructions);
+    ls__text_put(t,
+                 "\nmemory: parameters %.1f MiB, gradients %.1f MiB, kernel scratch %.1f MiB,\n"
+                 "    arena %.1f MiB (unshared it would be %.1f MiB)\n"
+                 "program: %d values, %d instructions\n",
+                 (double)memory.parameter_bytes / mib, (double)memory.gradient_bytes / mib,
+                 (double)memory.scratch_bytes / mib, (double)memory.arena_bytes / mib,
+                 (double)memory.unshared_bytes / mib, p->n_values, p->n_instructions);
 }
 
 static void put_precision(ls__text *t, const ls_net *net)
 {
-    ls__text_put(t, "precision: %s%s", ls__net_precision(net),
+    ls__text_put(t, "precision: %s%s\n", ls__net_precision(net),
                  ls__emulates_precision(net) ? ", products made in f32" : "");
     if (net->blocks.scaler) {
         const ls_loss_scale_config scale = ls__net_loss_scale_config(net);
-        ls__text_put(t, "; loss scale %g at first, doubled after %lld updates without overflow",
+        ls__text_put(t, "loss scale: %g at first, doubled after %lld updates without overflow\n",
                      (double)scale.initial, (long long)scale.growth_interval);
     }
-    ls__text_put(t, "\n");
 }
 
 int ls_net_describe(ls_net *net, char *buffer, size_t size)
@@ -130,20 +176,7 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
         p = fresh;
     }
     ls__text t = { buffer, size, 0 };
-    int width = 5;
-    int64_t parameters = 0, multiply_adds = 0;
-    for (int i = 0; i < p->n_stages; i++) {
-        char name[2 * LS__MAX_NAME];
-        stage_name(&p->stages[i], name, sizeof name);
-        if ((int)strlen(name) > width) width = (int)strlen(name);
-        parameters += stage_parameters(p->graph, &p->stages[i]);
-        multiply_adds += stage_multiply_adds(p, &p->stages[i]);
-    }
-    ls__text_put(&t, "%-*s %-20s %11s %14s %12s  %s\n", width, "layer", "output", "parameters",
-                 "multiply-adds", "bytes", "kernels: forward; backward");
-    for (int i = 0; i < p->n_stages; i++) put_stage(&t, p, &p->stages[i], width);
-    ls__text_put(&t, "%-*s %-20s %11lld %14lld\n", width, "total", "", (long long)parameters,
-                 (long long)multiply_adds);
+    put_table(&t, p);
     put_memory(&t, net, p);
     put_precision(&t, net);
     return (int)t.length;

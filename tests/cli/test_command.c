@@ -59,6 +59,62 @@ START_TEST(help_and_version)
 }
 END_TEST
 
+static void expect_narrow(const char *what)
+{
+    enum { COLUMNS = 80 };
+    for (const char *line = said_out; *line; line += strcspn(line, "\n") + 1) {
+        const int length = (int)strcspn(line, "\n");
+        ck_assert_msg(length <= COLUMNS, "%s: %d columns: %.*s", what, length, length, line);
+        ck_assert_msg(length == 0 || line[length - 1] != ' ', "%s: '%.*s'", what, length, line);
+    }
+}
+
+/* In lines of 80 columns, by either spelling; and mistyped options are recognized by each verb. */
+START_TEST(help_of_each_verb)
+{
+    static const struct {
+        const char *verb, *mistake, *meant;
+    } verbs[] = {
+        { "train", "--ephocs", "--epochs" },     { "eval", "--per-clas", "--per-class" },
+        { "predict", "--tpo", "--top" },         { "describe", "--infrence", "--inference" },
+        { "compare", "--jsno", "--json" },       { "repro", "--restrat", "--restart" },
+        { "pack", "--overwrit", "--overwrite" }, { "demo-data", "--tarin", "--train" },
+    };
+    static char help[sizeof(said_out)];
+    begin_folder();
+    expect(0, "help");
+    expect_narrow("help");
+    memcpy(help, said_out, sizeof(help));
+    expect(0, "--help");
+    ck_assert_str_eq(said_out, help);
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        expect(0, "%s --help", verbs[i].verb);
+        expect_narrow(verbs[i].verb);
+        memcpy(help, said_out, sizeof(help));
+        expect(0, "help %s", verbs[i].verb);
+        ck_assert_str_eq(said_out, help);
+        char meant[64];
+        snprintf(meant, sizeof(meant), "'%s'; did you mean '%s'?\n", verbs[i].mistake,
+                 verbs[i].meant);
+        expect(2, "%s %s", verbs[i].verb, verbs[i].mistake);
+        expect_err(meant);
+    }
+    expect(0, "train --help");
+    static const char *const groups[] = { "Data",      "Augmentation",
+                                          "Model",     "Optimization",
+                                          "Execution", "Learning rate schedule",
+                                          "Run",       "Output and checkpoints" };
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        char line[64];
+        snprintf(line, sizeof(line), "\n\n%s:\n", groups[i]);
+        expect_out(line);
+    }
+    expect(2, "help trian");
+    expect_err("did you mean 'train'?");
+    end_folder();
+}
+END_TEST
+
 START_TEST(mistakes_on_the_command_line)
 {
     static const struct {
@@ -341,7 +397,7 @@ START_TEST(checkpoints_from_elsewhere)
     expect(0, "demo-data data --train 8 --val 2");
     expect(0, TRAIN);
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
-    expect_out("class                pictures  top-1   most often wrong");
+    expect_out("  class       images  top-1   most confused with\n");
     expect_out("20 pictures: loss");
     expect_out("triangle");
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data/val");
@@ -362,6 +418,30 @@ START_TEST(checkpoints_from_elsewhere)
     expect_err("unusable 'model' in its metadata: resnet21");
     expect(1, "predict --checkpoint other.safetensors data/val/star/000000.png");
     expect_err("other.safetensors");
+    end_folder();
+}
+END_TEST
+
+/* The numbers of all classes stand below each other, whatever the names are. */
+START_TEST(classes_are_aligned)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(system("for d in data/train data/val; do"
+                            " mv $d/ring $d/\xe7\x8c\xab\xe3\x81\xae\xe8\xbc\xaa;"
+                            " mv $d/star $d/$(printf 'a%040d' 0); done"),
+                     0);
+    expect(0, TRAIN);
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    char line[128];
+    snprintf(line, sizeof(line), "\n  %-40s    images  top-1   most confused with\n", "class");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  %-40s         2  ", "triangle");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  \xe7\x8c\xab\xe3\x81\xae\xe8\xbc\xaa%34s         2  ", "");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  a%040d\n  %40s         2  ", 0, "");
+    expect_out(line);
     end_folder();
 }
 END_TEST
@@ -398,6 +478,72 @@ START_TEST(predictions)
 }
 END_TEST
 
+/* What was printed has no control character but newlines, and no line that a name has forged. */
+static void expect_clean(void)
+{
+    static const char *const outputs[] = { said_out, said_err };
+    for (int i = 0; i < 2; i++) {
+        for (const char *at = outputs[i]; *at; at++)
+            ck_assert_msg((*at & 0xE0) != 0 || *at == '\n', "\\x%02x in: %s", *at, outputs[i]);
+        ck_assert_msg(!strstr(outputs[i], "\nforged"), "%s", outputs[i]);
+        ck_assert_msg(!strstr(outputs[i], "\xc2\x9b"), "%s", outputs[i]);
+    }
+}
+
+/* Names of folders, files and arguments, and metadata, must not reach a terminal as commands. */
+START_TEST(hostile_names)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(system("e=$(printf 'e\\033]0;t\\007\\nforged\\302\\233m');"
+                            "for d in data/train data/val; do mv $d/ring $d/\"$e\"; done;"
+                            "touch data/train/star/\"$e\"; mkdir damaged;"
+                            "echo no image > damaged/\"$e\".jpg; ln -s data \"$e\";"
+                            "cp $(ls data/val/star/* | head -1) image.png"),
+                     0);
+    expect(0, TRAIN);
+    expect_err("left out 1 file of no known kind of picture, such as");
+    expect_clean();
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    expect_out("\n  e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm ");
+    expect_clean();
+    expect(0, "predict --checkpoint run/best.safetensors --top 10 image.png");
+    expect_out("  e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm\n");
+    expect_clean();
+#define NAME "e\033]0;t\007\nforged\xc2\x9bm"
+    expect(3, "predict --checkpoint run/best.safetensors damaged/" NAME ".jpg");
+    expect_err("damaged/e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm.jpg: ");
+    expect_clean();
+    expect(0, "pack data " NAME ".pack");
+    expect_out("e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm.pack: ");
+    expect_out("--data-dir $'e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm.pack'\n");
+    expect_clean();
+    expect(3, "eval --checkpoint run/best.safetensors --data-dir missing" NAME);
+    expect_clean();
+    expect(0, TRAIN "--data-dir " NAME " --stop-at 1 --out run" NAME);
+    expect_clean();
+    expect(2, NAME);
+    expect_err("unknown verb 'e\\x1b");
+    expect_clean();
+    expect(2, "train --" NAME);
+    expect_err("unknown option '--e\\x1b");
+    expect_clean();
+    expect(2, "train --model " NAME);
+    expect_clean();
+    expect(0, "compare run run" NAME);
+    expect_out("B: rune\\x1b");
+    expect_clean();
+
+    /* a name in JSON's own escapes, of the same length */
+    ck_assert_int_eq(system("sed 's/resnet20/\\\\u001b20/' run/best.safetensors > w.safetensors"),
+                     0);
+    expect(1, "predict --checkpoint w.safetensors image.png");
+    expect_err("unusable 'model' in its metadata: \\x1b20");
+    expect_clean();
+    end_folder();
+}
+END_TEST
+
 START_TEST(demo_data)
 {
     begin_folder();
@@ -423,9 +569,9 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("command", help_and_version, mistakes_on_the_command_line,
+    return RUN_SUITE("command", help_and_version, help_of_each_verb, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
                      exit_statuses, unusable_folders, warnings_before_training, unusable_pictures,
-                     losses_name_their_label_smoothing, checkpoints_from_elsewhere, predictions,
-                     demo_data);
+                     losses_name_their_label_smoothing, checkpoints_from_elsewhere,
+                     classes_are_aligned, predictions, hostile_names, demo_data);
 }

@@ -2,6 +2,9 @@
 #include "progress.h"
 
 #include "../suite.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 /* At second 100 of a part of `work` that began at second 0. */
 static progress in_part(progress_work work)
@@ -57,9 +60,42 @@ START_TEST(other_work_says_nothing_of_a_run)
 }
 END_TEST
 
+/* Where stderr is no terminal: a line of its own, and nothing on stdout, which is for results. */
+START_TEST(progress_goes_to_stderr)
+{
+    int files[2], saved[2];
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        FILE *file = tmpfile();
+        files[fd - 1] = dup(fileno(file));
+        fclose(file);
+        saved[fd - 1] = dup(fd);
+        dup2(files[fd - 1], fd);
+    }
+    progress p;
+    progress_open(&p, 10, 0);
+    progress_begin(&p, "epoch 1/1", WORK_TRAIN, 0, 10);
+    p.shown -= 1e6; /* so long ago that it is time again */
+    progress_step(&p, 32, 0, 1.5, 0.25);
+    progress_end(&p);
+    fflush(stdout);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        dup2(saved[fd - 1], fd);
+        char said[256] = "";
+        ck_assert_int_ge(pread(files[fd - 1], said, sizeof(said) - 1, 0), 0);
+        if (fd == STDOUT_FILENO)
+            ck_assert_str_eq(said, "");
+        else
+            ck_assert_msg(strstr(said, "epoch 1/1  step 1/10  loss 1.5000  top-1 0.2500  ") == said,
+                          "%s", said);
+        close(saved[fd - 1]);
+        close(files[fd - 1]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("progress", nothing_is_known_before_the_first_step,
                      a_validation_takes_its_time, a_validation_comes_first,
-                     other_work_says_nothing_of_a_run);
+                     other_work_says_nothing_of_a_run, progress_goes_to_stderr);
 }

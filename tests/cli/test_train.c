@@ -39,6 +39,37 @@ static long count_steps(const char *run)
     return stat(path, &there) == 0 ? (long)there.st_size / 129 : 0;
 }
 
+/* The last line that was printed. */
+static const char *last_line(void)
+{
+    const size_t length = strlen(said_out);
+    ck_assert(length > 0 && said_out[length - 1] == '\n');
+    const char *at = said_out + length - 1;
+    while (at > said_out && at[-1] != '\n') at--;
+    return at;
+}
+
+/* In a file: a line per epoch, with its time, and the result in the last one. */
+static void expect_lines(void)
+{
+    static const char *const words[] = { "  train loss ", " top-1 ",      "  val loss ",
+                                         " images/s  ",   "  data wait ", "  time 0:" };
+    for (int i = 1; i <= 3; i++) {
+        char begin[32];
+        snprintf(begin, sizeof(begin), "\nepoch %d/3  train loss ", i);
+        expect_out(begin);
+        const char *line = strstr(said_out, begin) + 1, *end = strchr(line, '\n');
+        for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+            const char *word = strstr(line, words[w]);
+            ck_assert_msg(word && word < end, "no '%s' in line %d of %s", words[w], i, said_out);
+        }
+    }
+    const char *last = last_line();
+    ck_assert_msg(strncmp(last, "total time 0:", 13) == 0, "%s", last);
+    ck_assert_msg(strstr(last, "  best val top-1 0.") && strstr(last, " (epoch "), "%s", last);
+    ck_assert_msg(strstr(last, "  weights run/best.safetensors\n"), "%s", last);
+}
+
 START_TEST(a_run_leaves_a_record)
 {
     begin_folder();
@@ -50,6 +81,7 @@ START_TEST(a_run_leaves_a_record)
     ck_assert(json_number_value(json_object_get(options, "lr")) == 0.00625); /* 0.1 * 8 / 128 */
     ck_assert_int_eq(json_integer_value(json_object_get(config, "parameters")), 272474);
     json_decref(config);
+    expect_lines();
     for (int i = 0; i < 3; i++) {
         json_t *row = read_row("run/metrics.jsonl", i);
         ck_assert(number(row, "epoch") == i + 1);
@@ -290,6 +322,8 @@ START_TEST(best_weights_that_have_gone)
     ck_assert_int_eq(unlink("run/best.safetensors"), 0);
     expect(0, "train --resume run");
     expect_err("run/best.safetensors, the weights after epoch 1, is no longer there");
+    ck_assert_ptr_nonnull(strstr(last_line(), " (epoch 1)  weights run/last.safetensors\n"));
+    ck_assert_int_eq(strncmp(last_line(), "time since resume 0:", 20), 0);
     expect_out("next: " LOCKSTEP_COMMAND " eval --checkpoint run/last.safetensors --data-dir ");
     expect_out("next: " LOCKSTEP_COMMAND " predict --checkpoint run/last.safetensors");
     end_folder();

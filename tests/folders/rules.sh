@@ -52,6 +52,12 @@ while IFS= read -r hit; do
   report "$hit (cli: public headers and src/run only)"
 done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -E '"(base|tensor|data|nn|optim|cpu)/')
 
+# What the command prints is escaped: print_text and print_fields of cli/print.h. Files that it writes are named `file`.
+while IFS= read -r hit; do
+  report "$hit (cli: print by print_text, which escapes control characters)"
+done < <(grep -nE '(^|[^a-z_])(printf|puts|putchar|perror|fprintf|vfprintf) *\(' cli/*.c |
+  grep -vE '^cli/(print|progress)\.c:|fprintf\(file, ')
+
 # Vendor headers stay in their backend's folder.
 while IFS= read -r hit; do
   report "$hit (oneDNN and libgomp belong to src/cpu)"

@@ -106,6 +106,32 @@ START_TEST(multiply_adds)
 }
 END_TEST
 
+/* In lines of 80 columns, with the usual reason of a selection stated once. */
+START_TEST(descriptions_fit)
+{
+    enum { COLUMNS = 80 };
+    static char text[1 << 16];
+    static const char *const names[] = { "resnet20", "resnet50" };
+    for (int i = 0; i < 2; i++) {
+        ls_context *ctx = ls_context_open(NULL);
+        const ls_shape shape = i ? LS_SHAPE(2, 224, 224, 3) : LS_SHAPE(2, 32, 32, 3);
+        ls_net *net = ls_net_build(ctx, ls_model_find(names[i])->function, NULL,
+                                   &(ls_net_config){ .input = { .image = { LS_U8, shape } },
+                                                     .loss = { LS_CROSS_ENTROPY } });
+        const int length = ls_net_describe(net, text, sizeof text);
+        ck_assert(length > 0 && length < (int)sizeof text);
+        for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+            const int columns = (int)strcspn(line, "\n");
+            ck_assert_msg(columns <= COLUMNS, "%d columns: %.*s", columns, columns, line);
+            ck_assert_msg(columns == 0 || line[columns - 1] != ' ', "'%.*s'", columns, line);
+        }
+        const char *once = strstr(text, "heuristic");
+        ck_assert(once && !strstr(once + 1, "heuristic"));
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
 static void check_stem(int64_t side, ls_stem stem, int64_t kernel)
 {
     ls_context *ctx = ls_context_open(NULL);
@@ -151,6 +177,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("models", parameter_counts, torchvision_names, multiply_adds,
+    return RUN_SUITE("models", parameter_counts, torchvision_names, multiply_adds, descriptions_fit,
                      stem_goes_by_size_unless_told, zero_init_residual_is_the_last_scale);
 }

@@ -1,0 +1,214 @@
+/* print.c: what the command prints; see print.h. */
+#include "print.h"
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+typedef struct range {
+    int32_t first, last;
+} range;
+
+static bool is_in(int32_t code, int n, const range *ranges)
+{
+    for (int i = 0; i < n; i++)
+        if (code >= ranges[i].first && code <= ranges[i].last) return true;
+    return false;
+}
+
+/* Bytes of the character at `at`, which is not the end: a whole UTF-8 sequence (RFC 3629), or one
+ * byte that begins none, whose code is then -1. */
+static int next_character(const char *at, int32_t *code)
+{
+    static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 }; /* by length: no longer forms */
+    const unsigned char first = (unsigned char)*at;
+    const int n = first < 0x80   ? 1
+                  : first < 0xC2 ? 0
+                  : first < 0xE0 ? 2
+                  : first < 0xF0 ? 3
+                  : first < 0xF5 ? 4
+                                 : 0;
+    *code = first;
+    if (n == 1) return 1;
+    *code &= 0xFF >> (n + 1);
+    for (int i = 1; i < n; i++) {
+        if (((unsigned char)at[i] & 0xC0) != 0x80) *code = -1;
+        if (*code < 0) return 1;
+        *code = *code << 6 | ((unsigned char)at[i] & 0x3F);
+    }
+    const bool good = n > 0 && *code >= least[n] && *code <= 0x10FFFF &&
+                      !(*code >= 0xD800 && *code <= 0xDFFF); /* surrogates */
+    if (!good) *code = -1;
+    return good ? n : 1;
+}
+
+static bool is_control(const char *at, int32_t code)
+{
+    static const range ranges[] = {
+        { 0, 0x1F }, { 0x7F, 0x9F }, { 0x202A, 0x202E }, { 0x2066, 0x2069 }
+    };
+    const unsigned char byte = (unsigned char)*at;
+    if (code < 0) return byte >= 0x80 && byte <= 0x9F;
+    return is_in(code, sizeof(ranges) / sizeof(ranges[0]), ranges);
+}
+
+enum { MAX_ESCAPED = 4 }; /* "\x1b" for each byte */
+
+/* Writes up to MAX_ESCAPED bytes per byte of `text`; returns how many. */
+static size_t escape(const char *text, size_t length, const char *marked, char *out)
+{
+    static const char hex[] = "0123456789abcdef";
+    char *to = out;
+    int32_t code;
+    for (const char *at = text, *end = text + length; at < end;) {
+        const int n = next_character(at, &code);
+        const bool control = is_control(at, code);
+        const char *letter = control ? memchr("\nn\rr\tt", *at, 6) : NULL;
+        if (letter || (!control && code > 0 && code < 0x80 && strchr(marked, *at))) {
+            *to++ = '\\';
+            *to++ = letter ? letter[1] : *at;
+        } else if (control) {
+            for (int i = 0; i < n; i++) {
+                const unsigned char byte = (unsigned char)at[i];
+                const char bytes[] = { '\\', 'x', hex[byte >> 4], hex[byte & 15] };
+                memcpy(to, bytes, sizeof(bytes));
+                to += sizeof(bytes);
+            }
+        } else {
+            memcpy(to, at, (size_t)n);
+            to += n;
+        }
+        at += n;
+    }
+    return (size_t)(to - out);
+}
+
+/* `before` and `after` as they are, `text` escaped, all at once: others may print meanwhile. */
+static void print_line(FILE *out, size_t n_before, size_t n_after, const char *text, size_t length,
+                       const char *marked)
+{
+    char small[4096], *line = small;
+    const size_t size = n_before + MAX_ESCAPED * length + n_after;
+    if (size > sizeof(small)) line = malloc(size);
+    if (!line) return;
+    memset(line, '\n', n_before);
+    size_t n = n_before + escape(text, length, marked, line + n_before);
+    memset(line + n, '\n', n_after);
+    n += n_after;
+    fwrite(line, 1, n, out);
+    if (line != small) free(line);
+}
+
+void print_text(FILE *out, const char *format, ...)
+{
+    char small[1024], *text = small;
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(small, sizeof(small), format, args);
+    va_end(args);
+    if (length >= (int)sizeof(small)) {
+        text = malloc((size_t)length + 1);
+        va_start(args, format);
+        if (text) vsnprintf(text, (size_t)length + 1, format, args);
+        va_end(args);
+    }
+    if (length < 0 || !text) return;
+    const size_t format_length = strlen(format), n_before = strspn(format, "\n");
+    size_t n_after = 0;
+    while (n_before + n_after < format_length && format[format_length - 1 - n_after] == '\n')
+        n_after++;
+    print_line(out, n_before, n_after, text + n_before, (size_t)length - n_before - n_after, "");
+    if (text != small) free(text);
+}
+
+void print_escaped(FILE *out, const char *text, const char *marked)
+{
+    print_line(out, 0, 0, text, strlen(text), marked);
+}
+
+void print_fields(FILE *out, int columns, int n, const char *const *fields)
+{
+    enum { INDENT = 4, GAP = 2 };
+    int at = 0;
+    for (int i = 0; i < n; i++) {
+        const int width = text_columns(fields[i]);
+        const bool wraps = i > 0 && columns > 0 && at + GAP + width > columns;
+        if (wraps) {
+            fprintf(out, "\n%*s", INDENT, "");
+            at = INDENT;
+        } else if (i > 0) {
+            fprintf(out, "%*s", GAP, "");
+            at += GAP;
+        }
+        print_escaped(out, fields[i], "");
+        at += width;
+    }
+    fputc('\n', out);
+}
+
+void print_words(FILE *out, int at, int indent, const char *text)
+{
+    enum { COLUMNS = 80 };
+    static const char space[] = " \n";
+    bool begins = true;
+    for (text += strspn(text, space); *text; text += strspn(text, space)) {
+        const int length = (int)strcspn(text, space);
+        const bool fits = at + !begins + length <= COLUMNS;
+        if (!fits) {
+            fprintf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (!begins) {
+            fputc(' ', out);
+            at++;
+        }
+        print_text(out, "%.*s", length, text);
+        at += length;
+        text += length;
+        begins = false;
+    }
+    fputc('\n', out);
+}
+
+bool has_control_characters(const char *text)
+{
+    int32_t code;
+    for (int n; *text; text += n) {
+        n = next_character(text, &code);
+        if (is_control(text, code)) return true;
+    }
+    return false;
+}
+
+int text_columns(const char *text)
+{
+    /* Unicode's East Asian Width W and F, in whole blocks; marks of general use. */
+    static const range wide[] = { { 0x1100, 0x115F },   { 0x2E80, 0x303E },   { 0x3041, 0xA4CF },
+                                  { 0xA960, 0xA97F },   { 0xAC00, 0xD7A3 },   { 0xF900, 0xFAFF },
+                                  { 0xFE30, 0xFE6F },   { 0xFF01, 0xFF60 },   { 0xFFE0, 0xFFE6 },
+                                  { 0x1F300, 0x1F64F }, { 0x1F680, 0x1F6FF }, { 0x1F900, 0x1F9FF },
+                                  { 0x20000, 0x3FFFD } };
+    static const range none[] = { { 0x0300, 0x036F }, { 0x0483, 0x0489 }, { 0x0591, 0x05BD },
+                                  { 0x064B, 0x065F }, { 0x1AB0, 0x1AFF }, { 0x1DC0, 0x1DFF },
+                                  { 0x200B, 0x200F }, { 0x20D0, 0x20FF }, { 0xFE00, 0xFE0F },
+                                  { 0xFE20, 0xFE2F } };
+    int columns = 0;
+    int32_t code;
+    for (int n; *text; text += n) {
+        n = next_character(text, &code);
+        if (is_control(text, code))
+            columns += memchr("\n\r\t", *text, 3) ? 2 : MAX_ESCAPED * n;
+        else if (!is_in(code, sizeof(none) / sizeof(none[0]), none))
+            columns += is_in(code, sizeof(wide) / sizeof(wide[0]), wide) ? 2 : 1;
+    }
+    return columns;
+}
+
+int terminal_columns(int fd)
+{
+    enum { UNKNOWN = 80 };
+    struct winsize size;
+    if (!isatty(fd)) return 0;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : UNKNOWN;
+}

@@ -1,0 +1,38 @@
+/* print.h: what the command prints: control characters made visible, widths in columns, lines that
+ * wrap between fields. Everything that is printed goes through print_text or print_fields, because
+ * class names, file names, arguments, metadata and the library's messages may hold any bytes. */
+#ifndef LS_CLI_PRINT_H
+#define LS_CLI_PRINT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* As fprintf, with control characters escaped: \n, \r, \t, or \xHH for each byte of the characters
+ * U+0000 to U+001F, U+007F to U+009F, U+202A to U+202E and U+2066 to U+2069 (bidirectional
+ * formatting), and of bytes 0x80 to 0x9F outside of UTF-8. All other bytes stay as they are. Only
+ * newlines at the beginning and the end of `format` itself end lines. */
+void print_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A line of fields with two spaces between, escaped as by print_text. Where it would have more than
+ * `columns` columns it goes on, indented, in another line; columns 0: never. */
+void print_fields(FILE *out, int columns, int n, const char *const *fields);
+
+/* Prints the words of `text`, separated by any white space, from column `at` on: in lines of at
+ * most 80 columns, those after the first beginning at column `indent`. Ends the last line. */
+void print_words(FILE *out, int at, int indent, const char *text);
+
+/* Prints `text` escaped, with a backslash before each character of `marked`. */
+void print_escaped(FILE *out, const char *text, const char *marked);
+
+/* Whether print_text would escape something. */
+bool has_control_characters(const char *text);
+
+/* Columns that print_text takes for `text`: 2 for East Asian wide characters and emoji, 0 for the
+ * common combining marks and joiners, 1 for all else, also for a byte that is not UTF-8. The table
+ * is fixed, so that layout does not depend on the locale. */
+int text_columns(const char *text);
+
+/* Columns of the terminal behind a file descriptor; 0: it is no terminal. */
+int terminal_columns(int fd);
+
+#endif
