@@ -47,7 +47,8 @@ static void cross_entropy_forward(ls__builder *b, const ls__stage *stage)
     const ls__op op = cross_entropy_op(node, LS__OP_CROSS_ENTROPY);
     const int loss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     int *saved = &b->saved[node->id * LS__MAX_SAVED];
-    saved[0] = ls__value_new(b, LS_F32, LS_SHAPE(ls__spec_of(b, node->inputs[0])->shape.dims[0]));
+    const int64_t rows = ls__spec_of(b, node->inputs[0])->shape.dims[0];
+    saved[0] = ls__value_new(b, LS_F32, LS_SHAPE(rows, 2));
     saved[1] = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &op, 3,
              (const int[]){ ls__activation_of(b, node->inputs[0]),
