@@ -252,6 +252,7 @@ static ls_status hand_out(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch
     LS_TRY(ls__staging_upload(loader, slot, loader->label_bytes + (size_t)n * loader->sample_bytes,
                               &memory));
     ls__tensor_view(ctx, &loader->label_view, LS_I32, LS_SHAPE(n), memory);
+    loader->label_view.host_copy = slot->label_values;
     ls__tensor_view(ctx, &loader->image_view, LS_U8, image_shape(loader, n),
                     (uint8_t *)memory + loader->label_bytes);
     *batch = (ls_batch){ .images = &loader->image_view,

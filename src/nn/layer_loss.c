@@ -120,7 +120,12 @@ ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
     ls_node prototype = { .kind = LS__NODE_CROSS_ENTROPY };
     prototype.u.loss.label_smoothing = c.label_smoothing;
     if (!copy_class_weights(graph, &prototype, logits, c.class_weights)) return NULL;
-    return ls__graph_append(graph, &prototype, NULL, 2, inputs);
+    ls_node *node = ls__graph_append(graph, &prototype, NULL, 2, inputs);
+    if (node && labels->kind == LS__NODE_INPUT) {
+        const int64_t classes = logits->spec.shape.dims[1], known = labels->u.input.classes;
+        labels->u.input.classes = known == 0 || classes < known ? classes : known;
+    }
+    return node;
 }
 
 /* ---- Top k ---- */

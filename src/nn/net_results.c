@@ -2,6 +2,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/names.h"
 #include "nn/net_state.h"
 
 #include <string.h>
@@ -172,7 +173,9 @@ const ls_tensor *ls_net_output(ls_net *net, const char *name)
     if (!net || ls__net_need_results(net, "ls_net_output") != LS_OK) return NULL;
     for (int i = 0; name && i < net->graph.outputs.n; i++)
         if (strcmp(net->graph.outputs.items[i].name, name) == 0) return &net->output_views[i];
-    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'",
-             name ? name : "(null)");
+    char names[LS__NAMES_TEXT_SIZE];
+    if (!name) name = "(null)";
+    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'; %s",
+             name, ls__nearest_names(&net->graph.outputs, "outputs", name, names));
     return NULL;
 }

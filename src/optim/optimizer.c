@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
+#include "nn/names.h"
 #include "nn/program.h"
 #include "tensor/pool.h"
 
@@ -369,8 +370,11 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
         if (blocks.entries[i].kind != LS_ENTRY_BUFFER &&
             strcmp(blocks.entries[i].name, parameter) == 0)
             return &((ls__optimizer *)opt)->views[i * LS__MAX_STATES + state];
-    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: the net has no parameter '%s'",
-             parameter ? parameter : "(null)");
+    char names[LS__NAMES_TEXT_SIZE];
+    if (!parameter) parameter = "(null)";
+    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND,
+             "ls_optimizer_state: the net has no parameter '%s'; %s", parameter,
+             ls__nearest_entries(blocks.n_entries, blocks.entries, false, parameter, names));
     return NULL;
 }
 
