@@ -2,6 +2,7 @@
 #include "run/json.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "optim/config.h"
@@ -61,6 +62,7 @@ ls_status ls__json_put(ls_context *ctx, const char *path, ls__atomic_file *file,
 {
     if (!json) return ls__fail_memory(ctx, path, 0);
     output out = { file, LS_OK };
+    LS__IN_C_LOCALE;
     flags |= JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
     const int answer = json_dump_callback(json, write_piece, &out, flags);
     return answer != 0 && out.status == LS_OK ? ls__fail_memory(ctx, path, 0) : out.status;

@@ -2,6 +2,7 @@
 #include "run/metrics.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "run/json.h"
@@ -39,6 +40,7 @@ static ls_status load_rows(ls__metrics *m, int64_t last_epoch)
     if (status == LS_ERR_NOT_FOUND && last_epoch == 0) return LS_OK;
     if (status != LS_OK) return ls__fail(m->ctx, status, "%s", message);
 
+    LS__IN_C_LOCALE;
     const char *at = (const char *)text, *end = at + size;
     for (int line = 1; status == LS_OK && at < end; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));

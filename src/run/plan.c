@@ -2,6 +2,7 @@
 #include "run/plan.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -185,6 +186,7 @@ ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, c
 {
     const reading r = { ctx, table, path };
     json_error_t error;
+    LS__IN_C_LOCALE;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!json && json_error_code(&error) == json_error_out_of_memory)
         return ls__fail_memory(ctx, path, strlen(text));
