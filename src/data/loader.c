@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "tensor/pool.h"
 #include <string.h>
 
@@ -97,6 +98,7 @@ static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
 
 ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
 {
+    LS__DEFAULT_FLOATS;
     if (!dataset) return NULL;
     ls_context *ctx = dataset->owned.ctx;
     LS__ENTER_NULL(ctx);
@@ -272,6 +274,7 @@ static bool stop(ls_loader *loader)
 
 bool ls_loader_next(ls_loader *loader, ls_batch *batch)
 {
+    LS__DEFAULT_FLOATS;
     if (batch) *batch = (ls_batch){ 0 };
     if (!loader || loader->status != LS_OK || ls__has_error(loader->owned.ctx)) return false;
     if (!batch || !loader->started) {

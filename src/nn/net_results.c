@@ -2,6 +2,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "nn/names.h"
 #include "nn/net_state.h"
 
@@ -80,6 +81,7 @@ static double metric(const ls_net *net, const ls__results *r, const char *name)
 /* Leaves the last `left` for later. */
 static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *out)
 {
+    LS__DEFAULT_FLOATS;
     if (out) *out = (ls_results){ 0 };
     if (!net) return LS_ERR_EARLIER;
     LS__ENTER(net->owned.ctx);
@@ -133,6 +135,7 @@ static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out
 
 ls_status ls_net_loss(ls_net *net, double *loss)
 {
+    LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;
     LS_TRY(ls__net_need_results(net, "ls_net_loss"));
     if (!loss) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_loss: loss is NULL");
@@ -148,6 +151,7 @@ ls_status ls_net_loss(ls_net *net, double *loss)
 
 ls_status ls_net_metric(ls_net *net, const char *name, double *value)
 {
+    LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;
     LS_TRY(ls__net_need_results(net, "ls_net_metric"));
     if (!value) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_metric: value is NULL");

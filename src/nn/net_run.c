@@ -1,5 +1,6 @@
 /* net_run.c: feeding a net and running its programs. */
 #include "base/error.h"
+#include "base/floats.h"
 #include "nn/names.h"
 #include "nn/net_state.h"
 #include "tensor/pool.h"
@@ -146,6 +147,7 @@ static ls_status forward_fed(ls_net *net, ls_mode mode)
 
 ls_status ls_net_forward(ls_net *net, ls_mode mode)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_forward"));
     return leave(net, forward_fed(net, mode));
 }
@@ -166,6 +168,7 @@ static ls_status backward(ls_net *net)
 
 ls_status ls_net_backward(ls_net *net)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_backward"));
     return leave(net, backward(net));
 }
@@ -246,6 +249,7 @@ static ls_status step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, dou
 
 ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_step"));
     return leave(net, step(net, opt, batch, rate));
 }
@@ -260,6 +264,7 @@ static ls_status evaluate(ls_net *net, const ls_batch *batch)
 
 ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_evaluate"));
     return leave(net, evaluate(net, batch));
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "nn/names.h"
 #include "nn/program.h"
 #include "tensor/pool.h"
@@ -91,6 +92,7 @@ static void done(ls_optimizer *base)
 
 ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
 {
+    LS__DEFAULT_FLOATS;
     if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
@@ -325,6 +327,7 @@ void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped
 
 ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
 {
+    LS__DEFAULT_FLOATS;
     if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);

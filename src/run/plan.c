@@ -5,6 +5,7 @@
 #include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/file.h"
 #include "run/json.h"
 #include <lockstep/plan.h>
@@ -222,6 +223,7 @@ static ls_status check_path(ls_context *ctx, const char *path, const char *call)
 
 ls_status ls_plan_load(ls_context *ctx, const char *path)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(check_path(ctx, path, "ls_plan_load"));
     return read_file(ctx, ctx->choices, path, "ls_plan_load");
 }
@@ -261,6 +263,7 @@ static ls_status save_merged(ls_context *ctx, ls__choices *all, const char *path
 
 ls_status ls_plan_save(ls_context *ctx, const char *path)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(check_path(ctx, path, "ls_plan_save"));
     ls__choices *all;
     LS_TRY(ls__choices_open(ctx, &all));

@@ -7,6 +7,7 @@
 #define LS_TENSOR_BACKEND_H
 
 #include "base/hash.h"
+#include "base/strict_math.h"
 #include <lockstep/random.h>
 #include <lockstep/tensor.h>
 

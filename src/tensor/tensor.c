@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/half.h"
 #include "tensor/pool.h"
 #include <math.h>
@@ -192,6 +193,7 @@ ls_status ls_tensor_copy(ls_tensor *dst, const ls_tensor *src)
 
 ls_status ls_tensor_cast(ls_tensor *dst, const ls_tensor *src)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(ls__tensor_check_pair("ls_tensor_cast", dst, src, false));
     if (dst->dtype == src->dtype) return ls_tensor_copy(dst, src);
     dst->checked_classes = 0;
@@ -247,6 +249,7 @@ static size_t encode(ls_dtype dtype, double value, unsigned char out[8])
 
 ls_status ls_tensor_fill(ls_tensor *tensor, double value)
 {
+    LS__DEFAULT_FLOATS;
     LS__ENTER(context_of(tensor));
     if (tensor->count == 0) return LS_OK;
     tensor->checked_classes = 0;
