@@ -7,6 +7,12 @@ install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${LOCKSTEP_LIBRARIES} EXPORT lockstep_targets)
 install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR})
 
+# As in the source's folder, so that the pages' links to each other and to the examples lead somewhere.
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "*.c" PATTERN "*.h" PATTERN "CMakeLists.txt")
+
 if(LOCKSTEP_HAS_CUDA)
   # not there in a build of lockstep_product alone
   install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)

@@ -9,7 +9,8 @@ build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjp
 demo_packages=("${build_packages[@]}" gnuplot-nox)
 # For the stricter checks.
 # shellcheck disable=SC2034
-check_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev clang-format-14 shellcheck git)
+check_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev clang-format-14 shellcheck git
+  locales)
 
 # need_packages NAME...: installs those that are missing. Nothing is touched when all are there.
 need_packages() {

@@ -2,7 +2,11 @@
  * first error.
  *
  * A context and everything opened through it belong to one thread at a time; only the allocator and
- * the log callback are called from the library's own threads as well. */
+ * the log callback are called from the library's own threads as well.
+ *
+ * Calls compute in the default floating-point environment, round to nearest without flushing of
+ * denormals, and restore the caller's before they return; callbacks run in the default one. So
+ * neither fesetround nor a program linked with -ffast-math changes a bit. */
 #ifndef LOCKSTEP_CONTEXT_H
 #define LOCKSTEP_CONTEXT_H
 

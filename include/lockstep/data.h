@@ -156,7 +156,7 @@ typedef struct ls_batch {
     const ls_tensor *images; /* u8 [n,H,W,C] */
     const ls_tensor *labels; /* i32 [n] */
     const int64_t *samples;  /* n sample numbers, those that were really loaded */
-    int64_t n;
+    int64_t n;               /* images; in a batch made by hand 0 = as many as the tensor has */
     int64_t epoch, step;
 } ls_batch;
 

@@ -87,7 +87,8 @@ LS_API ls_context *ls_net_context(ls_net *net);
 typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 
 /* Forward, backward and update as one program over one batch. opt NULL = forward and backward only.
- */
+ * Errors: LS_ERR_SHAPE where batch->n is not the number of images, those of ls_net_feed, and
+ * LS_ERR_INVALID where another call is at work on the net: it belongs to one thread at a time. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate);
 /* Forward in evaluation mode over one batch: output, losses, metrics. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
@@ -95,7 +96,11 @@ LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 /* The same in pieces. Inputs are named as in the graph; the model's input is "input", the config
  * loss's labels "label". The tensor, of the net's context, is copied at the next forward and must
  * live until then. dims[0] may be any batch; plans are kept by shape. Errors name the input:
- * LS_ERR_NOT_FOUND, LS_ERR_SHAPE, LS_ERR_MISMATCH for a tensor of another context. */
+ * LS_ERR_NOT_FOUND, LS_ERR_SHAPE, LS_ERR_MISMATCH for a tensor of another context.
+ *
+ * Labels of cross-entropy are 0 to classes - 1, or -1 for a row that is left out. Others are
+ * LS_ERR_INVALID before anything is computed; the error gives the label and its position. On a GPU
+ * a tensor of the caller's own is read back for that once after each write. */
 LS_API ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor);
 LS_API ls_status ls_net_forward(ls_net *net, ls_mode mode);
 LS_API ls_status

@@ -53,7 +53,10 @@ typedef struct ls_conv2d_config {
     ls_init init;             /* of the weight; default: He normal, fan out */
 } ls_conv2d_config;
 /* x [N,H,W,C] -> [N,H',W',channels], H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
- * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels]. */
+ * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels].
+ * An infinite or NaN input makes NaN of outputs that it reaches. Where the kernel is a Winograd
+ * transform (see ls_net_describe), these are all outputs of its 4x4 tiles, not only those whose
+ * window has the input. */
 LS_API ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channels,
                           const ls_conv2d_config *config);
 
@@ -107,7 +110,7 @@ typedef struct ls_cross_entropy_config {
         class_weights; /* one per class, copied; NULL = all 1. The mean is weighted, as PyTorch's */
 } ls_cross_entropy_config;
 /* Mean softmax cross-entropy: logits [N,K], labels i32 [N] -> [1]. A label of -1 is left out of the
- * mean. */
+ * mean; where all labels are -1, loss and gradient are 0 (PyTorch: NaN). */
 LS_API ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
                                  const ls_cross_entropy_config *config);
 

@@ -120,7 +120,8 @@ typedef struct ls_exponential_config {
 LS_API ls_schedule *ls_exponential(ls_context *ctx, const ls_exponential_config *config);
 
 /* Cosine annealing (Loshchilov & Hutter 2017) without restarts: floor + (peak - floor)
- * (1 + cos(pi t / T)) / 2, with t counted in steps. After T the rate stays at floor. */
+ * (1 + cos(pi t / T)) / 2, with t counted in steps. After T the rate stays at floor, where
+ * PyTorch's CosineAnnealingLR rises again. */
 typedef struct ls_cosine_config {
     double peak, floor;
     int epochs; /* warm-up included: T = epochs - warmup_epochs, in steps */
@@ -157,7 +158,7 @@ LS_API ls_schedule *ls_one_cycle(ls_context *ctx, const ls_one_cycle_config *con
 /* Multiplies the rate by gamma when the reported metric has not improved for more than `patience`
  * epochs; after that `cooldown` epochs count for nothing. To improve is to be below best * (1 -
  * threshold), or above best * (1 + threshold) with maximize, as in PyTorch; NaN is no improvement.
- */
+ * PyTorch's eps, below which a change of the rate is ignored, has no counterpart. */
 typedef struct ls_plateau_config {
     double rate, floor;
     double gamma; /* below 1; 0 = 0.1 */

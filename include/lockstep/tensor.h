@@ -31,8 +31,18 @@ typedef struct ls_shape {
 } ls_shape;
 
 /* LS_SHAPE(32, 28, 28, 1) */
+#if defined(__cplusplus)
+LS_END_DECLARATIONS
+template <typename... Dims> inline ls_shape ls_make_shape(Dims... dims)
+{
+    return ls_shape{ static_cast<int>(sizeof...(Dims)), { static_cast<int64_t>(dims)... } };
+}
+LS_BEGIN_DECLARATIONS
+#define LS_SHAPE(...) ls_make_shape(__VA_ARGS__)
+#else
 #define LS_SHAPE(...)                                                                              \
     ((ls_shape){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
+#endif
 
 /* Type and shape of a tensor that need not exist yet. */
 typedef struct ls_spec {

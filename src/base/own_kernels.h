@@ -3,8 +3,10 @@
 #ifndef LS_BASE_OWN_KERNELS_H
 #define LS_BASE_OWN_KERNELS_H
 
+#include "base/strict_math.h"
+
 /* One more whenever something of ours gives other bits under an unchanged name: a kernel, the order
  * in which src/nn adds gradients, a draw. */
-enum { LS__OWN_KERNELS = 1 };
+enum { LS__OWN_KERNELS = 2 };
 
 #endif

@@ -4,6 +4,7 @@
 #define LS_BASE_PHILOX_H
 
 #include "base/hash.h"
+#include "base/strict_math.h"
 #include <lockstep/random.h>
 
 /* What ls_random_words hands to Philox for a draw. The sample is the lowest part of the counter:

@@ -4,6 +4,7 @@
 #ifndef LS_BASE_SHARED_H
 #define LS_BASE_SHARED_H
 
+#include "base/strict_math.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -14,4 +14,7 @@ typedef struct ls__text {
 
 void ls__text_put(ls__text *text, const char *format, ...) LS_PRINTF(2, 3);
 
+/* A number exactly, as printf's "%a" of the "C" locale whatever the program's: "0x1.8p+0". */
+void ls__text_put_exact(ls__text *text, double value);
+
 #endif

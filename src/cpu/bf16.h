@@ -2,6 +2,7 @@
 #ifndef LS_CPU_BF16_H
 #define LS_CPU_BF16_H
 
+#include "base/strict_math.h"
 #include <stdint.h>
 
 /* Rows of n, for kernels that copy what they read and write. The processor has AVX2. */

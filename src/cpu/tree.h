@@ -3,6 +3,7 @@
 #ifndef LS_CPU_TREE_H
 #define LS_CPU_TREE_H
 
+#include "base/strict_math.h"
 #include <stdint.h>
 
 /* Adds n floats of each of n_parts parts into the first. The others lie from `second` on, `apart`

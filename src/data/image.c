@@ -4,11 +4,13 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "tensor/tensor.h"
 #include <lockstep/data.h>
 
 ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif)
 {
+    LS__DEFAULT_FLOATS;
     LS__ENTER_NULL(ctx);
     if (!path) {
         ls__fail(ctx, LS_ERR_INVALID, "ls_image_load: no path given");
@@ -47,6 +49,7 @@ static ls_status check_resize(ls_context *ctx, const ls_tensor *image, int64_t h
 
 ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width)
 {
+    LS__DEFAULT_FLOATS;
     if (!image) return NULL;
     ls_context *ctx = image->owned.ctx;
     LS__ENTER_NULL(ctx);

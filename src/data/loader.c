@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "tensor/pool.h"
 #include <string.h>
 
@@ -97,6 +98,7 @@ static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
 
 ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
 {
+    LS__DEFAULT_FLOATS;
     if (!dataset) return NULL;
     ls_context *ctx = dataset->owned.ctx;
     LS__ENTER_NULL(ctx);
@@ -252,6 +254,7 @@ static ls_status hand_out(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch
     LS_TRY(ls__staging_upload(loader, slot, loader->label_bytes + (size_t)n * loader->sample_bytes,
                               &memory));
     ls__tensor_view(ctx, &loader->label_view, LS_I32, LS_SHAPE(n), memory);
+    loader->label_view.host_copy = slot->label_values;
     ls__tensor_view(ctx, &loader->image_view, LS_U8, image_shape(loader, n),
                     (uint8_t *)memory + loader->label_bytes);
     *batch = (ls_batch){ .images = &loader->image_view,
@@ -271,6 +274,7 @@ static bool stop(ls_loader *loader)
 
 bool ls_loader_next(ls_loader *loader, ls_batch *batch)
 {
+    LS__DEFAULT_FLOATS;
     if (batch) *batch = (ls_batch){ 0 };
     if (!loader || loader->status != LS_OK || ls__has_error(loader->owned.ctx)) return false;
     if (!batch || !loader->started) {

@@ -3,6 +3,7 @@
 #define LS_DATA_RESIZE_H
 
 #include "base/alloc.h"
+#include "base/strict_math.h"
 
 /* Pixels of somebody else: u8 [height,width,channels], channels 1 or 3, rows row_bytes apart. */
 typedef struct ls__view {

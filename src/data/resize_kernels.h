@@ -4,6 +4,7 @@
 #define LS_DATA_RESIZE_KERNELS_H
 
 #include "base/alloc.h"
+#include "base/strict_math.h"
 
 enum {
     LS__WEIGHT_BITS = 22, /* 8 bits of a pixel + 22 + 1 of rounding fit an int32_t */

@@ -7,37 +7,13 @@
  *   block 2 + 2 try    word 0: area of the box; word 1: its aspect ratio
  *   block 3 + 2 try    words 0, 1: top of the box; words 2, 3: its left */
 #include "data/transform.h"
+#include "base/functions.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { BLOCK_FLIP, BLOCK_CROP, BLOCK_BOX, BOX_TRIES = 10 };
-
-double ls__log2(double x)
-{
-    /* x = 2^n m with m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh z with |z| < 0.172: the 13th term
-     * is below 1e-20. */
-    int n;
-    double m = frexp(x, &n);
-    if (m < 0.70710678118654752) {
-        m *= 2;
-        n--;
-    }
-    const double z = (m - 1) / (m + 1), square = z * z;
-    double sum = 0;
-    for (int k = 25; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
-    return n + 2 * z * sum * 1.4426950408889634;
-}
-
-double ls__exp2(double x)
-{
-    /* 2^x = 2^n e^y with |y| < 0.347: the 16th term is below 1e-20. */
-    const double n = floor(x + 0.5), y = (x - n) * 0.69314718055994531;
-    double sum = 1;
-    for (int k = 15; k >= 1; k--) sum = 1 + sum * y / k;
-    return ldexp(sum, (int)n);
-}
 
 static void draw_block(const ls__transform *self, const ls_draw *draw, uint32_t block,
                        uint32_t words[4])

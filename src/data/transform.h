@@ -50,9 +50,4 @@ ls_status ls__transform_run(const ls__transform *transform, ls__transformer *sel
                             const ls__part *picture, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE]);
 
-/* log2 and 2^x within 1e-15 relative by arithmetic alone: the C library's differ between machines
- * in the last bit, which could move a crop by a pixel. */
-double ls__log2(double x);
-double ls__exp2(double x);
-
 #endif

@@ -1,5 +1,6 @@
 /* describe.c: a built net as text, and its memory plan. */
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/text.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
@@ -165,6 +166,7 @@ static void put_precision(ls__text *t, const ls_net *net)
 
 int ls_net_describe(ls_net *net, char *buffer, size_t size)
 {
+    LS__DEFAULT_FLOATS;
     if (!net || (!buffer && size > 0) || ls__has_error(net->owned.ctx)) return -1;
     const ls__program *p = shown_program(net);
     if (!p) { /* all were dropped, by freezing say: plan the recorded shapes again */

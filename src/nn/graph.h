@@ -49,6 +49,7 @@ struct ls_node {
     union {
         struct {
             bool wants_gradient;
+            int64_t classes; /* values must be -1..classes-1; 0: any will do */
         } input;
         struct {
             int64_t kernel[2], stride[2], padding[2], dilation[2], groups, channels;

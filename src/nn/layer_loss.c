@@ -47,7 +47,8 @@ static void cross_entropy_forward(ls__builder *b, const ls__stage *stage)
     const ls__op op = cross_entropy_op(node, LS__OP_CROSS_ENTROPY);
     const int loss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     int *saved = &b->saved[node->id * LS__MAX_SAVED];
-    saved[0] = ls__value_new(b, LS_F32, LS_SHAPE(ls__spec_of(b, node->inputs[0])->shape.dims[0]));
+    const int64_t rows = ls__spec_of(b, node->inputs[0])->shape.dims[0];
+    saved[0] = ls__value_new(b, LS_F32, LS_SHAPE(rows, 2));
     saved[1] = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &op, 3,
              (const int[]){ ls__activation_of(b, node->inputs[0]),
@@ -119,7 +120,12 @@ ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
     ls_node prototype = { .kind = LS__NODE_CROSS_ENTROPY };
     prototype.u.loss.label_smoothing = c.label_smoothing;
     if (!copy_class_weights(graph, &prototype, logits, c.class_weights)) return NULL;
-    return ls__graph_append(graph, &prototype, NULL, 2, inputs);
+    ls_node *node = ls__graph_append(graph, &prototype, NULL, 2, inputs);
+    if (node && labels->kind == LS__NODE_INPUT) {
+        const int64_t classes = logits->spec.shape.dims[1], known = labels->u.input.classes;
+        labels->u.input.classes = known == 0 || classes < known ? classes : known;
+    }
+    return node;
 }
 
 /* ---- Top k ---- */

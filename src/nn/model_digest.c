@@ -27,7 +27,10 @@ static void put_integers(ls__text *t, int n, const int64_t *values)
 /* Exactly. */
 static void put_floats(ls__text *t, int n, const float *values)
 {
-    for (int i = 0; i < n; i++) ls__text_put(t, " %a", (double)values[i]);
+    for (int i = 0; i < n; i++) {
+        ls__text_put(t, " ");
+        ls__text_put_exact(t, (double)values[i]);
+    }
 }
 
 static void put_settings(ls__text *t, const ls_node *node)
@@ -86,8 +89,11 @@ static void add_node(chain *c, const ls_graph *graph, const ls_node *node)
     for (int i = 0; i < LS__MAX_NODE_ENTRIES; i++) {
         if (node->entries[i] < 0) continue;
         const ls__entry_init *init = &graph->inits[node->entries[i]];
-        ls__text_put(&t, " %d:%d %d %a %a", i, (int)graph->entries[node->entries[i]].kind,
-                     (int)init->init, init->fan_in, init->fan_out);
+        ls__text_put(&t, " %d:%d %d ", i, (int)graph->entries[node->entries[i]].kind,
+                     (int)init->init);
+        ls__text_put_exact(&t, init->fan_in);
+        ls__text_put(&t, " ");
+        ls__text_put_exact(&t, init->fan_out);
     }
     add_bytes(c, line, strlen(line));
     if (node->kind == LS__NODE_CUSTOM) {
@@ -104,8 +110,8 @@ static void add_names(chain *c, const ls__named_list *list)
     char line[LINE_SIZE];
     for (int i = 0; i < list->n; i++) {
         ls__text t = { line, sizeof(line), 0 };
-        ls__text_put(&t, "'%s' %d %a", list->items[i].name, list->items[i].node->id,
-                     (double)list->items[i].weight);
+        ls__text_put(&t, "'%s' %d ", list->items[i].name, list->items[i].node->id);
+        ls__text_put_exact(&t, (double)list->items[i].weight);
         add_bytes(c, line, strlen(line));
     }
 }

@@ -1,6 +1,7 @@
 /* net.c: building a net: record the model, hang the loss on it, allocate, plan. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "nn/layer_input.h"
 #include "nn/net_state.h"
 #include "tensor/pool.h"
@@ -186,6 +187,7 @@ static ls_status plan(ls_net *net)
 ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
                      const ls_net_config *config)
 {
+    LS__DEFAULT_FLOATS;
     if (!ctx) return NULL;
     LS__ENTER_NULL(ctx);
     if (check_config(ctx, model, config) != LS_OK) return NULL;

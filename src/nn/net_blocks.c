@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
+#include "nn/names.h"
 #include "nn/net_state.h"
 #include "tensor/pool.h"
 
@@ -124,8 +125,11 @@ ls_tensor *ls_net_parameter(ls_net *net, const char *name)
     LS__ENTER_NULL(net->owned.ctx);
     for (int i = 0; name && i < net->graph.n_entries; i++)
         if (strcmp(net->graph.entries[i].name, name) == 0) return &net->value_views[i];
+    char names[LS__NAMES_TEXT_SIZE];
+    if (!name) name = "(null)";
     ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
-             "ls_net_parameter: the net has no parameter or buffer '%s'", name ? name : "(null)");
+             "ls_net_parameter: the net has no parameter or buffer '%s'; %s", name,
+             ls__nearest_entries(net->graph.n_entries, net->graph.entries, true, name, names));
     return NULL;
 }
 
@@ -159,9 +163,14 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
         if (frozen) LS_TRY(clear_gradient(net, entry));
         entry->frozen = frozen;
     }
-    if (n_matches == 0)
-        return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "%s: no parameter's name matches '%s'",
-                        call, pattern ? pattern : "(null)");
+    if (n_matches == 0) {
+        char names[LS__NAMES_TEXT_SIZE];
+        if (!pattern) pattern = "(null)";
+        return ls__fail(
+            net->owned.ctx, LS_ERR_NOT_FOUND,
+            "%s: the net has no parameter whose name matches '%s'; %s", call, pattern,
+            ls__nearest_entries(net->graph.n_entries, net->graph.entries, false, pattern, names));
+    }
     net->blocks.frozen_version++;
     net->has_gradients = false; /* those in the block are for other parameters */
     ls__net_drop_training_programs(net);

@@ -2,6 +2,8 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/floats.h"
+#include "nn/names.h"
 #include "nn/net_state.h"
 
 #include <string.h>
@@ -79,6 +81,7 @@ static double metric(const ls_net *net, const ls__results *r, const char *name)
 /* Leaves the last `left` for later. */
 static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *out)
 {
+    LS__DEFAULT_FLOATS;
     if (out) *out = (ls_results){ 0 };
     if (!net) return LS_ERR_EARLIER;
     LS__ENTER(net->owned.ctx);
@@ -132,6 +135,7 @@ static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out
 
 ls_status ls_net_loss(ls_net *net, double *loss)
 {
+    LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;
     LS_TRY(ls__net_need_results(net, "ls_net_loss"));
     if (!loss) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_loss: loss is NULL");
@@ -147,6 +151,7 @@ ls_status ls_net_loss(ls_net *net, double *loss)
 
 ls_status ls_net_metric(ls_net *net, const char *name, double *value)
 {
+    LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;
     LS_TRY(ls__net_need_results(net, "ls_net_metric"));
     if (!value) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_metric: value is NULL");
@@ -172,7 +177,9 @@ const ls_tensor *ls_net_output(ls_net *net, const char *name)
     if (!net || ls__net_need_results(net, "ls_net_output") != LS_OK) return NULL;
     for (int i = 0; name && i < net->graph.outputs.n; i++)
         if (strcmp(net->graph.outputs.items[i].name, name) == 0) return &net->output_views[i];
-    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'",
-             name ? name : "(null)");
+    char names[LS__NAMES_TEXT_SIZE];
+    if (!name) name = "(null)";
+    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'; %s",
+             name, ls__nearest_names(&net->graph.outputs, "outputs", name, names));
     return NULL;
 }

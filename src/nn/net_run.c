@@ -1,17 +1,43 @@
 /* net_run.c: feeding a net and running its programs. */
 #include "base/error.h"
+#include "base/floats.h"
+#include "nn/names.h"
 #include "nn/net_state.h"
 #include "tensor/pool.h"
 
 #include <string.h>
+
+/* ---- One thread at a time ---- */
+
+static ls_status enter(ls_net *net, const char *call)
+{
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    if (!atomic_exchange(&net->busy, true)) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                    "%s: another call is at work on this net, from another thread or around a "
+                    "callback of ls_op; a context and all that was opened through it belong to one "
+                    "thread at a time",
+                    call);
+}
+
+static ls_status leave(ls_net *net, ls_status status)
+{
+    atomic_store(&net->busy, false);
+    return status;
+}
+
+/* ---- Feeding ---- */
 
 static int find_input(ls_net *net, const char *call, const char *name)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     for (int i = 0; name && i < inputs->n; i++)
         if (strcmp(inputs->items[i].name, name) == 0) return i;
-    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "%s: the net has no input '%s'", call,
-             name ? name : "(null)");
+    char names[LS__NAMES_TEXT_SIZE];
+    if (!name) name = "(null)";
+    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "%s: the net has no input '%s'; %s", call, name,
+             ls__nearest_names(inputs, "inputs", name, names));
     return -1;
 }
 
@@ -35,16 +61,20 @@ static ls_status feed(ls_net *net, const char *call, int input, const ls_tensor 
     return LS_OK;
 }
 
-ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor)
+static ls_status feed_named(ls_net *net, const char *name, const ls_tensor *tensor)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
     const int input = find_input(net, "ls_net_feed", name);
     if (input < 0) return LS_ERR_NOT_FOUND;
     if (!tensor)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_feed '%s': the tensor is NULL",
                         name);
     return feed(net, "ls_net_feed", input, tensor);
+}
+
+ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor)
+{
+    LS_TRY(enter(net, "ls_net_feed"));
+    return leave(net, feed_named(net, name, tensor));
 }
 
 ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
@@ -66,11 +96,18 @@ static ls_status find_program(ls_net *net, ls_mode mode, ls__program **out)
     const ls__named_list *inputs = &net->graph.inputs;
     for (int i = 0; i < inputs->n; i++) {
         if (!net->feeds[i])
-            return ls__fail(net->owned.ctx, LS_ERR_INVALID, "net: input '%s' has not been fed",
-                            inputs->items[i].name);
+            return ls__fail(
+                net->owned.ctx, LS_ERR_INVALID, "net: input '%s' has not been fed%s",
+                inputs->items[i].name,
+                net->has_run && !pthread_equal(net->last_thread, pthread_self())
+                    ? " since another thread ran this net; a net belongs to one thread at a time"
+                    : "");
         net->fed_specs[i] =
             (ls_spec){ ls_tensor_dtype(net->feeds[i]), *ls_tensor_shape(net->feeds[i]) };
     }
+    LS_TRY(ls__net_check_labels(net));
+    net->has_run = true;
+    net->last_thread = pthread_self();
     return ls__net_program(net, mode, net->fed_specs, false, out);
 }
 
@@ -99,10 +136,8 @@ static ls_status forward(ls_net *net, ls__program *program)
     return status;
 }
 
-ls_status ls_net_forward(ls_net *net, ls_mode mode)
+static ls_status forward_fed(ls_net *net, ls_mode mode)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
     if (mode != LS_TRAIN && mode != LS_EVAL)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_forward: mode %d", (int)mode);
     ls__program *program;
@@ -110,10 +145,15 @@ ls_status ls_net_forward(ls_net *net, ls_mode mode)
     return forward(net, program);
 }
 
-ls_status ls_net_backward(ls_net *net)
+ls_status ls_net_forward(ls_net *net, ls_mode mode)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
+    LS__DEFAULT_FLOATS;
+    LS_TRY(enter(net, "ls_net_forward"));
+    return leave(net, forward_fed(net, mode));
+}
+
+static ls_status backward(ls_net *net)
+{
     if (net->config.inference)
         return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
                         "ls_net_backward: the net was built for inference");
@@ -126,15 +166,27 @@ ls_status ls_net_backward(ls_net *net)
     return status;
 }
 
+ls_status ls_net_backward(ls_net *net)
+{
+    LS__DEFAULT_FLOATS;
+    LS_TRY(enter(net, "ls_net_backward"));
+    return leave(net, backward(net));
+}
+
 static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch)
 {
     if (!batch || !batch->images)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: there is no batch", call);
+    const int64_t n_images = ls_tensor_shape(batch->images)->dims[0];
+    if (batch->n != 0 && batch->n != n_images)
+        return ls__fail(net->owned.ctx, LS_ERR_SHAPE,
+                        "%s: the batch's n is %lld, its tensor has %lld images", call,
+                        (long long)batch->n, (long long)n_images);
     const int input = find_input(net, call, "input");
     LS_TRY(feed(net, call, input, batch->images));
     if (batch->labels && ls__find_named(&net->graph.inputs, "label"))
         LS_TRY(feed(net, call, find_input(net, call, "label"), batch->labels));
-    return ls_net_set_step(net, batch->epoch, batch->step);
+    return LS_OK;
 }
 
 static void forget_feeds(ls_net *net)
@@ -149,6 +201,7 @@ static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const l
 {
     ls_status status = feed_batch(net, call, batch);
     if (status == LS_OK) status = find_program(net, mode, out);
+    if (status == LS_OK) status = ls_net_set_step(net, batch->epoch, batch->step);
     if (status != LS_OK) forget_feeds(net);
     return status;
 }
@@ -187,21 +240,33 @@ ls_status ls__net_run_step(ls_net *net, int end)
     return LS_OK;
 }
 
-ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
+static ls_status step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
 {
     LS_TRY(ls__net_take_step(net, "ls_net_step", opt, batch, rate));
     LS_TRY(ls__net_run_step(net, ls__walk_position(net, LS__WALK_END)));
     return ls__net_send_results(net, batch, opt);
 }
 
-ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
+ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
+    LS__DEFAULT_FLOATS;
+    LS_TRY(enter(net, "ls_net_step"));
+    return leave(net, step(net, opt, batch, rate));
+}
+
+static ls_status evaluate(ls_net *net, const ls_batch *batch)
+{
     ls__program *program;
     LS_TRY(take_batch(net, "ls_net_evaluate", LS_EVAL, batch, &program));
     LS_TRY(forward(net, program));
     return ls__net_send_results(net, batch, NULL);
+}
+
+ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
+{
+    LS__DEFAULT_FLOATS;
+    LS_TRY(enter(net, "ls_net_evaluate"));
+    return leave(net, evaluate(net, batch));
 }
 
 /* ---- Gradients of inputs ---- */

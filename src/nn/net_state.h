@@ -5,6 +5,8 @@
 #include "nn/program.h"
 #include "nn/trace.h"
 #include "tensor/late.h"
+#include <pthread.h>
+#include <stdatomic.h>
 
 /* A way through the ops of a step, in order: the copies of the inputs, the program's instructions,
  * the optimizer's ops. */
@@ -59,7 +61,10 @@ struct ls_net {
     uint64_t n_optimizers;            /* opened so far */
     ls__event *ends[LS__WALKS_AHEAD]; /* of the last walks */
     int64_t n_walks;
-    ls__fault fault; /* op -1: none */
+    ls__fault fault;  /* op -1: none */
+    atomic_bool busy; /* a call is running it */
+    bool has_run;     /* and then by which thread last */
+    pthread_t last_thread;
 
     ls__results results[LS__N_RESULTS]; /* in turn */
     int64_t n_sent, n_taken;            /* of them */
@@ -122,6 +127,12 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, co
                             double rate);
 /* Goes on with that step, up to position `end`. */
 ls_status ls__net_run_step(ls_net *net, int end);
+
+/* ---- In net_labels.c ---- */
+
+/* An error when an input that is fed, and that a cross-entropy reads as labels, has one that is no
+ * class. Waits for the device where only that has them. */
+ls_status ls__net_check_labels(ls_net *net);
 
 /* ---- In net_results.c ---- */
 

@@ -147,8 +147,9 @@ static ls_status run_custom(const ls__program *p, const ls__instruction *in)
     const ls_status status =
         in->backward ? node->u.custom.backward(&call) : node->u.custom.forward(&call);
     if (status == LS_OK) return LS_OK;
-    return ls__fail(p->ctx, status, "%s '%s': its %s callback answered: %s", node->u.custom.kind,
-                    node->name, in->backward ? "backward" : "forward", ls_status_text(status));
+    /* the executor puts the op's kind and name before it */
+    return ls__fail(p->ctx, status, "its %s callback returned '%s'",
+                    in->backward ? "backward" : "forward", ls_status_text(status));
 }
 
 static ls_status run_kernel(const ls__program *p, ls__instruction *in, const ls__step *step)

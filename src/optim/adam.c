@@ -7,6 +7,7 @@
  *   p = p - rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
  */
 #include "base/error.h"
+#include "base/floats.h"
 #include "optim/optimizer.h"
 
 static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
@@ -58,10 +59,12 @@ static ls_optimizer *open(ls_net *net, const ls_adam_config *config, bool decoup
 
 ls_optimizer *ls_adam(ls_net *net, const ls_adam_config *config)
 {
+    LS__DEFAULT_FLOATS;
     return open(net, config, false);
 }
 
 ls_optimizer *ls_adamw(ls_net *net, const ls_adam_config *config)
 {
+    LS__DEFAULT_FLOATS;
     return open(net, config, true);
 }

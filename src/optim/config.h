@@ -3,6 +3,7 @@
 #ifndef LS_OPTIM_CONFIG_H
 #define LS_OPTIM_CONFIG_H
 
+#include "base/strict_math.h"
 #include <lockstep/context.h>
 
 /* What a field may hold. */

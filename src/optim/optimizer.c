@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
+#include "base/floats.h"
+#include "nn/names.h"
 #include "nn/program.h"
 #include "tensor/pool.h"
 
@@ -90,6 +92,7 @@ static void done(ls_optimizer *base)
 
 ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
 {
+    LS__DEFAULT_FLOATS;
     if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
@@ -324,6 +327,7 @@ void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped
 
 ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
 {
+    LS__DEFAULT_FLOATS;
     if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
@@ -369,8 +373,11 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
         if (blocks.entries[i].kind != LS_ENTRY_BUFFER &&
             strcmp(blocks.entries[i].name, parameter) == 0)
             return &((ls__optimizer *)opt)->views[i * LS__MAX_STATES + state];
-    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: the net has no parameter '%s'",
-             parameter ? parameter : "(null)");
+    char names[LS__NAMES_TEXT_SIZE];
+    if (!parameter) parameter = "(null)";
+    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND,
+             "ls_optimizer_state: the net has no parameter '%s'; %s", parameter,
+             ls__nearest_entries(blocks.n_entries, blocks.entries, false, parameter, names));
     return NULL;
 }
 

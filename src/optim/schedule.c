@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/floats.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ static const int64_t MAX_EPOCHS = INT64_C(1) << 22, MAX_STEPS = INT64_C(1) << 61
 
 double ls_schedule_rate(const ls_schedule *s, int64_t epoch, int64_t step)
 {
+    LS__DEFAULT_FLOATS;
     if (!s) return 0;
     epoch = epoch < 0 ? 0 : epoch < MAX_EPOCHS ? epoch : MAX_EPOCHS;
     step = step < 0 ? 0 : step < MAX_STEPS ? step : MAX_STEPS;
@@ -33,6 +35,7 @@ double ls_schedule_rate(const ls_schedule *s, int64_t epoch, int64_t step)
 
 ls_status ls_schedule_report(ls_schedule *s, double metric)
 {
+    LS__DEFAULT_FLOATS;
     if (!s) return LS_ERR_EARLIER;
     LS__ENTER(s->owned.ctx);
     if (s->kind->report) s->kind->report(s, metric);
@@ -114,6 +117,7 @@ static bool check(ls_context *ctx, const ls_schedule *s, bool start_given)
 ls_schedule *ls__schedule_open(ls_context *ctx, const ls_schedule *prototype,
                                int64_t steps_per_epoch, ls_warmup warmup)
 {
+    LS__DEFAULT_FLOATS;
     const bool start_given = warmup.start != 0 || signbit(warmup.start);
     ls_schedule *s = ls__alloc(ctx, sizeof *s);
     if (!s) {

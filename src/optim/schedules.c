@@ -4,12 +4,12 @@
 #include "optim/schedule.h"
 
 #include "base/alloc.h"
+#include "base/element.h"
 #include "base/error.h"
+#include "base/functions.h"
 
 #include <math.h>
 #include <string.h>
-
-static const double PI = 3.14159265358979323846;
 
 /* Is there a context without a waiting error, and a config? */
 static bool enter(ls_context *ctx, const ls__schedule_kind *kind, const void *config)
@@ -49,7 +49,7 @@ ls_schedule *ls_constant(ls_context *ctx, const ls_constant_config *config)
 
 static double step_rate(const ls_schedule *s, ls__schedule_time t)
 {
-    return s->base * pow(s->gamma, (double)(t.epoch / s->every_epochs));
+    return s->base * ls__power(s->gamma, t.epoch / s->every_epochs);
 }
 
 static const ls__schedule_kind step_decay = { "step", "ls_step_decay", step_rate, NULL };
@@ -71,7 +71,7 @@ static double multi_step_rate(const ls_schedule *s, ls__schedule_time t)
 {
     int n = 0;
     while (n < s->n_milestones && s->milestones[n] <= t.epoch) n++;
-    return s->base * pow(s->gamma, n);
+    return s->base * ls__power(s->gamma, n);
 }
 
 static const ls__schedule_kind multi_step = { "multi_step", "ls_multi_step", multi_step_rate,
@@ -119,7 +119,7 @@ ls_schedule *ls_multi_step(ls_context *ctx, const ls_multi_step_config *config)
 
 static double exponential_rate(const ls_schedule *s, ls__schedule_time t)
 {
-    return s->base * pow(s->gamma, (double)t.epoch);
+    return s->base * ls__power(s->gamma, t.epoch);
 }
 
 static const ls__schedule_kind exponential = { "exponential", "ls_exponential", exponential_rate,
@@ -141,7 +141,7 @@ static double cosine_rate(const ls_schedule *s, ls__schedule_time t)
     const double total = (double)(s->by_step ? s->epochs * s->steps_per_epoch : s->epochs);
     const double now = (double)(s->by_step ? t.step : t.epoch);
     if (now >= total) return s->floor;
-    return s->floor + (s->base - s->floor) * (1 + cos(PI * now / total)) / 2;
+    return s->floor + (s->base - s->floor) * (1 + ls__cos_pi(now / total)) / 2;
 }
 
 static const ls__schedule_kind cosine = { "cosine", "ls_cosine", cosine_rate, NULL };
@@ -177,7 +177,7 @@ static double polynomial_rate(const ls_schedule *s, ls__schedule_time t)
 {
     if (t.epoch >= s->epochs) return s->floor;
     const double left = 1 - (double)t.epoch / (double)s->epochs;
-    return s->floor + (s->base - s->floor) * pow(left, s->power);
+    return s->floor + (s->base - s->floor) * ls__power_of(left, s->power);
 }
 
 static const ls__schedule_kind polynomial = { "polynomial", "ls_polynomial", polynomial_rate,
@@ -202,7 +202,7 @@ ls_schedule *ls_polynomial(ls_context *ctx, const ls_polynomial_config *config)
 
 static double cosine_between(double start, double end, double share)
 {
-    return end + (start - end) / 2 * (1 + cos(PI * share));
+    return end + (start - end) / 2 * (1 + ls__cos_pi(share));
 }
 
 static double one_cycle_rate(const ls_schedule *s, ls__schedule_time t)

@@ -6,6 +6,7 @@
  * Without momentum p = p - rate g. The momentum m holds no rate, as PyTorch's and unlike
  * Sutskever et al. 2013, so a change of rate takes effect at once. */
 #include "base/error.h"
+#include "base/floats.h"
 #include "optim/optimizer.h"
 
 static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
@@ -46,6 +47,7 @@ static bool check(ls_context *ctx, const ls_sgd_config *c)
 
 ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config)
 {
+    LS__DEFAULT_FLOATS;
     if (!net) return NULL;
     ls_context *ctx = ls_net_context(net);
     LS__ENTER_NULL(ctx);

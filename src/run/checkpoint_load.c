@@ -3,6 +3,7 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/half.h"
 #include "data/loader.h"
 #include "nn/net.h"
@@ -272,6 +273,7 @@ static void close(loading *l)
 
 ls_status ls_checkpoint_load(const char *path, ls_state *state)
 {
+    LS__DEFAULT_FLOATS;
     ls__bump bump;
     loading l = { .bump = &bump };
     LS_TRY(ls__state_context("ls_checkpoint_load", state, &l.ctx));
@@ -289,6 +291,7 @@ static ls_status load_plan(loading *l, const char *path)
 
 ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx)
 {
+    LS__DEFAULT_FLOATS;
     LS__ENTER(ctx);
     ls__bump bump;
     loading l = { .ctx = ctx, .bump = &bump };
@@ -300,6 +303,7 @@ ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx)
 
 ls_status ls_checkpoint_load_weights(const char *path, ls_net *net)
 {
+    LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;
     ls__bump bump;
     loading l = { .ctx = ls_net_context(net), .bump = &bump };

@@ -14,6 +14,7 @@
  * When a run goes on, what it is now must be what the file says. */
 #include "run/checkpoint.h"
 
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "data/loader.h"
 #include "nn/net.h"
@@ -53,6 +54,7 @@ static char *copy(ls__bump *bump, const char *format, ...)
  * without memory may answer half a text (jansson 2.14). */
 static const char *dump(ls__bump *bump, const json_t *json)
 {
+    LS__IN_C_LOCALE;
     const size_t flags =
         JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
     const size_t size = json ? json_dumpb(json, NULL, 0, flags) : 0;
@@ -87,6 +89,7 @@ static bool parse_number(const char *text, double *out)
         *out = words[i].value;
         return true;
     }
+    LS__IN_C_LOCALE;
     json_t *json = text ? json_loads(text, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL) : NULL;
     const bool good = json_is_real(json);
     if (good) *out = json_real_value(json);
@@ -240,6 +243,7 @@ static json_t *parse(const checking *c, const char *key)
 {
     const char *text = ls_tensor_file_metadata(c->file, key);
     json_error_t error;
+    LS__IN_C_LOCALE;
     json_t *out = text ? json_loads(text, 0, &error) : NULL;
     /* jansson reports only some of the requests that failed; the others leave no text */
     if (text && !out && (json_error_code(&error) == json_error_out_of_memory || !*error.text))

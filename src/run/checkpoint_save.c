@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "tensor/backend.h"
 #include "tensor/safetensors.h"
 
@@ -115,6 +116,7 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path, const l
 
 ls_status ls_checkpoint_save(const char *path, const ls_state *state)
 {
+    LS__DEFAULT_FLOATS;
     ls_context *ctx;
     LS_TRY(ls__state_context("ls_checkpoint_save", state, &ctx));
     ls__bump bump;

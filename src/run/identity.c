@@ -1,6 +1,7 @@
 /* identity.c: see identity.h. */
 #include "run/identity.h"
 
+#include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "data/loader.h"
@@ -257,6 +258,7 @@ static void put_value(ls__text *text, const json_t *value)
 {
     enum { VALUE_SIZE = 128 };
     char piece[VALUE_SIZE + 1];
+    LS__IN_C_LOCALE;
     const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(ls__json_digits(value));
     const size_t n = json_dumpb(value, piece, VALUE_SIZE, flags);
     if (json_is_null(value))

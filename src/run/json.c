@@ -2,6 +2,7 @@
 #include "run/json.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "optim/config.h"
@@ -50,6 +51,7 @@ ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json,
 {
     *out = NULL;
     if (!json) return ls__fail_memory(ctx, path, 0);
+    LS__IN_C_LOCALE;
     flags |= JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
     *size = json_dumpb(json, NULL, 0, flags);
     char *text = *size > 0 ? ls__alloc(ctx, *size) : NULL;

@@ -2,6 +2,7 @@
 #include "run/metrics.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "run/json.h"
@@ -194,6 +195,7 @@ static ls_status keep_row(ls__metrics *m, json_t *row, int line)
 static ls_status parse_rows(ls__metrics *m, const char *at, const char *end, int64_t last_epoch,
                             bool *is_longer)
 {
+    LS__IN_C_LOCALE;
     for (int line = 1; at < end && (int64_t)json_array_size(m->rows) < last_epoch; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const size_t length = (size_t)((newline ? newline : end) - at);

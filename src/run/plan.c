@@ -2,8 +2,10 @@
 #include "run/plan.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/file.h"
 #include "run/json.h"
 #include <lockstep/plan.h>
@@ -185,6 +187,7 @@ ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, c
 {
     const reading r = { ctx, table, path };
     json_error_t error;
+    LS__IN_C_LOCALE;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!json && json_error_code(&error) == json_error_out_of_memory)
         return ls__fail_memory(ctx, path, strlen(text));
@@ -220,6 +223,7 @@ static ls_status check_path(ls_context *ctx, const char *path, const char *call)
 
 ls_status ls_plan_load(ls_context *ctx, const char *path)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(check_path(ctx, path, "ls_plan_load"));
     return read_file(ctx, ctx->choices, path, "ls_plan_load");
 }
@@ -259,6 +263,7 @@ static ls_status save_merged(ls_context *ctx, ls__choices *all, const char *path
 
 ls_status ls_plan_save(ls_context *ctx, const char *path)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(check_path(ctx, path, "ls_plan_save"));
     ls__choices *all;
     LS_TRY(ls__choices_open(ctx, &all));

@@ -7,6 +7,7 @@
 #define LS_TENSOR_BACKEND_H
 
 #include "base/hash.h"
+#include "base/strict_math.h"
 #include <lockstep/random.h>
 #include <lockstep/tensor.h>
 
@@ -99,8 +100,8 @@ typedef struct ls__operand {
     /* y = x / (1 - p) or 0, drawn per logical element; any shape; y may be x's memory */          \
     X(DROPOUT, "dropout", "x -> y")                                                                \
     X(DROPOUT_BACKWARD, "dropout_backward", "dy -> dx")                                            \
-    /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N] = log sum exp, \
-     * total [1] = sum of weights */                                                               \
+    /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N,2] = the row's  \
+     * largest logit, log of the sum of exp(logit - largest); total [1] = sum of weights */        \
     X(CROSS_ENTROPY, "cross_entropy", "logits labels weights? -> loss lse total")                  \
     /* dlogits = gradient of loss, times the scalar dloss [1] */                                   \
     X(CROSS_ENTROPY_BACKWARD, "cross_entropy_backward",                                            \

@@ -1,6 +1,7 @@
 /* compare.c: how far two tensors are apart, and digests. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/half.h"
 #include "base/hash.h"
 #include "tensor/late.h"
@@ -66,6 +67,7 @@ static void compare_elements(comparison *c, ls_dtype dtype, const char *a, const
 
 ls_status ls_tensor_compare(const ls_tensor *a, const ls_tensor *b, ls_difference *out)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(ls__tensor_check_pair("ls_tensor_compare", a, b, true));
     ls_context *ctx = a->owned.ctx;
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_compare: out is NULL");

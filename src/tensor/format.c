@@ -1,5 +1,6 @@
 /* format.c: a tensor as text, the middle of long dimensions left out. */
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
 
@@ -58,6 +59,7 @@ static ls_status put_part(ls__text *w, const ls_tensor *tensor, int dim, int64_t
 
 int ls_tensor_format(const ls_tensor *tensor, char *buffer, size_t size)
 {
+    LS__DEFAULT_FLOATS;
     if (buffer && size > 0) *buffer = '\0';
     if (!tensor || ls__has_error(tensor->owned.ctx)) return -1;
     ls__text w = { buffer, buffer ? size : 0, 0 };

@@ -53,7 +53,7 @@ static void *open_file(const char *folder, const char *file, char *reason, size_
 
 static void *open_module(const char *file, char *reason, size_t size)
 {
-    const char *set = getenv("LOCKSTEP_MODULES");
+    const char *set = secure_getenv("LOCKSTEP_MODULES");
     if (set && set[0]) {
         void *handle = open_file(set, file, reason, size);
         if (!handle && !reason[0]) snprintf(reason, size, "there is no %s in %.200s", file, set);

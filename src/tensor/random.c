@@ -2,6 +2,7 @@
  * value does not depend on the shape or on the others. */
 #include "base/random.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "tensor/tensor.h"
 #include <math.h>
 
@@ -51,6 +52,7 @@ static ls_status fill_random(ls_tensor *tensor, const char *call, uint64_t draw,
 
 ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, float high)
 {
+    LS__DEFAULT_FLOATS;
     LS__ENTER(tensor ? tensor->owned.ctx : NULL);
     if (!(low < high) || !isfinite(high - low)) {
         return ls__fail(tensor->owned.ctx, LS_ERR_INVALID,
@@ -64,6 +66,7 @@ ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, 
 
 ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float deviation)
 {
+    LS__DEFAULT_FLOATS;
     LS__ENTER(tensor ? tensor->owned.ctx : NULL);
     if (!isfinite(mean) || !isfinite(deviation) || deviation < 0.0f) {
         return ls__fail(tensor->owned.ctx, LS_ERR_INVALID,

@@ -1,6 +1,7 @@
 /* safetensors_read.c: a safetensors file, checked as a whole when it is opened, so that a truncated
  * or foreign file is found before anything was changed. */
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "tensor/safetensors.h"
 #include "tensor/tensor.h"
@@ -116,6 +117,7 @@ static ls_status read_header(ls_tensor_file *file)
     }
     if (status == LS_OK) {
         json_error_t error;
+        LS__IN_C_LOCALE;
         file->root = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
         /* jansson reports only some of the requests that failed; the others leave no text */
         if (!file->root &&

@@ -1,6 +1,7 @@
 /* safetensors_write.c: tensors to a safetensors file: a length of 8 bytes, that much JSON, then the
  * elements of all tensors without holes. https://huggingface.co/docs/safetensors */
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "tensor/safetensors.h"
@@ -133,6 +134,7 @@ static ls_status make_header(ls_context *ctx, int64_t n, const entry *entries,
 
 static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json_t *root)
 {
+    LS__IN_C_LOCALE;
     /* not json_dumps, which without memory may answer half a text (jansson 2.14) */
     const size_t length = json_dumpb(root, NULL, 0, JSON_COMPACT);
     if (length == 0) return ls__fail_memory(ctx, "ls_tensors_save", 0);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "base/half.h"
 #include "tensor/pool.h"
 #include <math.h>
@@ -156,6 +157,7 @@ ls_status ls_tensor_write(ls_tensor *tensor, const void *data, size_t bytes)
 {
     LS__ENTER(context_of(tensor));
     LS_TRY(check_transfer(tensor, "ls_tensor_write", data, bytes));
+    tensor->checked_classes = 0;
     return ls__table(tensor)->write(device_of(tensor), tensor->data, data, bytes);
 }
 
@@ -185,13 +187,16 @@ ls_status ls_tensor_copy(ls_tensor *dst, const ls_tensor *src)
 {
     LS_TRY(ls__tensor_check_pair("ls_tensor_copy", dst, src, true));
     if (dst->data == src->data) return LS_OK;
+    dst->checked_classes = src->checked_classes;
     return ls__table(dst)->copy(device_of(dst), dst->data, src->data, src->bytes);
 }
 
 ls_status ls_tensor_cast(ls_tensor *dst, const ls_tensor *src)
 {
+    LS__DEFAULT_FLOATS;
     LS_TRY(ls__tensor_check_pair("ls_tensor_cast", dst, src, false));
     if (dst->dtype == src->dtype) return ls_tensor_copy(dst, src);
+    dst->checked_classes = 0;
     return ls__table(dst)->cast(device_of(dst), dst->dtype, dst->data, src->dtype, src->data,
                                 src->count);
 }
@@ -244,8 +249,10 @@ static size_t encode(ls_dtype dtype, double value, unsigned char out[8])
 
 ls_status ls_tensor_fill(ls_tensor *tensor, double value)
 {
+    LS__DEFAULT_FLOATS;
     LS__ENTER(context_of(tensor));
     if (tensor->count == 0) return LS_OK;
+    tensor->checked_classes = 0;
     unsigned char element[8], pattern[4096];
     const size_t element_bytes = encode(tensor->dtype, value, element);
     for (size_t i = 0; i < sizeof(pattern); i += element_bytes) {

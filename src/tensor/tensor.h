@@ -12,6 +12,11 @@ struct ls_tensor {
     int64_t count;
     size_t bytes;
     void *data; /* device memory */
+    /* Labels, where the host cannot read `data`: a copy in host memory, or NULL; and the number of
+     * classes among which they all are, 0 = not known. Whatever writes the elements sets it to 0.
+     */
+    const int32_t *host_copy;
+    int64_t checked_classes;
     bool view; /* data is somebody else's; the tensor lies inside another object and is never closed
                   alone */
 };

@@ -13,7 +13,8 @@ START_TEST(every_status_has_a_text)
         ck_assert_str_ne(ls_status_text((ls_status)i), "unknown status");
     }
     ck_assert_str_eq(ls_status_text(LS_OK), "ok");
-    ck_assert_str_eq(ls_status_text(LS_ERR_EARLIER), "refused because of an earlier, unread error");
+    ck_assert_str_eq(ls_status_text(LS_ERR_EARLIER),
+                     "refused: an earlier error is unread, or a NULL object was passed");
     ck_assert_str_eq(ls_status_text((ls_status)(LS_ERR_EARLIER + 1)), "unknown status");
     ck_assert_str_eq(ls_status_text((ls_status)-1), "unknown status");
 }

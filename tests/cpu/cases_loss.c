@@ -21,7 +21,7 @@ void add_loss_cases(case_list *list)
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
         const int64_t n = losses[i].n, classes = losses[i].classes;
         const ls__operand logits = dense(LS_F32, LS_SHAPE(n, classes));
-        const ls__operand labels = dense(LS_I32, LS_SHAPE(n)), row = dense(LS_F32, LS_SHAPE(n));
+        const ls__operand labels = dense(LS_I32, LS_SHAPE(n)), row = dense(LS_F32, LS_SHAPE(n, 2));
         const ls__operand one = dense(LS_F32, LS_SHAPE(1));
         const ls__operand weights = losses[i].weights ? dense(LS_F32, LS_SHAPE(classes)) : absent();
         const char *text = losses[i].weights ? "weights" : "";

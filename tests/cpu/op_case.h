@@ -102,6 +102,11 @@ const char *reference_name(const op_case *c);
 void run_kernel(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
 /* The same of one that is open. */
 void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buffers *b);
+/* What runs a case's kernel over its buffers: run_kernel, or its like for another device. */
+typedef void run_fn(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
+/* Fails the running test where the kernels' cross-entropy or its gradient loses accuracy by a
+ * constant that is added to all logits. */
+void check_loss_accuracy(ls_context *ctx, run_fn *run, const char *kernel);
 /* Relative L2 error. */
 double relative_error(const float *got, const float *wanted, size_t n);
 

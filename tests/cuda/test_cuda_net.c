@@ -297,9 +297,33 @@ START_TEST(tf32)
 }
 END_TEST
 
+/* The device's labels are read once after each write. */
+START_TEST(labels_must_be_classes)
+{
+    run r = open_run("cuda", false);
+    ls_tensor *labels = (ls_tensor *)r.batch.labels;
+    int32_t values[BATCH] = { 0 };
+    for (int k = 0; k < 2; k++) {
+        take_step(&r);
+        take_step(&r);
+        values[1] = CLASSES;
+        ck_assert_int_eq(ls_tensor_write(labels, values, sizeof values), LS_OK);
+        for (int i = 0; i < 2; i++) {
+            ck_assert_int_eq(ls_net_step(r.net, r.opt, &r.batch, RATE), LS_ERR_INVALID);
+            ck_assert_ptr_nonnull(strstr(ls_context_message(r.ctx), "'label': label 1 of "));
+        }
+        values[1] = -1;
+        ck_assert_int_eq(ls_tensor_write(labels, values, sizeof values), LS_OK);
+    }
+    ck_assert(isfinite(take_step(&r)));
+    close_run(&r);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("cuda net", sgd_as_on_the_cpu, adamw_as_on_the_cpu, bf16_as_on_the_cpu,
                      f16_as_on_the_cpu, same_bits_again, freezing,
-                     checkpoints_go_to_the_other_device, own_op_gets_the_stream, tf32);
+                     checkpoints_go_to_the_other_device, own_op_gets_the_stream, tf32,
+                     labels_must_be_classes);
 }

@@ -162,9 +162,19 @@ START_TEST(mixed_types_have_no_kernel)
 }
 END_TEST
 
+START_TEST(large_logits_lose_no_accuracy)
+{
+    ls_context *ctx = open_cuda();
+    check_loss_accuracy(ctx, run_on_device, "own");
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     setenv("LOCKSTEP_EMULATED_LIBRARY", "fused", 1);
     const int failed = run_loop("cuda ops", values, all_cases()->n);
-    return RUN_SUITE("cuda ops' types", mixed_types_have_no_kernel) || failed;
+    return RUN_SUITE("cuda ops' types and losses", mixed_types_have_no_kernel,
+                     large_logits_lose_no_accuracy) ||
+           failed;
 }

@@ -1,4 +1,5 @@
 /* Transforms: sizes and places by hand-computed cases, random ones by their distribution. */
+#include "base/functions.h"
 #include "data/transform.h"
 
 #include "../suite.h"

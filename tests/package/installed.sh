@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
 # installed.sh: installs the build into a folder of its own, builds the examples against what is there, and runs them:
-# with the shared library and with the static one, found by CMake; and the first one found by pkg-config.
-# usage: installed.sh SOURCE_DIR BUILD_DIR CC
+# with the shared library and with the static one, found by CMake; and the first one, and the C++ program of
+# docs/cplusplus.md, found by pkg-config.
+# usage: installed.sh BUILD_DIR CC [CXX]
 set -euo pipefail
-source=$1 build=$2 cc=$3
+build=$1 cc=$2 cxx=${3:-}
 stage=$build/tests/package/stage
 rm -rf "$stage"
 cmake --install "$build" --prefix "$stage/prefix" >/dev/null
 
+docs=$stage/prefix/share/doc/lockstep
+for file in README.md examples/CMakeLists.txt examples/02_train.c docs/cplusplus.md docs/repro.png; do
+  [ -s "$docs/$file" ] || { echo "$file is not installed in $docs"; exit 1; }
+done
+
 for kind in shared static; do
-  cmake -S "$source/examples" -B "$stage/$kind" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+  cmake -S "$docs/examples" -B "$stage/$kind" -G Ninja -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_PREFIX_PATH="$stage/prefix" -DLOCKSTEP_LIBRARY="$kind" >/dev/null
   cmake --build "$stage/$kind" >/dev/null
   ctest --test-dir "$stage/$kind" --output-on-failure
@@ -25,6 +31,13 @@ readelf -d "$library" | grep 'SONAME.*liblockstep\.so\.[0-9]' >/dev/null || { ec
 PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
 export PKG_CONFIG_PATH
 # shellcheck disable=SC2046
-"$cc" -std=c11 "$source/examples/01_tensor.c" -o "$stage/by_pkg_config" $(pkg-config --cflags --libs lockstep) -lm
+"$cc" -std=c11 "$docs/examples/01_tensor.c" -o "$stage/by_pkg_config" $(pkg-config --cflags --libs lockstep) -lm
 (cd "$stage" && LD_LIBRARY_PATH=$(dirname "$library") ./by_pkg_config >/dev/null)
+if [ -n "$cxx" ]; then
+  awk '$0 == "```cpp" { inside = 1; next } /^```/ { inside = 0 } inside' "$docs/docs/cplusplus.md" >"$stage/train.cpp"
+  [ -s "$stage/train.cpp" ] || { echo "docs/cplusplus.md has no program"; exit 1; }
+  # shellcheck disable=SC2046
+  "$cxx" -std=c++17 -Wall -Wextra -Wpedantic -Werror "$stage/train.cpp" -o "$stage/cplusplus" $(pkg-config --cflags --libs lockstep)
+  LD_LIBRARY_PATH=$(dirname "$library") "$stage/cplusplus"
+fi
 echo "examples run against the installed library"

@@ -63,16 +63,16 @@ static double sum_exponentials(const float *row, int64_t n, float offset)
     return add_lanes(sum);
 }
 
-/* sum of a[k] b[k], b 1 where it is NULL */
-static double inner_product(const float *a, const float *b, int64_t n)
+/* sum of (a[k] - offset) b[k], b 1 where it is NULL */
+static double inner_product(const float *a, float offset, const float *b, int64_t n)
 {
     double sum[LANES] = { 0 };
     float x[LANES], y[LANES];
     for (int i = 0; i < LANES; i++) y[i] = 1;
     for (int64_t k = 0; k < n; k += LANES) {
-        load_lanes(a + k, n - k, 0, x);
+        load_lanes(a + k, n - k, offset, x);
         if (b) load_lanes(b + k, n - k, 0, y);
-        for (int i = 0; i < LANES; i++) sum[i] += (double)x[i] * (double)y[i];
+        for (int i = 0; i < LANES; i++) sum[i] += ((double)x[i] - (double)offset) * (double)y[i];
     }
     return add_lanes(sum);
 }
@@ -80,7 +80,7 @@ static double inner_product(const float *a, const float *b, int64_t n)
 static double sum_of_weights(const ls__native *k)
 {
     const float *weights = k->buffers[2];
-    return weights ? inner_product(weights, NULL, n_classes(k)) : (double)n_classes(k);
+    return weights ? inner_product(weights, 0, NULL, n_classes(k)) : (double)n_classes(k);
 }
 
 /* ---- Forward: logits labels weights? -> loss lse total ---- */
@@ -108,18 +108,19 @@ static void rows_forward(const ls__native *k, int64_t task)
     for (int64_t n = rows.begin; n < rows.end; n++) {
         const float *row = (const float *)k->buffers[0] + n * classes;
         const float offset = largest(row, classes);
-        const double log_sum = (double)offset + ls__log(sum_exponentials(row, classes, offset));
+        const double log_sum = ls__log(sum_exponentials(row, classes, offset));
         const int32_t label = labels[n];
         const bool known = label >= 0 && label < classes;
-        lse[n] = (float)log_sum;
+        lse[2 * n] = offset;
+        lse[2 * n + 1] = (float)log_sum;
         row_losses(k)[n] = label == -1 ? 0 : (double)NAN;
         row_weights(k)[n] = 0;
         if (!known) continue;
         const double w = weights ? (double)weights[label] : 1;
-        double loss = (1 - smoothing) * w * (log_sum - (double)row[label]);
+        double loss = (1 - smoothing) * w * (log_sum - ((double)row[label] - (double)offset));
         if (smoothing > 0)
             loss += smoothing / (double)classes *
-                    (all_weights * log_sum - inner_product(row, weights, classes));
+                    (all_weights * log_sum - inner_product(row, offset, weights, classes));
         row_losses(k)[n] = loss;
         row_weights(k)[n] = w;
     }
@@ -175,15 +176,16 @@ static void rows_backward(const ls__native *k, int64_t task)
         }
         const double hard = (1 - smoothing) * (weights ? (double)weights[label] : 1);
         const float slope = (float)(hard + smoothing / (double)classes * all_weights);
-        const float offset = lse[n];
-        const float at_label = slope * ls__exp(row[label] - offset) -
+        const float offset = lse[2 * n], log_sum = lse[2 * n + 1];
+        const float at_label = slope * ls__exp((row[label] - offset) - log_sum) -
                                soft * (weights ? weights[label] : 1) - (float)hard;
         if (weights)
             for (int64_t c = 0; c < classes; c++)
-                gradient[c] = (slope * ls__exp(row[c] - offset) - soft * weights[c]) * factor;
+                gradient[c] =
+                    (slope * ls__exp((row[c] - offset) - log_sum) - soft * weights[c]) * factor;
         else
             for (int64_t c = 0; c < classes; c++)
-                gradient[c] = (slope * ls__exp(row[c] - offset) - soft) * factor;
+                gradient[c] = (slope * ls__exp((row[c] - offset) - log_sum) - soft) * factor;
         gradient[label] = at_label * factor;
     }
 }

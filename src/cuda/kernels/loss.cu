@@ -63,19 +63,21 @@ static __global__ void rows_kernel(loss_shape s, const T *logits, const int32_t 
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK) {
         const float logit = ls__widen(row[k]);
         exponentials += (double)expf(logit - largest);
-        smooth += (double)weight_of(weights, k) * (double)logit;
+        smooth += (double)weight_of(weights, k) * ((double)logit - (double)largest);
     }
     exponentials = ls__block_sum<double>(exponentials, wide);
     smooth = ls__block_sum<double>(smooth, wide);
     const double all_weights = sum_of_weights(weights, s.classes, wide);
     if (threadIdx.x != 0) return;
-    const double log_sum = (double)largest + log(exponentials);
-    lse[n] = (float)log_sum;
+    const double log_sum = log(exponentials);
+    lse[2 * n] = largest;
+    lse[2 * n + 1] = (float)log_sum;
     row_loss[n] = label == -1 ? 0 : not_a_number();
     row_weight[n] = 0;
     if (label < 0 || label >= s.classes) return;
     const double w = (double)weight_of(weights, label);
-    row_loss[n] = (1 - smoothing) * w * (log_sum - (double)ls__widen(row[label])) +
+    const double at_label = (double)ls__widen(row[label]) - (double)largest;
+    row_loss[n] = (1 - smoothing) * w * (log_sum - at_label) +
                   smoothing / (double)s.classes * (all_weights * log_sum - smooth);
     row_weight[n] = w;
 }
@@ -122,9 +124,11 @@ static __global__ void backward_kernel(loss_shape s, const T *logits, const int3
     const float soft = (float)(smoothing / (double)s.classes);
     const float slope = (float)(hard + smoothing / (double)s.classes * all_weights);
     const float factor = *total == 0 ? 0 : (float)((double)*dloss / (double)*total);
+    const float largest = lse[2 * n], log_sum = lse[2 * n + 1];
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK) {
         const int64_t i = n * s.classes + k;
-        float gradient = slope * expf(ls__widen(logits[i]) - lse[n]) - soft * weight_of(weights, k);
+        const float p = expf((ls__widen(logits[i]) - largest) - log_sum);
+        float gradient = slope * p - soft * weight_of(weights, k);
         if (k == label) gradient -= (float)hard;
         if (!known)
             ls__put(&dlogits[i], label == -1 ? 0 : (float)not_a_number());

@@ -1,0 +1,19 @@
+/* c_locale.h: numbers of files have decimal points in every locale. jansson converts them with the
+ * thread's locale, and fails an assertion where the decimal point has two bytes. */
+#ifndef LS_BASE_C_LOCALE_H
+#define LS_BASE_C_LOCALE_H
+
+#include <locale.h>
+
+static inline void ls__restore_locale(const locale_t *before)
+{
+    uselocale(*before);
+}
+
+/* As a declaration: the thread's locale is "C" up to the end of the block. The C library has that
+ * locale in static memory. */
+#define LS__IN_C_LOCALE                                                                            \
+    __attribute__((cleanup(ls__restore_locale), unused)) const locale_t ls__locale_before =        \
+        uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0))
+
+#endif

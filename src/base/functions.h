@@ -1,0 +1,17 @@
+/* functions.h: elementary functions by IEEE arithmetic alone. The C library's differ in the last
+ * bit between versions and processors (with and without fused multiply-add), which could move a
+ * crop by a pixel, or change a learning rate. */
+#ifndef LS_BASE_FUNCTIONS_H
+#define LS_BASE_FUNCTIONS_H
+
+/* Within 1e-15 relative, log2 of max(1, |log2 x|); x > 0. */
+double ls__log2(double x);
+/* |x| below 2^31. */
+double ls__exp2(double x);
+/* cos(pi x) for 0 <= x <= 1, within 3e-16. */
+double ls__cos_pi(double x);
+/* x^y for x > 0; exact to a rounding per multiplication where y is a small integer, else as
+ * ls__exp2. */
+double ls__power_of(double x, double y);
+
+#endif

@@ -1,0 +1,55 @@
+/* net_labels.c: labels that are fed must be classes of the cross-entropies that read them: another
+ * number would make the loss NaN, and with it every weight. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/net_state.h"
+
+/* The first label outside -1..classes-1; -1 when there is none. */
+static int64_t find_bad_label(const int32_t *labels, int64_t n, int64_t classes)
+{
+    bool bad = false; /* without a branch, so that the loop is vectorised */
+    for (int64_t i = 0; i < n; i++) bad |= (uint32_t)labels[i] + 1 > (uint32_t)classes;
+    for (int64_t i = 0; bad && i < n; i++)
+        if (labels[i] < -1 || labels[i] >= classes) return i;
+    return -1;
+}
+
+static ls_status check_values(ls_net *net, const ls_node *input, const int32_t *labels, int64_t n)
+{
+    const int64_t classes = input->u.input.classes, bad = find_bad_label(labels, n, classes);
+    if (bad < 0) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                    "input '%s': label %lld of %lld, counted from 0, is %d; expected 0 to %lld, or "
+                    "-1 for a row that the loss leaves out",
+                    input->name, (long long)bad, (long long)n, (int)labels[bad],
+                    (long long)(classes - 1));
+}
+
+/* Labels that only the device holds are read once, until their tensor is written again. */
+static ls_status check_on_device(ls_net *net, const ls_node *input, const ls_tensor *tensor)
+{
+    ls_context *ctx = net->owned.ctx;
+    if (tensor->checked_classes == input->u.input.classes) return LS_OK;
+    int32_t *labels = ls__alloc(ctx, tensor->bytes);
+    if (!labels) return ls__fail_memory(ctx, input->name, tensor->bytes);
+    ls_status status = ls__table(tensor)->read(ctx->device, labels, tensor->data, tensor->bytes);
+    if (status == LS_OK) status = check_values(net, input, labels, tensor->count);
+    /* a note about the elements, which stay as they are: callers pass tensors of their own */
+    if (status == LS_OK) ((ls_tensor *)tensor)->checked_classes = input->u.input.classes;
+    ls__free(ctx, labels);
+    return status;
+}
+
+ls_status ls__net_check_labels(ls_net *net)
+{
+    for (int i = 0; i < net->graph.inputs.n; i++) {
+        const ls_node *input = net->graph.inputs.items[i].node;
+        const ls_tensor *tensor = net->feeds[i];
+        if (input->u.input.classes == 0) continue;
+        const int32_t *host = ls_tensor_data_const(tensor);
+        if (!host) host = tensor->host_copy;
+        LS_TRY(host ? check_values(net, input, host, tensor->count)
+                    : check_on_device(net, input, tensor));
+    }
+    return LS_OK;
+}

@@ -1,0 +1,19 @@
+/* Cross-entropy with large logits, in every kernel and instruction set of the CPU. */
+#include "../suite.h"
+#include "op_case.h"
+
+START_TEST(large_logits_lose_no_accuracy)
+{
+    for (int isa = LS__ISA_BASE; isa <= (int)ls__isa_detect(); isa++) {
+        ls_context *ctx = open_cpu(1, isa);
+        check_loss_accuracy(ctx, run_kernel, "reference");
+        check_loss_accuracy(ctx, run_kernel, "native");
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("loss accuracy", large_logits_lose_no_accuracy);
+}

@@ -1,0 +1,240 @@
+/* test_misuse.c: wrong labels, batches, names and threads: each is an error that names what is
+ * wrong, and changes nothing. */
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { N = 2, SIDE = 4, CLASSES = 10 };
+
+static ls_node *model(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv", x, 4, &(ls_conv2d_config){ .kernel = 3 });
+    x = ls_relu(g, ls_batch_norm(g, "bn", x, NULL));
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), CLASSES, NULL);
+}
+
+typedef struct setup {
+    ls_context *ctx;
+    ls_net *net;
+    ls_optimizer *opt;
+    ls_tensor *images, *labels;
+    ls_batch batch;
+} setup;
+
+static setup open_setup(ls_model_fn fn)
+{
+    setup s = { .ctx = ls_context_open(&(ls_context_config){ .threads = 2 }) };
+    const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(N, SIDE, SIDE, 3) },
+                                              .n_classes = CLASSES },
+                                   .loss = { LS_CROSS_ENTROPY } };
+    s.net = ls_net_build(s.ctx, fn, NULL, &config);
+    s.opt = ls_sgd(s.net, &(ls_sgd_config){ .momentum = 0.9f });
+    s.images = ls_tensor_open(s.ctx, LS_U8, LS_SHAPE(N, SIDE, SIDE, 3));
+    s.labels = ls_tensor_open(s.ctx, LS_I32, LS_SHAPE(N));
+    ck_assert_int_eq(ls_tensor_fill(s.images, 77), LS_OK);
+    s.batch = (ls_batch){ .images = s.images, .labels = s.labels, .n = N };
+    return s;
+}
+
+static void expect_error(ls_context *ctx, ls_status status, const char *part)
+{
+    const ls_status got = ls_context_status(ctx);
+    ck_assert_msg(got == status, "status '%s': %s", ls_status_text(got), ls_context_message(ctx));
+    ck_assert_msg(strstr(ls_context_message(ctx), part) != NULL, "'%s' lacks '%s'",
+                  ls_context_message(ctx), part);
+}
+
+static ls_digest weights_of(ls_net *net)
+{
+    ls_digest sum = { { 0, 0 } };
+    for (int64_t i = 0; i < ls_net_entries(net); i++) {
+        ls_digest one;
+        ck_assert_int_eq(ls_tensor_digest(ls_net_entry(net, i).value, &one), LS_OK);
+        for (int k = 0; k < 2; k++) sum.lanes[k] = sum.lanes[k] * 31 + one.lanes[k];
+    }
+    return sum;
+}
+
+static void set_labels(setup *s, int32_t first, int32_t second)
+{
+    ck_assert_int_eq(ls_tensor_write(s->labels, (int32_t[]){ first, second }, 8), LS_OK);
+}
+
+START_TEST(labels_must_be_classes)
+{
+    static const struct {
+        int32_t label;
+        const char *text;
+    } bad[] = {
+        { 10, "input 'label': label 1 of 2, counted from 0, is 10; expected 0 to 9, or -1" },
+        { -2, "label 1 of 2, counted from 0, is -2" },
+        { INT32_MAX, "is 2147483647;" },
+        { INT32_MIN, "is -2147483648;" },
+    };
+    setup s = open_setup(model);
+    const ls_digest before = weights_of(s.net);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        set_labels(&s, 3, bad[i].label);
+        ck_assert_int_eq(ls_net_step(s.net, s.opt, &s.batch, 0), LS_ERR_INVALID);
+        expect_error(s.ctx, LS_ERR_INVALID, bad[i].text);
+        ck_assert_int_eq(ls_net_evaluate(s.net, &s.batch), LS_ERR_INVALID);
+        expect_error(s.ctx, LS_ERR_INVALID, bad[i].text);
+        ck_assert_int_eq(ls_net_feed(s.net, "input", s.images), LS_OK);
+        ck_assert_int_eq(ls_net_feed(s.net, "label", s.labels), LS_OK);
+        ck_assert_int_eq(ls_net_forward(s.net, LS_TRAIN), LS_ERR_INVALID);
+        expect_error(s.ctx, LS_ERR_INVALID, bad[i].text);
+    }
+    ck_assert(ls_digest_equal(before, weights_of(s.net)));
+    double loss = 1;
+    set_labels(&s, -1, -1);
+    ck_assert_int_eq(ls_net_step(s.net, s.opt, &s.batch, 0.1), LS_OK);
+    ck_assert_int_eq(ls_net_loss(s.net, &loss), LS_OK);
+    ck_assert_double_eq(loss, 0);
+    set_labels(&s, 0, CLASSES - 1);
+    ck_assert_int_eq(ls_net_step(s.net, s.opt, &s.batch, 0.1), LS_OK);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(a_batch_is_as_long_as_its_tensors)
+{
+    setup s = open_setup(model);
+    const ls_digest before = weights_of(s.net);
+    s.batch.n = 5;
+    ck_assert_int_eq(ls_net_step(s.net, s.opt, &s.batch, 0.1), LS_ERR_SHAPE);
+    expect_error(s.ctx, LS_ERR_SHAPE, "ls_net_step: the batch's n is 5, its tensor has 2 images");
+    ck_assert_int_eq(ls_net_evaluate(s.net, &s.batch), LS_ERR_SHAPE);
+    expect_error(s.ctx, LS_ERR_SHAPE, "ls_net_evaluate: the batch's n is 5");
+    ck_assert(ls_digest_equal(before, weights_of(s.net)));
+    s.batch.n = 0;
+    ck_assert_int_eq(ls_net_step(s.net, s.opt, &s.batch, 0.1), LS_OK);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(wrong_names_name_the_nearest)
+{
+    setup s = open_setup(model);
+    ck_assert_ptr_null(ls_net_parameter(s.net, "fc.wieght"));
+    expect_error(s.ctx, LS_ERR_NOT_FOUND,
+                 "no parameter or buffer 'fc.wieght'; it has 7 parameters and buffers, the "
+                 "nearest: 'fc.weight', 'bn.weight', '");
+    ck_assert_int_eq(ls_net_freeze(s.net, "conv1.*"), LS_ERR_NOT_FOUND);
+    expect_error(s.ctx, LS_ERR_NOT_FOUND, "it has 5 parameters, the nearest: 'conv.weight'");
+    ck_assert_int_eq(ls_net_feed(s.net, "labels", s.labels), LS_ERR_NOT_FOUND);
+    expect_error(s.ctx, LS_ERR_NOT_FOUND, "no input 'labels'; it has 2 inputs: 'label', 'input'");
+    ck_assert_ptr_null(ls_optimizer_state(s.opt, 0, "fc.wieght"));
+    expect_error(s.ctx, LS_ERR_NOT_FOUND, "it has 5 parameters, the nearest: 'fc.weight'");
+    ck_assert_int_eq(ls_net_step(s.net, s.opt, &s.batch, 0.1), LS_OK);
+    ck_assert_ptr_null(ls_net_output(s.net, "logits"));
+    expect_error(s.ctx, LS_ERR_NOT_FOUND, "no output 'logits'; it has 1 outputs: 'output'");
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+/* ---- An op whose callback does what a test sets here. ---- */
+
+static ls_status (*act)(void);
+static setup shared;
+
+static ls_status copy_and_act(const ls_op_call *call)
+{
+    memcpy(call->output, call->inputs[0],
+           (size_t)ls_shape_count(&call->output_spec.shape) * sizeof(float));
+    return act ? act() : LS_OK;
+}
+
+static ls_status copy_back(const ls_op_call *call)
+{
+    memcpy(call->input_gradients[0], call->output_gradient,
+           (size_t)ls_shape_count(&call->output_spec.shape) * sizeof(float));
+    return LS_OK;
+}
+
+static ls_node *acting_model(ls_graph *g, ls_node *x, const void *options)
+{
+    x = model(g, x, options);
+    const ls_op_config config = { .kind = "copy",
+                                  .output = { LS_F32, ls_node_shape(x) },
+                                  .forward = copy_and_act,
+                                  .backward = copy_back };
+    return ls_op(g, "mine", 1, &x, &config);
+}
+
+static ls_status refuse(void)
+{
+    return LS_ERR_DATA;
+}
+
+START_TEST(an_op_is_named_once)
+{
+    setup s = open_setup(acting_model);
+    act = refuse;
+    ck_assert_int_eq(ls_net_step(s.net, s.opt, &s.batch, 0.1), LS_ERR_DATA);
+    ck_assert_int_eq(ls_context_status(s.ctx), LS_ERR_DATA);
+    ck_assert_str_eq(ls_context_message(s.ctx),
+                     "copy 'mine': its forward callback returned 'unusable data'");
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+static void *step_beside(void *status)
+{
+    *(ls_status *)status = ls_net_step(shared.net, shared.opt, &shared.batch, 0.1);
+    return NULL;
+}
+
+static ls_status other_status;
+
+static ls_status step_from_another_thread(void)
+{
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, step_beside, &other_status), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    return LS_OK;
+}
+
+START_TEST(two_threads_on_one_net_are_found_out)
+{
+    shared = open_setup(acting_model);
+    act = step_from_another_thread;
+    (void)ls_net_step(shared.net, shared.opt, &shared.batch, 0.1);
+    ck_assert_int_eq(other_status, LS_ERR_INVALID);
+    expect_error(shared.ctx, LS_ERR_INVALID,
+                 "ls_net_step: another call is at work on this net, from another thread");
+    act = NULL;
+    ck_assert_int_eq(ls_net_step(shared.net, shared.opt, &shared.batch, 0.1), LS_OK);
+    ls_context_close(&shared.ctx);
+}
+END_TEST
+
+START_TEST(feeds_that_another_thread_took_are_explained)
+{
+    shared = open_setup(model);
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, step_beside, &other_status), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(other_status, LS_OK);
+    ck_assert_int_eq(ls_net_forward(shared.net, LS_TRAIN), LS_ERR_INVALID);
+    expect_error(shared.ctx, LS_ERR_INVALID, "has not been fed since another thread ran this net");
+    ls_context_close(&shared.ctx);
+}
+END_TEST
+
+START_TEST(a_null_net_is_mentioned)
+{
+    const ls_status status = ls_net_step(NULL, NULL, NULL, 0.1);
+    ck_assert_int_eq(status, LS_ERR_EARLIER);
+    ck_assert_ptr_nonnull(strstr(ls_status_text(status), "NULL"));
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("misuse", labels_must_be_classes, a_batch_is_as_long_as_its_tensors,
+                     wrong_names_name_the_nearest, an_op_is_named_once,
+                     two_threads_on_one_net_are_found_out,
+                     feeds_that_another_thread_took_are_explained, a_null_net_is_mentioned);
+}

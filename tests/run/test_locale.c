@@ -1,0 +1,71 @@
+/* test_locale.c: a checkpoint does not depend on the program's locale: decimal commas, and decimal
+ * points of two bytes. The locales are compiled here, where localedef and its sources are. */
+#include "../suite.h"
+#include "checkpoint_support.h"
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SKIPPED = 77 };
+
+static const char *const names[] = { "de_DE", "ps_AF" };
+enum { N_LOCALES = sizeof names / sizeof *names };
+
+static bool make_locales(void)
+{
+    char command[512];
+    for (int i = 0; i < N_LOCALES; i++) {
+        snprintf(command, sizeof command, "localedef -c -i %s -f UTF-8 '%s.utf8' >/dev/null 2>&1",
+                 names[i], path_of(names[i]));
+        if (system(command) != 0) return false;
+    }
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s", path_of(""));
+    return setenv("LOCPATH", folder, 1) == 0;
+}
+
+static void use_locale(int i)
+{
+    char name[64] = "C";
+    if (i >= 0) snprintf(name, sizeof name, "%s.utf8", names[i]);
+    ck_assert_msg(setlocale(LC_ALL, name) != NULL, "there is no locale %s", name);
+    ck_assert_int_eq(strcmp(localeconv()->decimal_point, ".") == 0, i < 0);
+}
+
+/* Saved under one locale, loaded and trained on under another, against one that stays in "C". */
+START_TEST(checkpoints_go_from_locale_to_locale)
+{
+    char whole[PORTRAIT], resumed[PORTRAIT];
+    const int other = _i / 2, saving = _i % 2 ? other : -1, loading = _i % 2 ? -1 : other;
+    run straight = open_good_run(&usual);
+    train(&straight, 8);
+    portray(&straight, whole);
+
+    use_locale(saving);
+    run first = open_good_run(&usual);
+    train(&first, 5);
+    ls_checkpoint_save(path_of("run"), &first.state);
+    expect_ok(&first, "save");
+    use_locale(loading);
+    run second = open_good_run(&usual);
+    ls_checkpoint_load(path_of("run"), &second.state);
+    expect_ok(&second, "load");
+    train(&second, 8);
+    use_locale(-1);
+    portray(&second, resumed);
+    ck_assert_str_eq(resumed, whole);
+    ls_context_close(&straight.ctx);
+    ls_context_close(&first.ctx);
+    ls_context_close(&second.ctx);
+}
+END_TEST
+
+int main(void)
+{
+    if (!make_folder()) return EXIT_FAILURE;
+    const bool made = make_locales();
+    if (!made) printf("skipped: localedef cannot make the locales here\n");
+    const int failed =
+        made ? run_loop("locale", checkpoints_go_from_locale_to_locale, 2 * N_LOCALES) : SKIPPED;
+    return remove_folder() ? failed : EXIT_FAILURE;
+}
