@@ -1,8 +1,7 @@
 /* compare_side.c: see compare_side.h. */
 #include "compare_side.h"
-#include "base/alloc.h"
-#include "base/file.h"
 #include "run/identity.h"
+#include "run/metrics.h"
 #include "run_config.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -103,24 +102,11 @@ static void restore(compare_side *side, int64_t step)
 /* The metric that the run had after an epoch; 0 where its row cannot be read. */
 static double read_metric(const compare_side *side, int64_t epoch)
 {
-    enum { MAX_BYTES = 256 << 20 };
     const trainer *t = &side->trainer;
-    double metric = 0;
-    unsigned char *bytes;
-    size_t size;
-    char path[RUN_PATH_SIZE], message[RUN_PATH_SIZE + 256];
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", side->dir);
-    if (ls__read_file(t->ctx, path, MAX_BYTES, &bytes, &size, message, sizeof(message)) != LS_OK)
-        return 0;
-    const char *line = (const char *)bytes;
-    for (int64_t row = 0; line && row < epoch; row++) {
-        line = strchr(line, '\n');
-        if (line) line++;
-    }
-    json_t *json = line ? json_loads(line, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-    metric = json_number_value(json_object_get(json, t->val ? "val_top1" : "train_top1"));
-    json_decref(json);
-    ls__free(t->ctx, bytes);
+    json_t *row = ls__metrics_read_row(t->ctx, side->dir, epoch);
+    const double metric =
+        json_number_value(json_object_get(row, t->val ? "val_top1" : "train_top1"));
+    json_decref(row);
     return metric;
 }
 

@@ -1,12 +1,9 @@
 /* run_config.c: see run_config.h. */
 #include "run_config.h"
-#include "base/file.h"
 #include "run/json.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static json_t *describe_data(const trainer *t)
 {
@@ -84,19 +81,14 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
                       char path[RUN_PATH_SIZE])
 {
     snprintf(path, RUN_PATH_SIZE, "%s/%s", dir, name);
-    char reason[LS__ERRNO_TEXT_SIZE];
-    int fd;
-    int64_t size;
-    json_error_t error;
-    const ls_status status = ls__open_regular(path, O_RDONLY, &fd, &size, reason);
-    json_t *json = status == LS_OK ? json_loadfd(fd, JSON_REJECT_DUPLICATES, &error) : NULL;
-    if (fd >= 0) close(fd);
+    char reason[LS__JSON_REASON_SIZE];
+    json_t *json;
+    const ls_status status = ls__json_read(path, &json, reason);
     if (json && usable(json)) return json;
     if (json)
         print_text(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
-    else if (status == LS_OK)
-        print_text(stderr, "lockstep %s: %s: line %d: %s\n", verb->name, path, error.line,
-                   error.text);
+    else if (status == LS_ERR_FORMAT)
+        print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
     else if (!is_folder(dir))
         print_text(stderr, "lockstep %s: %s: %s\n", verb->name, dir,
                    file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");

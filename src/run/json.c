@@ -7,9 +7,11 @@
 #include "base/file.h"
 #include "optim/config.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Any decimal of DECIMAL_DIGITS survives text -> double -> text, any double survives EXACT_DIGITS.
  */
@@ -82,6 +84,21 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
     if (status == LS_OK) return ls__atomic_file_commit(&file);
     ls__atomic_file_abandon(&file);
     return status;
+}
+
+ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
+{
+    int fd;
+    int64_t size;
+    json_error_t error;
+    *out = NULL;
+    LS_TRY(ls__open_regular(path, O_RDONLY, &fd, &size, reason));
+    LS__IN_C_LOCALE;
+    *out = json_loadfd(fd, JSON_REJECT_DUPLICATES, &error);
+    close(fd);
+    if (*out) return LS_OK;
+    snprintf(reason, LS__JSON_REASON_SIZE, "line %d: %s", error.line, error.text);
+    return LS_ERR_FORMAT;
 }
 
 json_t *ls__json_floats(const float *values, int64_t n, float fallback)

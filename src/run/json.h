@@ -21,6 +21,11 @@ ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *fil
 ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json, size_t flags,
                           char **out, size_t *size);
 
+enum { LS__JSON_REASON_SIZE = 256 };
+/* Reads a regular file; an object with a key twice is refused. On failure *out is NULL and `reason`
+ * says why, without the path: LS_ERR_NOT_FOUND, LS_ERR_IO, or LS_ERR_FORMAT with the line. */
+ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE]);
+
 /* Lists; NULL without memory. Floats come as the shortest decimals that give them, 0 as
  * `fallback`. */
 json_t *ls__json_floats(const float *values, int64_t n, float fallback);

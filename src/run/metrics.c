@@ -258,3 +258,25 @@ void ls__metrics_close(ls__metrics **metrics)
     for (int k = 0; k < N_KINDS; k++) ls__free(m->ctx, m->paths[k]);
     ls__free(m->ctx, m);
 }
+
+json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch)
+{
+    unsigned char *bytes;
+    size_t size;
+    char message[512];
+    char *path = ls__format(ctx, "%s/metrics.jsonl", dir);
+    const ls_status status =
+        path ? ls__read_file(ctx, path, MAX_METRICS_BYTES, &bytes, &size, message, sizeof(message))
+             : LS_ERR_MEMORY;
+    ls__free(ctx, path);
+    if (status != LS_OK) return NULL;
+    const char *line = (const char *)bytes;
+    for (int64_t row = 1; line && row < epoch; row++) {
+        line = strchr(line, '\n');
+        if (line) line++;
+    }
+    LS__IN_C_LOCALE;
+    json_t *json = line ? json_loads(line, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    ls__free(ctx, bytes);
+    return json;
+}

@@ -19,4 +19,7 @@ ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch,
 ls_status ls__metrics_append(ls__metrics *metrics, json_t *row);
 void ls__metrics_close(ls__metrics **metrics);
 
+/* The row of an epoch, from 1, in the folder of a run; NULL where it cannot be read. */
+json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch);
+
 #endif

@@ -377,7 +377,7 @@ START_TEST(losses_name_their_label_smoothing)
     expect(0, TRAIN);
     expect_out(
         "loss    cross-entropy with label smoothing 0.1, also in validation; 'lockstep eval' "
-        "leaves label smoothing out\n");
+        "leaves it out\n");
     expect(0, "eval --checkpoint run/last.safetensors --data-dir data");
     ck_assert_ptr_nonnull(strstr(strstr(said_out, ": loss "), " without label smoothing, top-1 "));
     char plain[32];
