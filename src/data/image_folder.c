@@ -87,9 +87,10 @@ static ls_status list_pack(reading *r, const char *file, const char *name)
     r->top = (ls__folder_content){ .folders.ctx = r->ctx };
     r->pack = ls__alloc(r->ctx, sizeof(*r->pack));
     if (!r->pack) return ls__fail_memory(r->ctx, r->dir, sizeof(*r->pack));
-    const ls_status status = ls__pack_map(file, r->pack, reason);
-    return status == LS_OK ? list_part(r, file, name)
-                           : ls__fail(r->ctx, status, "image folder '%s': %s", r->dir, reason);
+    const ls_status status = ls__pack_open(r->ctx, file, r->pack, reason);
+    return status == LS_OK
+               ? list_part(r, file, name)
+               : ls__fail(r->ctx, status, "image folder '%s': file '%s': %s", r->dir, file, reason);
 }
 
 /* A folder, or a file that stands for one. */
@@ -252,7 +253,7 @@ static ls_dataset *finish(reading *r, ls_status status)
     ls__free(r->ctx, r->files.example);
     ls__free(r->ctx, r->class_ends);
     ls__free(r->ctx, r->packed_as);
-    if (r->pack) ls__pack_unmap(r->pack);
+    if (r->pack) ls__pack_close(r->pack);
     ls__free(r->ctx, r->pack);
     return r->dataset;
 }
