@@ -68,8 +68,12 @@ static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_e
                              ls__decoder *decoder, ls__part *out)
 {
     const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
+    const bool known_sound = atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed);
+    const bool is_upright = !honour_exif || sample.orientation <= 1;
+    if (known_sound && sample.height > 0 && is_upright)
+        return ls__pack_read_rows(dataset->pack, &sample, decoder, out);
     LS_TRY(ls__pack_load(dataset->pack, &sample, decoder));
-    if (!atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed)) {
+    if (!known_sound) {
         if (!ls__pack_is_sound(&sample, decoder->buffer))
             return ls__undecodable(
                 decoder, LS_ERR_DATA, "damaged in the pack: %llu bytes at offset %llu",

@@ -116,6 +116,11 @@ bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data);
 ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
                           ls__decoder *decoder, ls__part *out);
 
+/* The rows of pixels that decoder->want asks for, as they are stored, in place of ls__pack_load and
+ * _decode: for samples that were found sound before. */
+ls_status ls__pack_read_rows(const ls__pack *pack, const ls__pack_sample *sample,
+                             ls__decoder *decoder, ls__part *out);
+
 /* Splits "DIR/train.pack/train" into a file that is there and the rest ("" for none), in `file`,
  * whose size is that of the path at least. False when no front part of the path is a file. */
 bool ls__pack_split(const char *path, char *file, const char **part);

@@ -42,3 +42,22 @@ ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, b
     *out = decoder->part;
     return LS_OK;
 }
+
+ls_status ls__pack_read_rows(const ls__pack *pack, const ls__pack_sample *sample,
+                             ls__decoder *decoder, ls__part *out)
+{
+    ls__window wanted;
+    int reduction;
+    const int64_t row_bytes = 3 * (int64_t)sample->width;
+    decoder->orientation = 1;
+    LS_TRY(ls__decoder_ask(decoder, sample->height, sample->width, &wanted, &reduction));
+    ls__pack_sample rows = *sample;
+    rows.offset += (uint64_t)(wanted.top * row_bytes);
+    rows.bytes = (uint64_t)(wanted.height * row_bytes);
+    LS_TRY(ls__pack_load(pack, &rows, decoder));
+    const ls__view whole = { decoder->buffer, row_bytes, sample->height, sample->width, 3 };
+    *out = ls__part_of_all(&whole);
+    out->view.height = wanted.height;
+    out->top = wanted.top;
+    return LS_OK;
+}
