@@ -113,7 +113,7 @@ START_TEST(bad_images_end_the_packing)
         const ls_pack_config config = { .workers = workers };
         ck_assert_int_eq(ls_pack_write(ctx, path_in(place, "p"), 1, &part, &config, NULL),
                          LS_ERR_DATA);
-        expect_error(ctx, LS_ERR_DATA, "class0/03.jpg", "empty file");
+        expect_error(ctx, LS_ERR_DATA, path_in(place, "p': image '"), "class0/03.jpg': empty file");
         ls_context_close(&ctx);
     }
     ck_assert_int_eq(rmdir(place), 0); /* nothing was left in it */
