@@ -56,6 +56,8 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
                                         .steps_per_epoch = ls_loader_steps(loader) };
     ls_schedule *lr = ls_one_cycle(ctx, &cycle);
     LS_TRY(ls_context_status(ctx));
+    for (int64_t i = 0; i < ls_context_warning_count(ctx); i++)
+        fprintf(stderr, "warning: %s\n", ls_context_warning(ctx, i));
     printf("%lld parameters on %s\n", (long long)ls_net_parameter_count(net),
            ls_context_device(ctx));
 

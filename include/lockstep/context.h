@@ -62,7 +62,7 @@ typedef struct ls_context_config {
                   profilers, instead of a step as one CUDA graph. The same bits, slower. The CPU
                   refuses it: LS_ERR_UNSUPPORTED */
     const ls_allocator *allocator; /* NULL = the C library's; copied */
-    ls_log_fn log;                 /* NULL = warnings are dropped */
+    ls_log_fn log;                 /* NULL = none; warnings are kept either way, see below */
     void *log_user;
 } ls_context_config;
 
@@ -84,6 +84,15 @@ LS_API ls_status ls_context_status(ls_context *ctx);
  * Counts as reading it.
  * "" when there was none. Valid until the next call with this context. */
 LS_API const char *ls_context_message(ls_context *ctx);
+
+/* Warnings: what is probably a mistake and no error, such as an image folder opened one level too
+ * high. A program reads them once all is opened, whether or not it has a log callback. The first 64
+ * since the context was opened are kept, oldest first. */
+LS_API int64_t ls_context_warning_count(const ls_context *ctx); /* of those kept; 0 for NULL */
+/* Warnings after the first 64. */
+LS_API int64_t ls_context_dropped_warning_count(const ls_context *ctx);
+/* The i-th warning, valid as long as ctx; NULL out of range. */
+LS_API const char *ls_context_warning(const ls_context *ctx, int64_t i);
 
 /* Device memory taken through this context, in bytes. */
 typedef struct ls_memory_stats {

@@ -21,8 +21,9 @@ typedef struct ls_loader ls_loader;
  * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read.
  * Names that begin with a dot are skipped. Links to files and folders are followed. Errors: no such
  * folder, no class folders, a class folder without images, a link back to a folder above it, a pack
- * that is damaged or has no such part; each says what was found and what was expected. A warning:
- * one class only, or classes that are called train, val or test. */
+ * that is damaged or has no such part; each says what was found and what was expected. A warning
+ * (ls_context_warning): one class only; classes that are called train, val or test; class folders
+ * in folders of these names, that is a folder opened one level too high. */
 LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 
 /* The same, with the classes given: for validation data, whose numbering must be that of the

@@ -8,6 +8,7 @@
  *                            (or a bundled ResNet does                    models.h)
  *   ls_sgd, ls_cosine        optimizer and learning-rate schedule          optim.h
  *   ls_context_status        did all of the above go well?
+ *   ls_context_warning       probable mistakes in it, such as a wrong folder
  *   ls_loader_start, _next   for each epoch, for each batch:
  *   ls_net_step              forward, backward, update
  *   ls_net_results           its loss and metrics
@@ -18,7 +19,7 @@
  *
  * Calls that make something return a pointer, NULL on failure, and NULL in gives NULL out; verbs
  * return ls_status. The library never prints, exits or aborts: the first error waits in the
- * context, with its text. */
+ * context, with its text, and warnings are kept there. */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 

@@ -7,16 +7,16 @@
  *   train = ls_image_folder_open(ctx, "photos.pack/train");
  *
  * ls_image_folder_open and _open_classes take a pack for the folder that it was made of: its parts
- * are the folders in it. The file is mapped into memory and read where it is needed. A pack of
- * files, or of their pixels, gives the same batches, bit for bit, and has the same digest as the
- * folder: a run may begin on one and go on with the other. A pack of resized pictures is a data set
- * of its own.
+ * are the folders in it. The index is read when the pack is opened, each image when it is needed. A
+ * pack of files, or of their pixels, gives the same batches, bit for bit, and has the same digest
+ * as the folder: a run may begin on one and go on with the other. A pack of resized images is a
+ * data set of its own.
  *
  * Damage is found: that of the index when the pack is opened, that of a sample's data when it is
  * first read; then it is a bad image, and the loader's on_bad_image says what comes of it. The file
- * must stay as it is while it is open. Cut by another process it is noticed before each sample is
- * read, but between that and the end of the reading, or when the disk fails, the system sends
- * SIGBUS, as with all mapped memory. Another file renamed to its place does no harm. */
+ * must stay as it is while it is open. A file that another process truncates, and a disk that
+ * fails, make bad images too (LS_ERR_IO); no signal is raised. Another file renamed to its place
+ * does no harm. */
 #ifndef LOCKSTEP_PACK_H
 #define LOCKSTEP_PACK_H
 

@@ -51,7 +51,8 @@ LS_API float ls_random_uniform(uint32_t word);
 LS_API uint64_t ls_random_below(uint32_t high, uint32_t low, uint64_t n);
 
 /* Where element i of a keyed permutation of 0..n-1 goes: a Feistel network over Philox words with
- * cycle walking. Same (seed, epoch) = same permutation; O(1) memory. i >= n goes to itself. */
+ * cycle walking; below n = 64, where that is uneven, Durstenfeld's shuffle. Same (seed, epoch) =
+ * same permutation; O(1) memory. i >= n goes to itself. */
 LS_API uint64_t ls_random_permute(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i);
 
 LS_END_DECLARATIONS

@@ -4,8 +4,9 @@
 #define LS_BASE_CONTEXT_H
 
 #include <lockstep/context.h>
+#include <stdatomic.h>
 
-enum { LS__MESSAGE_SIZE = 1024 };
+enum { LS__MESSAGE_SIZE = 1024, LS__KEPT_WARNINGS = 64 };
 
 typedef struct ls__owned ls__owned;
 struct ls__owned {
@@ -20,6 +21,8 @@ struct ls_context {
     ls_status error; /* LS_OK when none waits to be read */
     bool unusable;   /* opening failed, or the device is lost: the error waits for ever */
     char message[LS__MESSAGE_SIZE];
+    _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL: there was no memory for the text */
+    _Atomic int64_t n_warnings;                  /* with those that were dropped */
     ls__owned *last_owned;
     struct ls__device *device;   /* tensor/backend.h */
     struct ls__pool *pool;       /* device memory, tensor/pool.h */

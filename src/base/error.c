@@ -1,6 +1,7 @@
 /* error.c: statuses as text, and the sticky error of a context. */
 #include "base/error.h"
 
+#include "base/alloc.h"
 #include "base/context.h"
 #include <errno.h>
 #include <stdio.h>
@@ -70,28 +71,58 @@ void ls__error_in(ls_context *ctx, const char *format, ...)
     snprintf(ctx->message + length, sizeof(ctx->message) - length, ": %s", message);
 }
 
-static void put_log(ls_context *ctx, ls_log_level level, const char *format, va_list args)
+static void keep_warning(ls_context *ctx, const char *message)
 {
-    if (!ctx || !ctx->config.log) return;
-    char message[LS__MESSAGE_SIZE];
-    vsnprintf(message, sizeof(message), format, args);
-    ctx->config.log(ctx->config.log_user, level, message);
+    const int64_t i = atomic_fetch_add(&ctx->n_warnings, 1);
+    if (i < LS__KEPT_WARNINGS) atomic_store(&ctx->warnings[i], ls__strdup(ctx, message));
 }
 
 void ls__warn(ls_context *ctx, const char *format, ...)
 {
+    char message[LS__MESSAGE_SIZE];
     va_list args;
+    if (!ctx) return;
     va_start(args, format);
-    put_log(ctx, LS_LOG_WARNING, format, args);
+    vsnprintf(message, sizeof(message), format, args);
     va_end(args);
+    keep_warning(ctx, message);
+    if (ctx->config.log) ctx->config.log(ctx->config.log_user, LS_LOG_WARNING, message);
 }
 
 void ls__inform(ls_context *ctx, const char *format, ...)
 {
+    char message[LS__MESSAGE_SIZE];
     va_list args;
+    if (!ctx || !ctx->config.log) return;
     va_start(args, format);
-    put_log(ctx, LS_LOG_INFO, format, args);
+    vsnprintf(message, sizeof(message), format, args);
     va_end(args);
+    ctx->config.log(ctx->config.log_user, LS_LOG_INFO, message);
+}
+
+int64_t ls_context_warning_count(const ls_context *ctx)
+{
+    const int64_t n = ctx ? atomic_load(&ctx->n_warnings) : 0;
+    return n < LS__KEPT_WARNINGS ? n : LS__KEPT_WARNINGS;
+}
+
+int64_t ls_context_dropped_warning_count(const ls_context *ctx)
+{
+    return ctx ? atomic_load(&ctx->n_warnings) - ls_context_warning_count(ctx) : 0;
+}
+
+const char *ls_context_warning(const ls_context *ctx, int64_t i)
+{
+    if (i < 0 || i >= ls_context_warning_count(ctx)) return NULL;
+    const char *text = atomic_load(&ctx->warnings[i]);
+    return text ? text : "a warning that there was no memory to keep";
+}
+
+void ls__forget_warnings(ls_context *ctx)
+{
+    for (int i = 0; i < LS__KEPT_WARNINGS; i++)
+        ls__free(ctx, atomic_exchange(&ctx->warnings[i], NULL));
+    atomic_store(&ctx->n_warnings, 0);
 }
 
 const char *ls__errno_text(int error, char *buffer, size_t size)

@@ -33,9 +33,12 @@ bool ls__has_error(const ls_context *ctx);
         if (ls__has_error(ctx)) return NULL;                                                       \
     } while (0)
 
-/* A warning, or news, for the user's log callback; may be called from any thread. */
+/* A warning, or news, for the user's log callback; the context keeps warnings too. May be called
+ * from any thread. */
 void ls__warn(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 void ls__inform(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+/* Releases the kept warnings. */
+void ls__forget_warnings(ls_context *ctx);
 
 /* The system's reason for an errno, as strerror but thread-safe. May or may not use buffer. */
 enum { LS__ERRNO_TEXT_SIZE = 128 };

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +24,8 @@ struct ls__atomic_file {
     char *path;      /* as the user wrote it, for messages */
     char *target;    /* links followed */
     char *folder;    /* of target, with its last slash; "" for the current one */
-    char *temporary; /* NULL when target is written straight */
+    char *temporary; /* the file's name until commit; NULL: it has none */
+    bool straight;   /* fd is target itself, which is no regular file */
     int fd, lock_fd;
     bool failed; /* a write went wrong: commit must not happen */
 };
@@ -72,22 +74,75 @@ static char *resolve(ls_context *ctx, const char *path, bool replaces_link)
     return target;
 }
 
-static ls_status open_temporary(ls__atomic_file *f)
+/* What O_TMPFILE opened is named through /proc, which need not be mounted. */
+enum { PROC_PATH_SIZE = 32 };
+static const char *proc_path(int fd, char buffer[PROC_PATH_SIZE])
 {
-    /* A short name, for the file's own may be as long as names can be. O_EXCL finds a free one;
-     * what a killed process left has another process's number. */
+    snprintf(buffer, PROC_PATH_SIZE, "/proc/self/fd/%d", fd);
+    return buffer;
+}
+
+/* A file without a name, which vanishes with the process however that ends. -1 where the file
+ * system has none. */
+static int open_unnamed(const char *folder)
+{
+    char path[PROC_PATH_SIZE];
+    const int fd = open(*folder ? folder : ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (fd < 0 || access(proc_path(fd, path), F_OK) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* As long as a named temporary file is locked, ls__folder_sweep leaves it alone. false: it was
+ * swept between open and here. Where the file system has no locks nothing is swept. */
+static bool lock_temporary(int fd)
+{
+    struct stat there;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+    return fstat(fd, &there) != 0 || there.st_nlink > 0;
+}
+
+/* 0, or why there is no file with this name now; EEXIST: try another one. */
+static int make_temporary(ls__atomic_file *f)
+{
+    char path[PROC_PATH_SIZE];
+    if (f->fd >= 0) {
+        flock(f->fd, LOCK_EX | LOCK_NB);
+        return linkat(AT_FDCWD, proc_path(f->fd, path), AT_FDCWD, f->temporary,
+                      AT_SYMLINK_FOLLOW) == 0
+                   ? 0
+                   : errno;
+    }
+    f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (f->fd < 0) return errno;
+    if (lock_temporary(f->fd)) return 0;
+    close(f->fd);
+    f->fd = -1;
+    return EEXIST;
+}
+
+/* Gives the file that is open a temporary name, or opens one with such a name. */
+static ls_status name_temporary(ls__atomic_file *f)
+{
+    /* A short name, for the file's own may be as long as names can be. O_EXCL and linkat find a
+     * free one; what a killed process left has another process's number. */
     for (int attempt = 0; attempt < 1000; attempt++) {
         f->temporary =
             ls__format(f->ctx, "%s.lockstep-%ld-%d.tmp", f->folder, (long)getpid(), attempt);
         if (!f->temporary) return ls__fail_memory(f->ctx, f->path, strlen(f->folder) + 64);
-        f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (f->fd >= 0) return LS_OK;
-        const int error = errno;
+        const int error = make_temporary(f);
+        if (error == 0) return LS_OK;
         ls__free(f->ctx, f->temporary);
         f->temporary = NULL;
         if (error != EEXIST) return ls__fail_errno(f->ctx, error, "writing '%s'", f->path);
     }
     return ls__fail_errno(f->ctx, EEXIST, "writing '%s'", f->path);
+}
+
+static ls_status open_temporary(ls__atomic_file *f)
+{
+    f->fd = open_unnamed(f->folder);
+    return f->fd >= 0 ? LS_OK : name_temporary(f);
 }
 
 /* Makes target and folder; NULL: no memory. Otherwise the file's own name in the folder. */
@@ -112,6 +167,7 @@ static ls_status open_place(ls__atomic_file *f, const char *name, bool replaces_
     if (exists && !S_ISREG(there.st_mode) && replaces_link)
         return ls__fail(f->ctx, LS_ERR_IO, "writing '%s': " NOT_REGULAR, f->path);
     if (exists && !S_ISREG(there.st_mode)) {
+        f->straight = true;
         f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
         return f->fd >= 0 ? LS_OK : ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
     }
@@ -172,7 +228,7 @@ static int open_folder(const char *folder)
 
 ls_status ls__atomic_file_lock(ls__atomic_file *file)
 {
-    if (!file->temporary) return LS_OK;
+    if (file->straight) return LS_OK;
     file->lock_fd = open_folder(file->folder);
     if (file->lock_fd < 0)
         return ls__fail_errno(file->ctx, errno, "locking the folder of '%s'", file->path);
@@ -195,27 +251,31 @@ int ls__folder_flush(const char *folder)
     return error;
 }
 
+static ls_status put_in_place(ls__atomic_file *f, int folder_fd)
+{
+    if (folder_fd < 0 || fsync(f->fd) != 0)
+        return ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+    if (!f->temporary) LS_TRY(name_temporary(f));
+    if (rename(f->temporary, f->target) != 0)
+        return ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+    ls__free(f->ctx, f->temporary);
+    f->temporary = NULL;
+    if (flush_folder(folder_fd)) return LS_OK;
+    return ls__fail_errno(f->ctx, errno, "flushing the folder of '%s'", f->path);
+}
+
 ls_status ls__atomic_file_commit(ls__atomic_file **file)
 {
     ls__atomic_file *f = *file;
     if (!f) return LS_ERR_IO;
     ls_status status = LS_OK;
-    int folder_fd = -1;
     if (f->failed) {
         status = LS_ERR_IO; /* its error was kept when it happened */
-    } else if (f->temporary) {
-        folder_fd = open_folder(f->folder);
-        if (folder_fd < 0 || fsync(f->fd) != 0 || rename(f->temporary, f->target) != 0) {
-            status = ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
-        } else {
-            ls__free(f->ctx, f->temporary);
-            f->temporary = NULL;
-            if (!flush_folder(folder_fd)) {
-                status = ls__fail_errno(f->ctx, errno, "flushing the folder of '%s'", f->path);
-            }
-        }
+    } else if (!f->straight) {
+        const int folder_fd = open_folder(f->folder);
+        status = put_in_place(f, folder_fd);
+        if (folder_fd >= 0) close(folder_fd);
     }
-    if (folder_fd >= 0) close(folder_fd);
     release(file);
     return status;
 }
@@ -231,6 +291,39 @@ bool ls__atomic_file_is_temporary(const char *name)
     int attempt, end = 0;
     return sscanf(name, ".lockstep-%ld-%d.tmp%n", &process, &attempt, &end) == 2 && end > 0 &&
            name[end] == '\0';
+}
+
+/* Removes one temporary file unless a process holds its lock. Returns 0 or the system's error. */
+static int sweep(int folder_fd, const char *name)
+{
+    /* O_RDWR: network file systems lock only what may be written */
+    const int fd = openat(folder_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return 0;
+    const bool left = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const int error = left && unlinkat(folder_fd, name, 0) != 0 && errno != ENOENT ? errno : 0;
+    close(fd);
+    return error;
+}
+
+int ls__folder_sweep(const char *dir)
+{
+    const int fd = open_folder(dir);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!folder) {
+        const int error = errno;
+        if (fd >= 0) close(fd);
+        return error;
+    }
+    int error = 0;
+    for (const struct dirent *entry; error == 0 && (entry = readdir(folder));)
+        if (ls__atomic_file_is_temporary(entry->d_name)) error = sweep(fd, entry->d_name);
+    closedir(folder);
+    return error;
+}
+
+void ls__atomic_file_sweep(const ls__atomic_file *file)
+{
+    if (!file->straight) ls__folder_sweep(file->folder);
 }
 
 /* ---- Reading ---- */

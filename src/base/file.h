@@ -1,4 +1,5 @@
-/* file.h: files that appear whole or not at all: written beside their place, flushed, renamed. */
+/* file.h: files that appear whole or not at all: written without a name, or with a temporary one
+ * where the file system has no unnamed files, flushed, renamed. */
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H
 
@@ -7,9 +8,9 @@
 
 typedef struct ls__atomic_file ls__atomic_file;
 
-/* Opens a temporary file in path's folder; a link is followed to the file it names, which need
- * not be there yet. What is there and no regular file (a device, a pipe) is written straight.
- * Errors name the path and the system's reason. */
+/* Opens a temporary file in path's folder (O_TMPFILE: a killed process leaves nothing); a link is
+ * followed to the file it names, which need not be there yet. What is there and no regular file (a
+ * device, a pipe) is written straight. Errors name the path and the system's reason. */
 ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out);
 /* As ls__atomic_file_open, for the files of a run's folder, which someone else may have prepared: a
  * link at path is replaced, never followed, and what is there and no regular file is an error. */
@@ -27,8 +28,15 @@ void ls__atomic_file_abandon(ls__atomic_file **file);
 /* Flushes the names in a folder ("" is the current one) to disk. Returns 0, also on file systems
  * that cannot, or the system's error. */
 int ls__folder_flush(const char *folder);
-/* Is this the name, without folder, of a temporary file? A killed process leaves them behind. */
+/* Is this the name, without folder, of a temporary file? A process that is killed within commit, or
+ * where the file system has no unnamed files, leaves one behind. */
 bool ls__atomic_file_is_temporary(const char *name);
+
+/* Removes the temporary files in a folder ("" is the current one) that no live process is writing:
+ * those that killed processes left. Returns 0 or the system's error. */
+int ls__folder_sweep(const char *folder);
+/* The same for the file's folder, as far as that can be done. */
+void ls__atomic_file_sweep(const ls__atomic_file *file);
 
 /* Opens a regular file with open's `flags`; *size: its bytes. Returns at once where path is a pipe,
  * and follows no link at path when the file is to be written. On failure *fd is -1 and the reason

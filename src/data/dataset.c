@@ -14,7 +14,7 @@ static void free_dataset(ls_dataset *dataset)
     ls__free(ctx, dataset->labels);
     ls__free(ctx, dataset->ignored_example);
     ls__free(ctx, dataset->images);
-    if (dataset->pack) ls__pack_unmap(dataset->pack);
+    if (dataset->pack) ls__pack_close(dataset->pack);
     ls__free(ctx, dataset->pack);
     ls__free(ctx, dataset->packed_as);
     ls__free(ctx, dataset->packed_sound);
@@ -67,15 +67,20 @@ void ls__dataset_release(ls_dataset *dataset)
 static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
                              ls__decoder *decoder, ls__part *out)
 {
-    if (!ls__pack_is_whole(dataset->pack))
-        return ls__undecodable(decoder, LS_ERR_IO, "the pack is no longer as long as it was");
     const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
-    if (!atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed)) {
-        if (!ls__pack_is_sound(dataset->pack, &sample))
-            return ls__undecodable(decoder, LS_ERR_DATA, "damaged in the pack");
+    const bool known_sound = atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed);
+    const bool is_upright = !honour_exif || sample.orientation <= 1;
+    if (known_sound && sample.height > 0 && is_upright)
+        return ls__pack_read_rows(dataset->pack, &sample, decoder, out);
+    LS_TRY(ls__pack_load(dataset->pack, &sample, decoder));
+    if (!known_sound) {
+        if (!ls__pack_is_sound(&sample, decoder->buffer))
+            return ls__undecodable(
+                decoder, LS_ERR_DATA, "damaged in the pack: %llu bytes at offset %llu",
+                (unsigned long long)sample.bytes, (unsigned long long)sample.offset);
         atomic_store_explicit(&dataset->packed_sound[i], true, memory_order_relaxed);
     }
-    return ls__pack_read(dataset->pack, &sample, honour_exif, decoder, out);
+    return ls__pack_decode(dataset->pack, &sample, honour_exif, decoder, out);
 }
 
 ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,

@@ -60,9 +60,6 @@ ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out)
     if (!out) return ls__fail(dataset->owned.ctx, LS_ERR_INVALID, "ls_dataset_digest: out is NULL");
     const bool packed = dataset->pack != NULL;
     contents = contents || dataset->images || (packed && dataset->pack->resize > 0);
-    if (packed && !ls__pack_is_whole(dataset->pack))
-        return ls__fail(dataset->owned.ctx, LS_ERR_IO,
-                        "ls_dataset_digest: the pack is no longer as long as it was");
     if (dataset->has_digest && (dataset->digest_of_contents || !contents)) {
         *out = dataset->digest;
         return LS_OK;

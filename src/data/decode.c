@@ -230,14 +230,17 @@ ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
     return status;
 }
 
+void ls__decoder_drop_buffer(ls__decoder *decoder)
+{
+    ls__free(decoder->ctx, decoder->buffer);
+    decoder->buffer = NULL;
+    decoder->buffer_capacity = 0;
+}
+
 /* One huge picture should not hold its memory for the rest of the run. */
 static void give_back(ls__decoder *decoder)
 {
-    if (decoder->buffer_capacity > LS__KEEP_BYTES) {
-        ls__free(decoder->ctx, decoder->buffer);
-        decoder->buffer = NULL;
-        decoder->buffer_capacity = 0;
-    }
+    if (decoder->buffer_capacity > LS__KEEP_BYTES) ls__decoder_drop_buffer(decoder);
     if (decoder->spare.capacity > LS__KEEP_BYTES) ls__picture_free(decoder->ctx, &decoder->spare);
     decoder->file = NULL;
     decoder->file_bytes = 0;

@@ -77,6 +77,9 @@ ls_status ls__decode_pixels(ls__decoder *decoder, const ls__view *stored, int or
 /* The first half of ls__decode_file: the file's bytes into decoder->file. */
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 
+/* Releases decoder->buffer. */
+void ls__decoder_drop_buffer(ls__decoder *decoder);
+
 /* "libjpeg-turbo 2.1.5": the decoders on which pixels may depend. */
 const char *ls__decoders(void);
 

@@ -87,9 +87,10 @@ static ls_status list_pack(reading *r, const char *file, const char *name)
     r->top = (ls__folder_content){ .folders.ctx = r->ctx };
     r->pack = ls__alloc(r->ctx, sizeof(*r->pack));
     if (!r->pack) return ls__fail_memory(r->ctx, r->dir, sizeof(*r->pack));
-    const ls_status status = ls__pack_map(file, r->pack, reason);
-    return status == LS_OK ? list_part(r, file, name)
-                           : ls__fail(r->ctx, status, "image folder '%s': %s", r->dir, reason);
+    const ls_status status = ls__pack_open(r->ctx, file, r->pack, reason);
+    return status == LS_OK
+               ? list_part(r, file, name)
+               : ls__fail(r->ctx, status, "image folder '%s': file '%s': %s", r->dir, file, reason);
 }
 
 /* A folder, or a file that stands for one. */
@@ -252,22 +253,52 @@ static ls_dataset *finish(reading *r, ls_status status)
     ls__free(r->ctx, r->files.example);
     ls__free(r->ctx, r->class_ends);
     ls__free(r->ctx, r->packed_as);
-    if (r->pack) ls__pack_unmap(r->pack);
+    if (r->pack) ls__pack_close(r->pack);
     ls__free(r->ctx, r->pack);
     return r->dataset;
+}
+
+/* Names that folders of whole data sets have, those for training and validation first. */
+static const char *const splits[] = { "train", "val", "validation", "valid", "test" };
+enum { N_SPLITS = sizeof(splits) / sizeof(splits[0]) };
+
+/* The split number i or the next one that was found; NULL: no more. */
+static const char *next_split(const reading *r, int *i)
+{
+    while (*i < N_SPLITS && !contains(r->found, r->top.folders.n, splits[*i])) (*i)++;
+    return *i < N_SPLITS ? splits[(*i)++] : NULL;
+}
+
+/* Lies no image in a class folder itself, all in folders below it? */
+static bool has_folders_in_classes(const ls_dataset *dataset)
+{
+    for (int64_t i = 0; i < dataset->n_samples; i++) {
+        const char *name = dataset->paths[i] + dataset->root_length;
+        if (!strchr(strchr(name, '/') + 1, '/')) return false;
+    }
+    return true;
 }
 
 /* Mistakes that are no errors. */
 static void warn(reading *r)
 {
-    static const char *const splits[] = { "test", "train", "val", "valid", "validation" };
+    int i = 0, n_splits = 0;
+    const char *const first = next_split(r, &i), *const second = next_split(r, &i);
     const int64_t n = r->top.folders.n;
-    const char *const *names = r->found;
-    if (n == 1) ls__warn(r->ctx, "image folder '%s': one class only, '%s'", r->dir, names[0]);
-    if (n >= 2 && n <= 3 && contains(splits, 5, names[0]) && contains(splits, 5, names[1]))
+    for (int s = 0; s < N_SPLITS; s++) n_splits += contains(r->found, n, splits[s]);
+    if (n_splits == n && has_folders_in_classes(r->dataset)) {
+        ls__warn(
+            r->ctx,
+            "image folder '%s': one level too high: '%s' holds class folders and no images, but "
+            "is taken for a class; open '%s/%s' instead",
+            r->dir, first, r->dir, first);
+    } else if (n == 1) {
+        ls__warn(r->ctx, "image folder '%s': one class only, '%s'", r->dir, r->found[0]);
+    } else if (n_splits >= 2 && n <= 3) {
         ls__warn(r->ctx,
-                 "image folder '%s': the classes are called '%s' and '%s'; is '%s/train' meant?",
-                 r->dir, names[0], names[1], r->dir);
+                 "image folder '%s': the classes are called '%s' and '%s'; is '%s/%s' meant?",
+                 r->dir, first, second, r->dir, first);
+    }
 }
 
 ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir)

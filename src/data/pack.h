@@ -1,4 +1,4 @@
-/* pack.h: a folder of images in one file that is mapped into memory.
+/* pack.h: a folder of images in one file.
  *
  * All numbers are little-endian, all hashes XXH3-64 with seed 0. The file is written from front to
  * end, so that what is at its end tells where things are:
@@ -73,22 +73,26 @@ static inline uint64_t ls__le64(const uint8_t *p)
 
 /* ---- Reading ---- */
 
+/* An open pack. Its index is a copy in memory; samples are read from the file when they are needed,
+ * so a file that another process truncates gives an error and no signal. */
 typedef struct ls__pack {
+    const ls_context *ctx; /* its allocator holds the index */
     int fd;
-    const uint8_t *map;
-    uint64_t bytes;
+    uint64_t bytes, data_end; /* of the file when it was opened; where the index begins */
     ls__pack_form form;
     int64_t resize;
     const char *decoders;
     int64_t n_parts, n_classes, n_samples;
-    const uint8_t *parts, *classes, *samples; /* in the map */
+    uint8_t *index;
+    const uint8_t *parts, *classes, *samples; /* in the index */
     const char *text;
 } ls__pack;
 
-/* Maps a pack and checks all of it but the data: what the index says is sound afterwards, whoever
- * wrote it. LS_ERR_FORMAT: damaged, or no pack; else as ls__decoder_read. */
-ls_status ls__pack_map(const char *path, ls__pack *out, char reason[LS__REASON_SIZE]);
-void ls__pack_unmap(ls__pack *pack);
+/* Opens a pack and checks all of it but the data: what the index says is sound afterwards, whoever
+ * wrote it. LS_ERR_FORMAT: damaged, or no pack; LS_ERR_MEMORY; else as ls__decoder_read. */
+ls_status ls__pack_open(const ls_context *ctx, const char *path, ls__pack *out,
+                        char reason[LS__REASON_SIZE]);
+void ls__pack_close(ls__pack *pack);
 
 ls__pack_group ls__pack_part(const ls__pack *pack, int64_t i);
 ls__pack_group ls__pack_class(const ls__pack *pack, int64_t i);
@@ -98,15 +102,24 @@ static inline const char *ls__pack_text(const ls__pack *pack, uint64_t name)
     return pack->text + name;
 }
 
-/* Still as long as when it was mapped? Memory beyond its end must not be touched. */
-bool ls__pack_is_whole(const ls__pack *pack);
-/* Are the data of a sample those that were written? */
-bool ls__pack_is_sound(const ls__pack *pack, const ls__pack_sample *sample);
+/* Reads `bytes` bytes at `offset` of the file. LS_ERR_IO: the file is shorter, or the disk failed;
+ * the reason gives offset and sizes. Thread-safe. */
+ls_status ls__pack_pread(const ls__pack *pack, uint64_t offset, size_t bytes, void *out,
+                         char reason[LS__REASON_SIZE]);
 
-/* The sample's pixels, at least what decoder->want asks for: borrowed from the map, or the decoder.
- * Errors as ls__decode_file. */
-ls_status ls__pack_read(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
-                        ls__decoder *decoder, ls__part *out);
+/* Reads the data of a sample into decoder->buffer. LS_ERR_MEMORY; else as ls__pack_pread. */
+ls_status ls__pack_load(const ls__pack *pack, const ls__pack_sample *sample, ls__decoder *decoder);
+/* Are these data of a sample those that were written? */
+bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data);
+/* The pixels of the sample that was loaded, at least what decoder->want asks for: borrowed from the
+ * decoder. Errors as ls__decode_file. */
+ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
+                          ls__decoder *decoder, ls__part *out);
+
+/* The rows of pixels that decoder->want asks for, as they are stored, in place of ls__pack_load and
+ * _decode: for samples that were found sound before. */
+ls_status ls__pack_read_rows(const ls__pack *pack, const ls__pack_sample *sample,
+                             ls__decoder *decoder, ls__part *out);
 
 /* Splits "DIR/train.pack/train" into a file that is there and the rest ("" for none), in `file`,
  * whose size is that of the path at least. False when no front part of the path is a file. */

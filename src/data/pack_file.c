@@ -61,6 +61,7 @@ ls_status ls__pack_file_open(ls_context *ctx, const char *path, ls__pack_form fo
         return ls__fail_memory(ctx, "ls_pack_write", (size_t)n_samples * sizeof(*out->samples));
     LS_TRY(add_name(out, ls__decoders(), &out->decoders));
     LS_TRY(ls__atomic_file_open(ctx, path, &out->file));
+    ls__atomic_file_sweep(out->file);
     memcpy(out->header, LS__PACK_MAGIC, 8);
     put32(out->header + 8, LS__PACK_VERSION);
     put32(out->header + 12, form);

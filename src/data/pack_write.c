@@ -150,10 +150,10 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
 {
     if (s->status != LS_OK) {
         if (p->config.on_bad_image == LS_BAD_IMAGE_FAIL || !ls__is_bad_image(s->status))
-            return ls__fail(p->ctx, s->status, "%s: image '%s': %s", what, dataset->paths[i],
-                            s->reason);
-        ls__warn(p->ctx, "packed though it can't be used: image '%s': %s", dataset->paths[i],
-                 s->reason);
+            return ls__fail(p->ctx, s->status, "%s: '%s': image '%s': %s", what, p->path,
+                            dataset->paths[i], s->reason);
+        ls__warn(p->ctx, "'%s': packed though it can't be used: image '%s': %s", p->path,
+                 dataset->paths[i], s->reason);
         p->n_bad++;
     }
     if (i == 0 || dataset->labels[i] != dataset->labels[i - 1])

@@ -5,7 +5,6 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -104,19 +103,6 @@ static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool 
     return error == 0 || no_locks ? LS_OK : fail_errno(ctx, dir, error);
 }
 
-static ls_status remove_temporaries(ls_context *ctx, const char *dir)
-{
-    DIR *folder = opendir(dir);
-    if (!folder) return fail_errno(ctx, dir, errno);
-    int error = 0;
-    for (const struct dirent *entry; error == 0 && (entry = readdir(folder));) {
-        if (!ls__atomic_file_is_temporary(entry->d_name)) continue;
-        if (unlinkat(dirfd(folder), entry->d_name, 0) != 0 && errno != ENOENT) error = errno;
-    }
-    closedir(folder);
-    return error == 0 ? LS_OK : fail_errno(ctx, dir, error);
-}
-
 ls_status ls__run_folder_lock(ls_context *ctx, const char *dir)
 {
     LS__ENTER(ctx);
@@ -126,7 +112,8 @@ ls_status ls__run_folder_lock(ls_context *ctx, const char *dir)
     lock->fd = -1;
     bool taken = false;
     ls_status status = take(ctx, dir, lock, &taken);
-    if (status == LS_OK && taken) status = remove_temporaries(ctx, dir);
+    const int error = status == LS_OK && taken ? ls__folder_sweep(dir) : 0;
+    if (error != 0) status = fail_errno(ctx, dir, error);
     if (status == LS_OK)
         ls__own(ctx, &lock->owned, unlock);
     else

@@ -76,6 +76,7 @@ void ls_context_close(ls_context **ctx)
     ls__pool_close(&c->host_pool);
     ls__pool_close(&c->pool);
     if (c->device) c->device->backend->close(c->device);
+    ls__forget_warnings(c);
     const ls_allocator allocator = c->allocator;
     allocator.release(allocator.user, c);
 }

@@ -1,7 +1,9 @@
 /* Statuses, the sticky error, warnings, and the list of what a context owns. */
+#include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
 
+#include "../failing_allocator.h"
 #include "../suite.h"
 #include <errno.h>
 #include <string.h>
@@ -81,13 +83,47 @@ static void log_to_buffer(void *user, ls_log_level level, const char *message)
 START_TEST(warnings_go_to_the_log)
 {
     char buffer[LS__MESSAGE_SIZE] = "";
-    ls_context ctx = { .config = { .log = log_to_buffer, .log_user = buffer } };
+    ls_context ctx = { .allocator = ls__default_allocator,
+                       .config = { .log = log_to_buffer, .log_user = buffer } };
     ls__warn(&ctx, "only %d values", 4);
     ck_assert_str_eq(buffer, "only 4 values");
     ck_assert(!ls__has_error(&ctx));
     ctx.config.log = NULL;
-    ls__warn(&ctx, "dropped");
+    ls__warn(&ctx, "not logged");
     ck_assert_str_eq(buffer, "only 4 values");
+    ls__forget_warnings(&ctx);
+}
+END_TEST
+
+START_TEST(warnings_are_kept)
+{
+    ls_context ctx = { .allocator = ls__default_allocator };
+    ck_assert_int_eq(ls_context_warning_count(&ctx), 0);
+    ck_assert_ptr_null(ls_context_warning(&ctx, 0));
+    for (int i = 0; i < LS__KEPT_WARNINGS + 6; i++) ls__warn(&ctx, "number %d", i);
+    ls__inform(&ctx, "no warning");
+    ck_assert(!ls__has_error(&ctx));
+    ck_assert_int_eq(ls_context_warning_count(&ctx), LS__KEPT_WARNINGS);
+    ck_assert_int_eq(ls_context_dropped_warning_count(&ctx), 6);
+    ck_assert_str_eq(ls_context_warning(&ctx, 0), "number 0");
+    ck_assert_str_eq(ls_context_warning(&ctx, LS__KEPT_WARNINGS - 1), "number 63");
+    ck_assert_ptr_null(ls_context_warning(&ctx, LS__KEPT_WARNINGS));
+    ck_assert_ptr_null(ls_context_warning(&ctx, -1));
+    ls__forget_warnings(&ctx);
+    ck_assert_int_eq(ls_context_warning_count(&ctx), 0);
+    ck_assert_ptr_null(ls_context_warning(NULL, 0));
+    ck_assert_int_eq(ls_context_warning_count(NULL), 0);
+    ck_assert_int_eq(ls_context_dropped_warning_count(NULL), 0);
+
+    failing_allocator a;
+    failing_allocator_init(&a, 1);
+    ctx.allocator = a.allocator;
+    ls__warn(&ctx, "no memory for this one");
+    ls__warn(&ctx, "next");
+    ck_assert(strstr(ls_context_warning(&ctx, 0), "no memory to keep"));
+    ck_assert_str_eq(ls_context_warning(&ctx, 1), "next");
+    ls__forget_warnings(&ctx);
+    ck_assert_int_eq(failing_allocator_live(&a), 0);
 }
 END_TEST
 
@@ -134,5 +170,6 @@ int main(void)
 {
     return RUN_SUITE("error", every_status_has_a_text, first_error_wins_until_it_is_read,
                      without_a_context, an_unusable_context_keeps_its_error, a_long_message_is_cut,
-                     warnings_go_to_the_log, errno_has_a_reason, owned_objects_form_a_list);
+                     warnings_go_to_the_log, warnings_are_kept, errno_has_a_reason,
+                     owned_objects_form_a_list);
 }

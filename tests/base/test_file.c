@@ -7,12 +7,15 @@
 #include "../failing_allocator.h"
 #include "../suite.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Every test runs in an empty folder of its own. */
@@ -33,6 +36,25 @@ static void leave_folder(void)
     snprintf(command, sizeof(command), "rm -r %s", folder);
     ck_assert_int_eq(chdir("/"), 0);
     ck_assert_int_eq(system(command), 0);
+}
+
+/* The program is linked with --wrap=open: a file system without unnamed files. */
+static bool refuse_unnamed;
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    const bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = flags & O_CREAT || unnamed ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if (unnamed && refuse_unnamed) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return __real_open(path, flags, mode);
 }
 
 static int count_files(void)
@@ -106,6 +128,64 @@ START_TEST(an_abandoned_file_leaves_nothing)
     ck_assert_ptr_null(file);
     ls__atomic_file_abandon(&file);
     check_file("a.txt", "old");
+    ck_assert_int_eq(count_files(), 1);
+    leave_folder();
+}
+END_TEST
+
+/* A process that writes a file and says so through the pipe. It waits to be killed. */
+static pid_t start_writing(void)
+{
+    int ready[2];
+    char byte;
+    ck_assert_int_eq(pipe(ready), 0);
+    const pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        ls__atomic_file *file = NULL;
+        const bool good = ls__atomic_file_open(&ctx, "a.txt", &file) == LS_OK &&
+                          ls__atomic_file_write(file, "half", 4) == LS_OK &&
+                          write(ready[1], "", 1) == 1;
+        while (good) pause();
+        _exit(EXIT_FAILURE);
+    }
+    close(ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void kill_writing(pid_t pid)
+{
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+START_TEST(a_killed_process_leaves_nothing)
+{
+    enter_folder();
+    const int fd = open(".", O_WRONLY | O_TMPFILE, 0600);
+    kill_writing(start_writing());
+    if (fd >= 0) ck_assert_int_eq(count_files(), 0);
+    close(fd);
+
+    refuse_unnamed = true;
+    const pid_t alive = start_writing();
+    kill_writing(start_writing());
+    ck_assert_int_eq(count_files(), 2);
+    ck_assert_int_eq(ls__folder_sweep(""), 0); /* removes the one that nobody writes any more */
+    ck_assert_int_eq(count_files(), 1);
+    ls__atomic_file *file = NULL;
+    ck_assert_int_eq(ls__atomic_file_open(&ctx, "b.txt", &file), LS_OK);
+    ck_assert_int_eq(count_files(), 2);
+    ls__atomic_file_sweep(file);
+    ck_assert_int_eq(count_files(), 2);
+    kill_writing(alive);
+    ls__atomic_file_sweep(file);
+    ck_assert_int_eq(count_files(), 1);
+    ck_assert_int_eq(ls__atomic_file_write(file, "whole", 5), LS_OK);
+    ck_assert_int_eq(ls__atomic_file_commit(&file), LS_OK);
+    check_file("b.txt", "whole");
     ck_assert_int_eq(count_files(), 1);
     leave_folder();
 }
@@ -325,7 +405,8 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("file", a_file_appears_when_it_is_committed, an_abandoned_file_leaves_nothing,
-                     a_failing_write_leaves_the_old_file, a_full_disk_is_an_error,
-                     places_that_cannot_be_written, a_link_is_followed, a_link_is_replaced,
-                     the_longest_names, reading_misuse, every_allocation_fails_in_turn);
+                     a_killed_process_leaves_nothing, a_failing_write_leaves_the_old_file,
+                     a_full_disk_is_an_error, places_that_cannot_be_written, a_link_is_followed,
+                     a_link_is_replaced, the_longest_names, reading_misuse,
+                     every_allocation_fails_in_turn);
 }

@@ -267,14 +267,14 @@ static int find_call(call_kind kind, const char *file, bool last)
     return found;
 }
 
-/* A resume of a run with a step too many in its record and half of a checkpoint has leftovers to
- * remove and lines to cut. It dies at each of its calls up to its first step. */
+/* A resume of a run with a step too many in its record and a checkpoint under its temporary name
+ * has leftovers to remove and lines to cut. It dies at each of its calls up to its first step. */
 START_TEST(killed_again_before_any_call_of_a_resume)
 {
     int chosen[MAX_CALLS], n_tried = 0;
     begin();
     run_whole();
-    run_until(BEGIN, find_call(CALL_FSYNC, "last.safetensors", true), CRASH_BEFORE_CALL);
+    run_until(BEGIN, find_call(CALL_RENAME, "last.safetensors", true), CRASH_BEFORE_CALL);
     ck_assert_int_eq(system("cp -r run wreck"), 0);
     begin_trace(-1, CRASH_BEFORE_CALL);
     ck_assert_msg(run_train(RESUME, trace) == 0, "%s", said_err);

@@ -185,9 +185,9 @@ START_TEST(damage_and_mistakes)
     expect_err("pack 'p': damaged: image '");
     ck_assert_int_eq(truncate("p", (off_t)size / 2), 0);
     expect(1, "pack --check p");
-    expect_err("truncated or damaged pack");
+    expect_err("pack 'p': truncated or damaged pack");
     expect(3, TRAIN "--data-dir p --out run");
-    expect_err("p/train': truncated or damaged pack");
+    expect_err("p/train': file 'p': truncated or damaged pack");
     expect(3, "pack none q");
     expect_err("none");
     expect(2, "pack data");

@@ -163,6 +163,52 @@ START_TEST(suspicious_folders_are_warned_about)
 }
 END_TEST
 
+static void expect_warning(const char *dir, const char *wanted)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    char text[4096];
+    snprintf(text, sizeof(text), "'%s': one level too high: '%s' holds class folders", dir, wanted);
+    ck_assert_ptr_nonnull(ls_image_folder_open(ctx, dir));
+    ck_assert_int_eq(ls_context_warning_count(ctx), 1);
+    ck_assert_msg(strstr(ls_context_warning(ctx, 0), text) != NULL, "'%s', wanted '%s'",
+                  ls_context_warning(ctx, 0), text);
+    snprintf(text, sizeof(text), "open '%s/%s' instead", dir, wanted);
+    ck_assert_msg(strstr(ls_context_warning(ctx, 0), text) != NULL, "'%s', wanted '%s'",
+                  ls_context_warning(ctx, 0), text);
+    ls_context_close(&ctx);
+}
+
+/* A folder of a whole data set, and a pack of it, in a program without a log callback. */
+START_TEST(one_level_too_high)
+{
+    char *folder = make_folders(
+        (const char *[]){ "data", "data/train", "data/train/a", "data/train/b", NULL });
+    static const char *const others[] = { NULL, "val", "validation", "test" };
+    touch(folder, "data/train/a/1.png");
+    touch(folder, "data/train/b/1.png");
+    char dir[4096];
+    snprintf(dir, sizeof(dir), "%s/data", folder);
+    for (int i = 0; i < 4; i++) {
+        if (others[i]) {
+            make_folder(path_in(dir, "%s", others[i]));
+            make_folder(path_in(dir, "%s/a", others[i]));
+            write_file(path_in(dir, "%s/a/1.png", others[i]), "x", 1);
+        }
+        expect_warning(dir, "train");
+    }
+    ls_context *ctx = ls_context_open(NULL);
+    const ls_pack_part part = { "", ls_image_folder_open(ctx, dir) };
+    const uint8_t pixel[3] = { 1, 2, 3 };
+    write_png(path_in(dir, "train/a/1.png"), 1, 1, 3, pixel);
+    ls_pack_write(ctx, path_in(folder, "pack"), 1, &part,
+                  &(ls_pack_config){ .on_bad_image = LS_BAD_IMAGE_SKIP }, NULL);
+    expect_ok(ctx);
+    ls_context_close(&ctx);
+    expect_warning(path_in(folder, "pack"), "train");
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(known_classes_keep_their_numbers)
 {
     char *folder = make_folders((const char *[]){ "dog", "ant", NULL });
@@ -350,10 +396,10 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("image_folder", classes_and_samples_are_sorted_by_bytes,
-                     names_may_hold_any_bytes, wrong_folders_say_what_was_found,
-                     suspicious_folders_are_warned_about, known_classes_keep_their_numbers,
-                     links_are_followed_but_not_in_circles, folders_may_be_deep_but_not_without_end,
-                     many_files_are_found, samples_in_memory_are_copied_and_checked,
-                     null_data_sets_answer, every_allocation_may_fail);
+    return RUN_SUITE(
+        "image_folder", classes_and_samples_are_sorted_by_bytes, names_may_hold_any_bytes,
+        wrong_folders_say_what_was_found, suspicious_folders_are_warned_about, one_level_too_high,
+        known_classes_keep_their_numbers, links_are_followed_but_not_in_circles,
+        folders_may_be_deep_but_not_without_end, many_files_are_found,
+        samples_in_memory_are_copied_and_checked, null_data_sets_answer, every_allocation_may_fail);
 }

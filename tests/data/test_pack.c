@@ -2,9 +2,11 @@
 #include "../failing_allocator.h"
 #include "../suite.h"
 #include "loader_support.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { FILES, PIXELS, N_FORMS };
@@ -111,7 +113,7 @@ START_TEST(bad_images_end_the_packing)
         const ls_pack_config config = { .workers = workers };
         ck_assert_int_eq(ls_pack_write(ctx, path_in(place, "p"), 1, &part, &config, NULL),
                          LS_ERR_DATA);
-        expect_error(ctx, LS_ERR_DATA, "class0/03.jpg", "empty file");
+        expect_error(ctx, LS_ERR_DATA, path_in(place, "p': image '"), "class0/03.jpg': empty file");
         ls_context_close(&ctx);
     }
     ck_assert_int_eq(rmdir(place), 0); /* nothing was left in it */
@@ -277,6 +279,41 @@ static bool stop_at_20(void *user, int64_t n_done, int64_t n_samples)
     return (*(int64_t *)user)++ < 20;
 }
 
+static bool die_at_20(void *user, int64_t n_done, int64_t n_samples)
+{
+    (void)user;
+    (void)n_samples;
+    return n_done < 20 || raise(SIGKILL) != 0;
+}
+
+/* Where the file system has no unnamed files, the next pack removes what was left. */
+START_TEST(killed_packings_leave_nothing)
+{
+    char *folder = make_pictures(false), *place = new_folder();
+    for (int i = 0; i < 3; i++) {
+        int status;
+        const pid_t pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+            ls_context *ctx = ls_context_open(NULL);
+            const ls_pack_part part = { "", ls_image_folder_open(ctx, folder) };
+            ls_pack_write(ctx, path_in(place, "p"), 1, &part,
+                          &(ls_pack_config){ .progress = die_at_20 }, NULL);
+            _exit(EXIT_SUCCESS);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    ls_context *ctx = ls_context_open(NULL);
+    pack(ctx, folder, path_in(place, "p"), (ls_pack_config){ 0 });
+    ls_context_close(&ctx);
+    ck_assert_int_eq(unlink(path_in(place, "p")), 0);
+    ck_assert_int_eq(rmdir(place), 0); /* nothing else was left in it */
+    free(place);
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(mistakes)
 {
     char *folder = make_pictures(false), *place = new_folder();
@@ -422,5 +459,5 @@ int main(void)
     return RUN_SUITE("pack", packs_read_as_the_folder, bad_images_stay_bad,
                      bad_images_end_the_packing, packs_need_no_folder,
                      resized_packs_are_data_of_their_own, parts_are_folders,
-                     names_may_hold_any_byte, mistakes, no_memory);
+                     names_may_hold_any_byte, killed_packings_leave_nothing, mistakes, no_memory);
 }

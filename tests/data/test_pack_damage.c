@@ -228,6 +228,19 @@ START_TEST(files_may_be_large)
 }
 END_TEST
 
+/* Where the data of image number i begin. */
+static uint64_t offset_of(const char *path, int64_t i)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls__pack pack;
+    char reason[LS__REASON_SIZE];
+    ck_assert_int_eq(ls__pack_open(ctx, path, &pack, reason), LS_OK);
+    const uint64_t offset = ls__pack_sample_at(&pack, i).offset;
+    ls__pack_close(&pack);
+    ls_context_close(&ctx);
+    return offset;
+}
+
 START_TEST(cut_while_it_is_open)
 {
     char *folder = new_folder();
@@ -241,11 +254,94 @@ START_TEST(cut_while_it_is_open)
     ck_assert(ls_loader_next(loader, &b));
     ck_assert_int_eq(truncate(path_in(folder, "pack"), LS__PACK_BLOCK), 0);
     ck_assert(!ls_loader_next(loader, &b));
-    expect_error(ctx, LS_ERR_IO, "pack/1/0.png", "no longer as long as it was");
-    ls_digest digest;
-    ck_assert_int_eq(ls_dataset_digest(data, true, &digest), LS_ERR_IO);
-    expect_error(ctx, LS_ERR_IO, "ls_dataset_digest", "no longer as long as it was");
+    expect_error(ctx, LS_ERR_IO, "pack/1/0.png", "truncated pack: read 0 of");
+    ls_digest digest; /* of the index, which is in memory */
+    ck_assert_int_eq(ls_dataset_digest(data, true, &digest), LS_OK);
     ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+/* With skip the epoch ends, and lists the image that was cut off. */
+START_TEST(cut_images_are_skipped)
+{
+    char *folder = new_folder(), wanted[80];
+    size_t n;
+    free(make_pack(folder, _i == 1, &n));
+    const char *path = path_in(folder, "pack"), *reason;
+    const uint64_t last = offset_of(path, N_PICTURES - 1);
+    ls_context *ctx = ls_context_open(NULL);
+    ls_loader *loader = ls_loader_open(
+        ls_image_folder_open(ctx, path),
+        &(ls_loader_config){ .batch = 1, .crop = 3, .on_bad_image = LS_BAD_IMAGE_SKIP });
+    for (int epoch = 0; epoch < 2; epoch++) {
+        int n_batches = 0;
+        ls_loader_start(loader, epoch);
+        for (ls_batch b; ls_loader_next(loader, &b); n_batches++)
+            if (n_batches == 0) ck_assert_int_eq(truncate(path, (off_t)last + 7), 0);
+        expect_ok(ctx);
+        ck_assert_int_eq(n_batches, N_PICTURES);
+    }
+    ck_assert_int_eq(ls_loader_statistics(loader).n_bad, 1);
+    ck_assert_int_eq(ls_loader_bad_sample(loader, 0, &reason), N_PICTURES - 1);
+    snprintf(wanted, sizeof(wanted), "truncated pack: read 7 of %d bytes at offset %d;",
+             _i == 1 ? 60 : 131, (int)last);
+    ck_assert_msg(strncmp(reason, wanted, strlen(wanted)) == 0, "'%s', wanted '%s'", reason,
+                  wanted);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+/* Truncates a file in the n-th request for memory: between any two steps of reading a sample. */
+typedef struct cutting_allocator {
+    ls_allocator allocator;
+    const char *path;
+    int n_left;
+} cutting_allocator;
+
+static void *allocate_and_cut(void *user, size_t bytes, size_t alignment)
+{
+    cutting_allocator *a = user;
+    if (a->n_left > 0 && --a->n_left == 0) ck_assert_int_eq(truncate(a->path, 0), 0);
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+START_TEST(cut_while_an_image_is_read)
+{
+    char *folder = new_folder();
+    size_t n;
+    unsigned char *bytes = make_pack(folder, _i == 1, &n);
+    int n_failed = 0;
+    cutting_allocator a = { .path = path_in(folder, "pack") };
+    a.allocator = (ls_allocator){ allocate_and_cut, release, &a };
+    for (int at = 1; a.n_left == 0; at++) {
+        write_file(a.path, bytes, n);
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
+        ls_loader *loader =
+            ls_loader_open(ls_image_folder_open(ctx, a.path),
+                           &(ls_loader_config){ .batch = 1, .resize = 7, .crop = 6 });
+        expect_ok(ctx);
+        a.n_left = at;
+        ls_batch b;
+        ls_loader_start(loader, 0);
+        if (!ls_loader_next(loader, &b)) {
+            expect_error(ctx, LS_ERR_IO, "pack/0/0.png", "truncated pack");
+            n_failed++;
+        }
+        const int n_left = a.n_left;
+        a.n_left = 0;
+        ls_context_close(&ctx);
+        a.n_left = n_left;
+    }
+    ck_assert_int_eq(n_failed, 1); /* the request for the buffer that the image is read into */
+    free(bytes);
     remove_folder(folder);
 }
 END_TEST
@@ -254,7 +350,8 @@ int main(void)
 {
     const TTest *const tests[] = { flipped_bits_are_found,     cut_and_grown_files_are_refused,
                                    hostile_indices_do_no_harm, files_may_be_large,
-                                   cut_while_it_is_open,       no_file_handles };
+                                   cut_while_it_is_open,       no_file_handles,
+                                   cut_images_are_skipped,     cut_while_an_image_is_read };
     Suite *suite = suite_create("pack_damage");
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
         TCase *one = tcase_create(tests[i]->name);

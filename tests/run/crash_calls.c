@@ -93,7 +93,7 @@ static bool is_dirty(const call_trace *trace, ino_t file)
         const call *c = &trace->calls[i];
         if (c->file != file) continue;
         if (c->kind == CALL_WRITE || c->kind == CALL_TRUNCATE) dirty = true;
-        if (c->kind == CALL_FSYNC || c->kind == CALL_CREATE) dirty = false;
+        if (c->kind == CALL_FSYNC || (c->kind == CALL_CREATE && !*c->to)) dirty = false;
     }
     return dirty;
 }
@@ -109,7 +109,8 @@ int __wrap_open(const char *path, int flags, ...)
 {
     va_list rest;
     va_start(rest, flags);
-    const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    const bool has_mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+    const mode_t mode = has_mode ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     const bool creates = traced && (flags & O_CREAT) && access(path, F_OK) != 0;
     if (creates) die_before();
@@ -170,6 +171,16 @@ int __wrap_rename(const char *from, const char *to)
     return answer;
 }
 
+/* A file that was opened without a name gets its first one. */
+static void note_first_name(const char *name)
+{
+    struct stat there;
+    ck_assert_int_eq(stat(name, &there), 0);
+    call *c = note(CALL_CREATE, name, name);
+    c->file = there.st_ino;
+    c->size = there.st_size;
+}
+
 int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
     if (!traced) return __real_linkat(from_folder, from, to_folder, to, flags);
@@ -177,7 +188,10 @@ int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *
     const int answer = __real_linkat(from_folder, from, to_folder, to, flags);
     const int error = errno;
     if (answer == 0) {
-        note(CALL_LINK, from, to);
+        if (strncmp(from, "/proc/self/fd/", 14) == 0)
+            note_first_name(to);
+        else
+            note(CALL_LINK, from, to);
         end_call();
     }
     errno = error;

@@ -8,7 +8,8 @@
 #include <sys/types.h>
 
 typedef enum call_kind {
-    CALL_CREATE, /* open with O_CREAT of a file that was not there */
+    CALL_CREATE, /* open with O_CREAT of a file that was not there; linkat of one without a name,
+                    whose `to` is set */
     CALL_WRITE,  /* write, pwrite */
     CALL_FSYNC,
     CALL_TRUNCATE,

@@ -1,13 +1,13 @@
-/* pack_map.c: opens a pack: maps it, and believes nothing of its index before it was checked. */
+/* pack_open.c: opens a pack: copies its index into memory and trusts nothing in it unchecked. */
 #include "data/pack.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +26,39 @@ static ls_status refuse_errno(char reason[LS__REASON_SIZE], int number)
     char text[LS__ERRNO_TEXT_SIZE];
     refuse(reason, "%s", ls__errno_text(number, text, sizeof(text)));
     return ls__file_status(number);
+}
+
+/* How many bytes the file has now, for the message about a short read; -1 = not known. */
+static long long size_now(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 ? (long long)info.st_size : -1;
+}
+
+ls_status ls__pack_pread(const ls__pack *pack, uint64_t offset, size_t bytes, void *out,
+                         char reason[LS__REASON_SIZE])
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n =
+            pread(pack->fd, (uint8_t *)out + done, bytes - done, (off_t)(offset + done));
+        if (n > 0) {
+            done += (size_t)n;
+        } else if (n == 0) {
+            refuse(reason,
+                   "truncated pack: read %zu of %zu bytes at offset %llu; the file has %lld bytes, "
+                   "it had %llu when it was opened",
+                   done, bytes, (unsigned long long)offset, size_now(pack->fd),
+                   (unsigned long long)pack->bytes);
+            return LS_ERR_IO;
+        } else if (errno != EINTR) {
+            const int number = errno;
+            char text[LS__ERRNO_TEXT_SIZE];
+            refuse(reason, "reading %zu bytes at offset %llu of the pack: %s", bytes,
+                   (unsigned long long)offset, ls__errno_text(number, text, sizeof(text)));
+            return ls__file_status(number);
+        }
+    }
+    return LS_OK;
 }
 
 /* ---- Records ---- */
@@ -64,9 +97,8 @@ static bool block_is_sound(const uint8_t *block)
     return ls__hash(block, LS__PACK_BLOCK - 8, 0) == ls__le64(block + LS__PACK_BLOCK - 8);
 }
 
-static ls_status check_header(ls__pack *pack, char reason[LS__REASON_SIZE])
+static ls_status check_header(ls__pack *pack, const uint8_t *header, char reason[LS__REASON_SIZE])
 {
-    const uint8_t *header = pack->map;
     if (memcmp(header, LS__PACK_MAGIC, 8) != 0)
         return refuse(reason, "neither a folder nor a pack");
     const uint32_t version = ls__le32(header + 8), form = ls__le32(header + 12);
@@ -82,11 +114,10 @@ static ls_status check_header(ls__pack *pack, char reason[LS__REASON_SIZE])
     return LS_OK;
 }
 
-/* *index is where it begins, *bytes how long it is. */
-static ls_status check_trailer(const ls__pack *pack, const uint8_t **index, uint64_t *bytes,
-                               char reason[LS__REASON_SIZE])
+/* Sets pack->data_end, where the index begins; *bytes is the size of the index. */
+static ls_status check_trailer(ls__pack *pack, const uint8_t *header, const uint8_t *trailer,
+                               uint64_t *bytes, char reason[LS__REASON_SIZE])
 {
-    const uint8_t *trailer = pack->map + pack->bytes - LS__PACK_BLOCK;
     if (memcmp(trailer, LS__PACK_END_MAGIC, 8) != 0)
         return refuse(reason, "truncated or damaged pack: no end mark in %llu bytes",
                       (unsigned long long)pack->bytes);
@@ -94,22 +125,35 @@ static ls_status check_trailer(const ls__pack *pack, const uint8_t **index, uint
     if (ls__le64(trailer + 8) != pack->bytes)
         return refuse(reason, "damaged pack: %llu bytes, %llu were written",
                       (unsigned long long)pack->bytes, (unsigned long long)ls__le64(trailer + 8));
-    if (ls__le64(trailer + 40) != ls__hash(pack->map, LS__PACK_BLOCK, 0))
+    if (ls__le64(trailer + 40) != ls__hash(header, LS__PACK_BLOCK, 0))
         return refuse(reason, "damaged pack: header and trailer of two");
     const uint64_t offset = ls__le64(trailer + 16), end = pack->bytes - LS__PACK_BLOCK;
     *bytes = ls__le64(trailer + 24);
     if (offset < LS__PACK_BLOCK || offset > end || *bytes != end - offset ||
         *bytes < LS__PACK_INDEX_BYTES)
         return refuse(reason, "damaged pack: place of the index");
-    *index = pack->map + offset;
-    if (ls__hash(*index, (size_t)*bytes, 0) != ls__le64(trailer + 32))
-        return refuse(reason, "damaged pack: index");
+    pack->data_end = offset;
     return LS_OK;
 }
 
-/* Cuts the index into its tables. */
-static bool place_tables(ls__pack *pack, const uint8_t *index, uint64_t bytes)
+/* The index, whose size was compared with the file's, into memory of the pack. */
+static ls_status read_index(ls__pack *pack, uint64_t bytes, uint64_t hash,
+                            char reason[LS__REASON_SIZE])
 {
+    pack->index = ls__alloc(pack->ctx, (size_t)bytes);
+    if (!pack->index) {
+        refuse(reason, "no memory for an index of %llu bytes", (unsigned long long)bytes);
+        return LS_ERR_MEMORY;
+    }
+    LS_TRY(ls__pack_pread(pack, pack->data_end, (size_t)bytes, pack->index, reason));
+    return ls__hash(pack->index, (size_t)bytes, 0) == hash ? LS_OK
+                                                           : refuse(reason, "damaged pack: index");
+}
+
+/* Cuts the index into its tables. */
+static bool place_tables(ls__pack *pack, uint64_t bytes)
+{
+    const uint8_t *index = pack->index;
     const uint64_t n_parts = ls__le64(index), n_classes = ls__le64(index + 8),
                    n_samples = ls__le64(index + 16), n_text = ls__le64(index + 24),
                    decoders = ls__le64(index + 32);
@@ -141,73 +185,85 @@ static bool follow(uint64_t *next, const ls__pack_group *group, uint64_t n, uint
     return true;
 }
 
-static bool check_sample(const ls__pack *pack, const ls__pack_sample *s, uint64_t data_end)
+static bool check_sample(const ls__pack *pack, const ls__pack_sample *s)
 {
-    if (s->offset < LS__PACK_BLOCK || s->offset > data_end || s->bytes > data_end - s->offset ||
-        s->state >= LS__PACK_N_STATES)
+    if (s->offset < LS__PACK_BLOCK || s->offset > pack->data_end ||
+        s->bytes > pack->data_end - s->offset || s->state >= LS__PACK_N_STATES)
         return false;
-    if (s->state != LS__PACK_SOUND || pack->form == LS__PACK_FILES)
-        return s->height == 0 && s->width == 0 && s->orientation == 0 &&
-               s->bytes <= LS__MAX_FILE_BYTES;
+    const bool none = s->height == 0 && s->width == 0 && s->orientation == 0;
+    if (s->state != LS__PACK_SOUND) return none && s->bytes < LS__REASON_SIZE;
+    if (pack->form == LS__PACK_FILES) return none && s->bytes <= LS__MAX_FILE_BYTES;
     return s->height > 0 && s->width > 0 && s->width <= (uint32_t)LS__MAX_PIXELS / s->height &&
            s->bytes == 3 * (uint64_t)s->height * s->width && s->orientation >= 1 &&
            s->orientation <= 8;
 }
 
+static ls_status refuse_sample(const ls__pack *pack, const ls__pack_sample *s, const char *name,
+                               char reason[LS__REASON_SIZE])
+{
+    return refuse(
+        reason,
+        "damaged pack: index entry of image '%.80s': state %u, %llu bytes at offset %llu, "
+        "%u x %u pixels; the data end at %llu",
+        name, s->state, (unsigned long long)s->bytes, (unsigned long long)s->offset, s->width,
+        s->height, (unsigned long long)pack->data_end);
+}
+
 /* The samples of one class, and that their names are "CLASS/...", ascending. */
-static bool check_class(const ls__pack *pack, const ls__pack_group *class, uint64_t n_text,
-                        uint64_t data_end)
+static ls_status check_class(const ls__pack *pack, const ls__pack_group *class, uint64_t n_text,
+                             char reason[LS__REASON_SIZE])
 {
     const char *name = ls__pack_text(pack, class->name), *before = NULL;
     const size_t length = strlen(name);
-    if (length == 0 || strchr(name, '/')) return false;
+    if (length == 0 || strchr(name, '/'))
+        return refuse(reason, "damaged pack: index entry of class '%.80s': its name", name);
     for (uint64_t i = class->first; i < class->first + class->n; i++) {
         const ls__pack_sample s = ls__pack_sample_at(pack, (int64_t)i);
-        if (s.name >= n_text || !check_sample(pack, &s, data_end)) return false;
-        const char *text = ls__pack_text(pack, s.name);
+        const char *text = s.name < n_text ? ls__pack_text(pack, s.name) : "";
         if (strncmp(text, name, length) != 0 || text[length] != '/' ||
             (before && strcmp(before, text) >= 0))
-            return false;
+            return refuse(reason,
+                          "damaged pack: index entry of image %llu, '%.80s': its name, in class "
+                          "'%.80s'",
+                          (unsigned long long)i, text, name);
+        if (!check_sample(pack, &s)) return refuse_sample(pack, &s, text, reason);
         before = text;
     }
-    return true;
+    return LS_OK;
 }
 
-static bool check_groups(const ls__pack *pack, uint64_t n_text, uint64_t data_end)
+static ls_status check_groups(const ls__pack *pack, char reason[LS__REASON_SIZE])
 {
+    const uint64_t n_text = ls__le64(pack->index + 24);
     uint64_t next_class = 0, next_sample = 0;
     for (int64_t p = 0; p < pack->n_parts; p++) {
         const ls__pack_group part = ls__pack_part(pack, p);
-        if (!follow(&next_class, &part, (uint64_t)pack->n_classes, n_text)) return false;
+        if (!follow(&next_class, &part, (uint64_t)pack->n_classes, n_text))
+            return refuse(reason, "damaged pack: index entry of part %lld", (long long)p);
         const char *before = NULL;
         for (uint64_t c = part.first; c < part.first + part.n; c++) {
             const ls__pack_group class = ls__pack_class(pack, (int64_t)c);
-            if (!follow(&next_sample, &class, (uint64_t)pack->n_samples, n_text) ||
-                !check_class(pack, &class, n_text, data_end))
-                return false;
+            if (!follow(&next_sample, &class, (uint64_t)pack->n_samples, n_text))
+                return refuse(reason, "damaged pack: index entry of class %llu",
+                              (unsigned long long)c);
+            LS_TRY(check_class(pack, &class, n_text, reason));
             const char *name = ls__pack_text(pack, class.name);
-            if (before && strcmp(before, name) >= 0) return false;
+            if (before && strcmp(before, name) >= 0)
+                return refuse(reason, "damaged pack: class '%.80s' comes after '%.80s'", name,
+                              before);
             before = name;
         }
     }
-    return next_class == (uint64_t)pack->n_classes && next_sample == (uint64_t)pack->n_samples;
-}
-
-static ls_status check(ls__pack *pack, char reason[LS__REASON_SIZE])
-{
-    const uint8_t *index = NULL;
-    uint64_t bytes = 0;
-    LS_TRY(check_header(pack, reason));
-    LS_TRY(check_trailer(pack, &index, &bytes, reason));
-    if (!place_tables(pack, index, bytes) ||
-        !check_groups(pack, ls__le64(index + 24), (uint64_t)(index - pack->map)))
-        return refuse(reason, "damaged pack: contents of the index");
-    return LS_OK;
+    if (next_class == (uint64_t)pack->n_classes && next_sample == (uint64_t)pack->n_samples)
+        return LS_OK;
+    return refuse(reason, "damaged pack: %llu of %lld classes and %llu of %lld images are in parts",
+                  (unsigned long long)next_class, (long long)pack->n_classes,
+                  (unsigned long long)next_sample, (long long)pack->n_samples);
 }
 
 /* ---- Opening ---- */
 
-static ls_status map(ls__pack *pack, char reason[LS__REASON_SIZE])
+static ls_status measure(ls__pack *pack, char reason[LS__REASON_SIZE])
 {
     struct stat info;
     if (fstat(pack->fd, &info) != 0) return refuse_errno(reason, errno);
@@ -218,29 +274,37 @@ static ls_status map(ls__pack *pack, char reason[LS__REASON_SIZE])
     if (info.st_size < 2 * LS__PACK_BLOCK)
         return refuse(reason, "neither a folder nor a whole pack: a file of %lld bytes",
                       (long long)info.st_size);
-    if ((uintmax_t)info.st_size > SIZE_MAX)
-        return refuse(reason, "%lld bytes, more than this process can address",
-                      (long long)info.st_size);
     pack->bytes = (uint64_t)info.st_size;
-    void *memory = mmap(NULL, (size_t)pack->bytes, PROT_READ, MAP_SHARED, pack->fd, 0);
-    if (memory == MAP_FAILED) return refuse_errno(reason, errno);
-    pack->map = memory;
     return LS_OK;
 }
 
-ls_status ls__pack_map(const char *path, ls__pack *out, char reason[LS__REASON_SIZE])
+static ls_status read_and_check(ls__pack *pack, char reason[LS__REASON_SIZE])
 {
-    *out = (ls__pack){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+    uint8_t header[LS__PACK_BLOCK], trailer[LS__PACK_BLOCK];
+    uint64_t bytes = 0;
+    LS_TRY(measure(pack, reason));
+    LS_TRY(ls__pack_pread(pack, 0, sizeof(header), header, reason));
+    LS_TRY(check_header(pack, header, reason));
+    LS_TRY(ls__pack_pread(pack, pack->bytes - sizeof(trailer), sizeof(trailer), trailer, reason));
+    LS_TRY(check_trailer(pack, header, trailer, &bytes, reason));
+    LS_TRY(read_index(pack, bytes, ls__le64(trailer + 32), reason));
+    if (!place_tables(pack, bytes)) return refuse(reason, "damaged pack: sizes in the index");
+    return check_groups(pack, reason);
+}
+
+ls_status ls__pack_open(const ls_context *ctx, const char *path, ls__pack *out,
+                        char reason[LS__REASON_SIZE])
+{
+    *out = (ls__pack){ .ctx = ctx, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
     if (out->fd < 0) return refuse_errno(reason, errno);
-    ls_status status = map(out, reason);
-    if (status == LS_OK) status = check(out, reason);
-    if (status != LS_OK) ls__pack_unmap(out);
+    const ls_status status = read_and_check(out, reason);
+    if (status != LS_OK) ls__pack_close(out);
     return status;
 }
 
-void ls__pack_unmap(ls__pack *pack)
+void ls__pack_close(ls__pack *pack)
 {
-    if (pack->map) munmap((void *)pack->map, (size_t)pack->bytes);
+    ls__free(pack->ctx, pack->index);
     if (pack->fd >= 0) close(pack->fd);
     *pack = (ls__pack){ .fd = -1 };
 }
