@@ -8,7 +8,7 @@
 
 typedef struct eval_values {
     const char *checkpoint, *data_dir, *device;
-    int64_t batch, workers, threads;
+    int64_t batch, workers, threads, max_pixels;
     int on_bad_image, precision; /* ls_precision */
     bool per_class;
 } eval_values;
@@ -31,6 +31,9 @@ static const cli_option options[] = {
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "stop at an unreadable picture, or take another in its place", "fail|skip",
       .fallback = "fail" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
+      "largest image that is decoded; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
       "NAME", .fallback = "cpu" },
     { OPTION_CHOICE, 0, "precision", AT(precision), "as of 'lockstep train'", PRECISION_NAMES,
@@ -142,6 +145,7 @@ static int evaluate_folder(const cli_verb *verb, ls_context *ctx, const eval_val
     ls_loader_config config = card_loader_config(card, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;
+    config.max_pixels = v->max_pixels;
     ls_loader *loader = ls_loader_open(dataset, &config);
     return loader ? evaluate_loader(verb, ctx, v, card, dataset, loader)
                   : print_error(verb, ctx, EXIT_DATA);

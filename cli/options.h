@@ -29,6 +29,7 @@ typedef struct cli_option {
     const char *fallback; /* default, as a user would write it; NULL = zero, or found by the verb */
     const char *note;     /* how the verb finds it: "by image size" */
     bool executor;        /* cannot change a result: may differ when a run is resumed */
+    bool optional;        /* may be missing in a stored run of an older version: the default */
 } cli_option;
 
 enum { MAX_OPTIONS = 96 };

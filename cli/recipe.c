@@ -20,6 +20,9 @@ const cli_option recipe_options[] = {
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "stop at an unreadable picture, or take another in its place", "fail|skip",
       .fallback = "fail" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
+      "largest image that is decoded; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      .note = MAX_PIXELS_NOTE, .optional = true },
     { OPTION_CHOICE, 0, "seeding", AT(seeding),
       "random crops and flips: worker = as PyTorch, other workers, other results", "sample|worker",
       .fallback = "sample" },
@@ -241,6 +244,7 @@ ls_loader_config recipe_train_loader(const recipe *r)
         .honour_exif = r->exif,
         .decode = (ls_decode)r->decode,
         .on_bad_image = (ls_bad_image)r->on_bad_image,
+        .max_pixels = r->max_pixels,
         .seeding = (ls_seeding)r->seeding,
         .resize = small ? r->image_size : 0,
         .crop = r->image_size,
@@ -257,6 +261,7 @@ ls_loader_config recipe_val_loader(const recipe *r, const model_card *card)
     ls_loader_config config = card_loader_config(card, r->batch);
     config.workers = (int)r->workers;
     config.on_bad_image = (ls_bad_image)r->on_bad_image;
+    config.max_pixels = r->max_pixels;
     return config;
 }
 

@@ -64,12 +64,18 @@ LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest
 
 /* ---- One image file. ---- */
 
+/* The largest image, in pixels, that is decoded where no limit is set: 256 MiB of RGB. Pillow warns
+ * of a decompression bomb above the same number (Image.MAX_IMAGE_PIXELS). A limit that is set may
+ * be LS_LARGEST_MAX_PIXELS at most, so that an image of 8 bytes per pixel stays below 2^31 bytes.
+ */
+enum { LS_DEFAULT_MAX_PIXELS = 89478485, LS_LARGEST_MAX_PIXELS = (1 << 28) - 1 };
+
 /* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Grey becomes
- * RGB, 16 bits become 8, alpha is dropped, CMYK is converted. honour_exif turns the picture upright
- * by its EXIF orientation. Result: u8 [H,W,3]. Errors name the file and the reason:
+ * RGB, alpha is dropped, CMYK is converted. honour_exif turns the image upright by its EXIF
+ * orientation. Result: u8 [H,W,3]. Errors name the file and the reason:
  * LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be read, LS_ERR_DATA when it is empty, truncated,
- * damaged (wherever the format lets one see it), of another kind, or beyond 2^28 pixels or 2^30
- * bytes. */
+ * damaged (wherever the format lets one see it), of another kind, or beyond
+ * LS_DEFAULT_MAX_PIXELS or 2^30 bytes. */
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
 /* Antialiased bilinear resize of u8 [H,W,3]: the same bytes as Pillow's Image.resize with BILINEAR.
@@ -113,6 +119,10 @@ typedef struct ls_loader_config {
     bool honour_exif;
     ls_decode decode;
     ls_bad_image on_bad_image;
+    /* Images of more pixels are bad images, from what their header says; 0 =
+     * LS_DEFAULT_MAX_PIXELS. A part of a run's identity, because it decides which images are
+     * replaced. LS_ERR_INVALID for data in memory. */
+    int64_t max_pixels;
     ls_seeding seeding;
 
     /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same

@@ -224,7 +224,8 @@ static ls_status open_workers(packing *p)
     if (!p->slots || !p->workers)
         return ls__fail_memory(p->ctx, what, (size_t)p->n_slots * sizeof(*p->slots));
     for (int i = 0; i < p->n_workers; i++)
-        p->workers[i].decoder.ctx = p->workers[i].resizer.ctx = p->ctx;
+        p->workers[i] = (worker){ .decoder = { .ctx = p->ctx, .max_pixels = p->config.max_pixels },
+                                  .resizer = { .ctx = p->ctx } };
     return ls__queue_open(p->ctx, p->config.workers, p->n_slots, 0, fill, p, &p->queue);
 }
 
@@ -251,6 +252,9 @@ static ls_status check_config(ls_context *ctx, const ls_pack_config *c)
     if (c->resize < 0 || c->resize > MAX_SIDE)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: resize is %lld, wanted 0 to %d", what,
                         (long long)c->resize, MAX_SIDE);
+    if (c->max_pixels < 0 || c->max_pixels > LS__MAX_PIXELS)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: max_pixels is %lld, wanted 0 to %d", what,
+                        (long long)c->max_pixels, LS__MAX_PIXELS);
     if (c->workers < 0 || c->workers > MAX_WORKERS)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: workers is %d, wanted 0 to %d", what, c->workers,
                         MAX_WORKERS);

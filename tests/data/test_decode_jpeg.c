@@ -160,8 +160,64 @@ START_TEST(jpeg_of_too_many_scans_is_refused)
     uint8_t *grey = draw_picture(16, 16, 1, 3);
     size_t n;
     unsigned char *bytes =
-        make_jpeg(16, 16, grey, (jpeg_options){ .channels = 1, .many_scans = true }, &n);
-    expect_bad(&decoder, bytes, n, "progressi");
+        make_jpeg(16, 16, grey, (jpeg_options){ .channels = 1, .scans = 704 }, &n);
+    expect_bad(&decoder, bytes, n, "16 x 16 pixels in 501 scans or more");
+    free(bytes), free(grey);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* A grey progressive image of side x side zeros, side a multiple of 1024: the DC scan, then
+ * n_scans - 1 scans that each add nothing to one coefficient, in runs of 2^14 blocks. Every Huffman
+ * table has one symbol, whose code is 0, so that all scans are zeros. */
+static unsigned char *make_scan_bomb(int side, int n_scans, size_t *n)
+{
+    static const unsigned char quantization[] = { 0xff, 0xdb, 0, 67, 0 };
+    static const unsigned char tables[] = {
+        0xff, 0xc4, 0, 20, 0x00, 1, 0, 0, 0, 0, 0,
+        0,    0,    0, 0,  0,    0, 0, 0, 0, 0, 0x00, /* DC: 0 */
+        0xff, 0xc4, 0, 20, 0x10, 1, 0, 0, 0, 0, 0,
+        0,    0,    0, 0,  0,    0, 0, 0, 0, 0, 0xe0, /* AC: EOB14 */
+    };
+    const size_t n_blocks = (size_t)side / 8 * ((size_t)side / 8);
+    const size_t dc_bytes = n_blocks / 8, ac_bytes = (n_blocks / 16384 * 15 + 7) / 8;
+    unsigned char *bytes = calloc(1, 200 + dc_bytes + (size_t)n_scans * (10 + ac_bytes)),
+                  *p = bytes;
+    const unsigned char high = (unsigned char)(side >> 8), low = (unsigned char)side;
+    const unsigned char frame[] = { 0xff, 0xc2, 0, 11, 8, high, low, high, low, 1, 1, 0x11, 0 };
+    memcpy(p, "\xff\xd8", 2), p += 2;
+    memcpy(p, quantization, 5), memset(p + 5, 1, 64), p += 69;
+    memcpy(p, tables, sizeof(tables)), p += sizeof(tables);
+    memcpy(p, frame, sizeof(frame)), p += sizeof(frame);
+    for (int i = 0; i < n_scans; i++) {
+        const unsigned char k = (unsigned char)(i == 0 ? 0 : 1 + (i - 1) % 63);
+        const unsigned char bits = (unsigned char)(i == 0 ? 0 : i <= 63 ? 1 : 0x10);
+        memcpy(p, (unsigned char[]){ 0xff, 0xda, 0, 8, 1, 1, 0, k, k, bits }, 10);
+        p += 10 + (i == 0 ? dc_bytes : ac_bytes);
+    }
+    memcpy(p, "\xff\xd9", 2);
+    *n = (size_t)(p + 2 - bytes);
+    return bytes;
+}
+
+START_TEST(jpeg_scans_are_limited_by_their_work)
+{
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    size_t n;
+    unsigned char *bytes = make_scan_bomb(1024, 100, &n);
+    ck_assert_msg(decode(&decoder, bytes, n, false) == LS_OK, "%s", decoder.reason);
+    free(bytes);
+    bytes = make_scan_bomb(8192, 100, &n); /* 2^26 pixels: the 65th scan is beyond 2^32 */
+    ck_assert_uint_le(n, 200000);
+    expect_bad(&decoder, bytes, n, "8192 x 8192 pixels in");
+    free(bytes);
+    /* Arithmetic coding, of which a pixel counts as 8: 2^23 pixels. */
+    uint8_t *grey = calloc(2048, 4096);
+    jpeg_options options = { .channels = 1, .arithmetic = true, .scans = 66 };
+    bytes = make_jpeg(2048, 4096, grey, options, &n);
+    expect_bad(&decoder, bytes, n, "4096 x 2048 pixels in");
     free(bytes), free(grey);
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
@@ -295,6 +351,7 @@ int main(void)
     return RUN_SUITE("decode_jpeg", jpeg_variants_give_the_picture, jpeg_black_darkens_cmyk,
                      jpeg_cut_anywhere_is_refused, jpeg_with_damage_anywhere_is_refused_or_whole,
                      jpeg_without_tables_does_not_borrow_the_last_files,
-                     jpeg_of_too_many_scans_is_refused, exif_orientations_turn_the_picture_upright,
-                     exif_nonsense_is_no_orientation, exif_samples_are_all_alike_upright);
+                     jpeg_of_too_many_scans_is_refused, jpeg_scans_are_limited_by_their_work,
+                     exif_orientations_turn_the_picture_upright, exif_nonsense_is_no_orientation,
+                     exif_samples_are_all_alike_upright);
 }
