@@ -30,14 +30,14 @@ static int orientation_in_tiff(const uint8_t *tiff, size_t bytes)
 }
 
 /* Segments: 0xff, any more 0xff, marker, length (its own two bytes included), data. Scans begin at
- * SOS, and notes stand before it. */
+ * SOS, and EXIF stands before it. Bytes between segments are skipped, as libjpeg does. */
 static int orientation_in_jpeg(const uint8_t *file, size_t bytes)
 {
     enum { MARKER_APP1 = 0xe1, MARKER_SOS = 0xda, MARKER_EOI = 0xd9 };
     size_t at = 2;
-    while (at + 4 <= bytes && file[at] == 0xff) {
+    while (at + 4 <= bytes) {
         const int marker = file[at + 1];
-        if (marker == 0xff) {
+        if (file[at] != 0xff || marker == 0xff || marker == 0) {
             at++;
             continue;
         }

@@ -55,12 +55,17 @@ static void escape(j_common_ptr info)
  * JWRN_TOO_MUCH_DATA (never, because no more rows are read than there are). */
 static bool is_harmless(const struct jpeg_error_mgr *errors)
 {
+    enum { FIRST_RST = 0xd0, LAST_RST = 0xd7 };
     switch (errors->msg_code) {
     /* JFIF of another version than 1; an unknown transform in Adobe's marker, which is taken for
      * YCbCr or YCCK; the colour profile, which is not read. */
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM:
     case JWRN_BOGUS_ICC: return true;
+    /* Bytes between two segments, or after the last block of a scan, as some cameras write them.
+     * Before a restart marker they mean that blocks were lost. */
+    case JWRN_EXTRANEOUS_DATA:
+        return errors->msg_parm.i[1] < FIRST_RST || errors->msg_parm.i[1] > LAST_RST;
     default: return false;
     }
 }

@@ -106,6 +106,66 @@ START_TEST(jpeg_cut_anywhere_is_refused)
 }
 END_TEST
 
+/* The place of the first marker of that kind. */
+static size_t find_marker(const unsigned char *bytes, size_t n_bytes, int marker)
+{
+    for (size_t at = 2; at + 1 < n_bytes; at++)
+        if (bytes[at] == 0xff && bytes[at + 1] == marker) return at;
+    ck_abort_msg("no marker 0x%02x", (unsigned)marker);
+    return 0;
+}
+
+START_TEST(jpeg_warnings_that_no_pixel_depends_on_are_harmless)
+{
+    enum { H = 40, W = 24, APP1 = 0xe1, SOF0 = 0xc0, SOS = 0xda, RST1 = 0xd1, EOI = 0xd9 };
+    static const unsigned char junk[] = { 0, 1, 0xff, 0, 9, 9, 9, 9, 9, 9, 9, 9 };
+    const struct {
+        int marker; /* junk stands before it */
+        int major;  /* the version of JFIF, instead of 1 */
+        bool harmless;
+    } cases[] = {
+        { .marker = APP1, .harmless = true },  { .marker = SOF0, .harmless = true },
+        { .marker = SOS, .harmless = true },   { .marker = EOI, .harmless = true },
+        { .marker = RST1, .harmless = false }, { .major = 9, .harmless = true },
+    };
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    uint8_t *rgb = draw_picture(H, W, 3, 5), *expected = malloc(H * W * 3);
+    size_t n;
+    unsigned char *bytes =
+        make_jpeg(H, W, rgb, (jpeg_options){ .restart = 1, .orientation = 6 }, &n);
+    unsigned char *changed = malloc(n + sizeof(junk));
+    ck_assert_int_eq(decode(&decoder, bytes, n, true), LS_OK);
+    memcpy(expected, decoder.picture.pixels, H * W * 3);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int marker = cases[i].marker;
+        const size_t at = marker ? find_marker(bytes, n, marker) : n;
+        const size_t added = marker ? sizeof(junk) : 0;
+        memcpy(changed, bytes, at);
+        memcpy(changed + at, junk, added);
+        memcpy(changed + at + added, bytes + at, n - at);
+        if (cases[i].major) changed[11] = (unsigned char)cases[i].major;
+        if (!cases[i].harmless) {
+            expect_bad(&decoder, changed, n + added, "extraneous bytes before marker 0xd1");
+            continue;
+        }
+        ck_assert_msg(decode(&decoder, changed, n + added, true) == LS_OK, "case %zu: %s", i,
+                      decoder.reason);
+        ck_assert_msg(worst_difference(&decoder.picture, W, H, expected) == 0, "case %zu", i);
+    }
+    free(rgb), free(expected), free(bytes), free(changed);
+
+    /* A transform that Adobe's marker does not define is taken for YCCK. */
+    uint8_t cmyk[8 * 8 * 4] = { 0 };
+    bytes = make_jpeg(8, 8, cmyk, (jpeg_options){ .channels = 4, .adobe = true }, &n);
+    bytes[find_marker(bytes, n, 0xee) + 15] = 77;
+    ck_assert_msg(decode(&decoder, bytes, n, true) == LS_OK, "%s", decoder.reason);
+    free(bytes);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(jpeg_with_damage_anywhere_is_refused_or_whole)
 {
     /* JPEG has no checksum, so some damage cannot be seen. But nothing may crash, and the same
@@ -348,10 +408,11 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("decode_jpeg", jpeg_variants_give_the_picture, jpeg_black_darkens_cmyk,
-                     jpeg_cut_anywhere_is_refused, jpeg_with_damage_anywhere_is_refused_or_whole,
-                     jpeg_without_tables_does_not_borrow_the_last_files,
-                     jpeg_of_too_many_scans_is_refused, jpeg_scans_are_limited_by_their_work,
-                     exif_orientations_turn_the_picture_upright, exif_nonsense_is_no_orientation,
-                     exif_samples_are_all_alike_upright);
+    return RUN_SUITE(
+        "decode_jpeg", jpeg_variants_give_the_picture, jpeg_black_darkens_cmyk,
+        jpeg_cut_anywhere_is_refused, jpeg_warnings_that_no_pixel_depends_on_are_harmless,
+        jpeg_with_damage_anywhere_is_refused_or_whole,
+        jpeg_without_tables_does_not_borrow_the_last_files, jpeg_of_too_many_scans_is_refused,
+        jpeg_scans_are_limited_by_their_work, exif_orientations_turn_the_picture_upright,
+        exif_nonsense_is_no_orientation, exif_samples_are_all_alike_upright);
 }
