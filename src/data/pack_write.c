@@ -63,10 +63,9 @@ static ls_status resize(const packing *p, worker *w, slot *s)
     const ls__picture *from = &w->decoder.picture;
     int64_t height = from->height, width = from->width;
     ls__resized_size(p->config.resize, &height, &width);
-    if (width > LS__MAX_PIXELS / height)
-        return ls__undecodable(&w->decoder, LS_ERR_DATA,
-                               "%lld x %lld pixels when resized, the limit is %d in all",
-                               (long long)width, (long long)height, LS__MAX_PIXELS);
+    if (!ls__resize_fits(from->height, from->width, height, width, w->decoder.reason,
+                         LS__REASON_SIZE))
+        return LS_ERR_DATA;
     const ls__view view = { from->pixels, 3 * from->width, from->height, from->width, 3 };
     const ls__window all = { 0, 0, height, width };
     if (!ls__picture_reserve(p->ctx, &s->picture, height, width, 3) ||
