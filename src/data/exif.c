@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3 };
+enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, TYPE_LONG = 4 };
 
 /* A TIFF structure: byte order, offset of the first directory, its entries of 12 bytes. */
 static int orientation_in_tiff(const uint8_t *tiff, size_t bytes)
@@ -23,8 +23,11 @@ static int orientation_in_tiff(const uint8_t *tiff, size_t bytes)
         const size_t at = directory + 2 + 12 * i;
         if (at + 12 > bytes) return 1;
         if (u16(tiff + at) != TAG_ORIENTATION) continue;
-        const uint32_t value = u16(tiff + at + 8);
-        return u16(tiff + at + 2) == TYPE_SHORT && value >= 1 && value <= 8 ? (int)value : 1;
+        const uint32_t type = u16(tiff + at + 2);
+        const uint32_t value = type == TYPE_SHORT  ? u16(tiff + at + 8)
+                               : type == TYPE_LONG ? u32(tiff + at + 8)
+                                                   : 0;
+        return value >= 1 && value <= 8 ? (int)value : 1;
     }
     return 1;
 }
