@@ -1,4 +1,4 @@
-/* resize.h: antialiased bilinear resize, bit for bit as Pillow's BILINEAR does it. */
+/* resize.h: antialiased bilinear resize, bit for bit as BILINEAR of Pillow 9.4 to 12.2. */
 #ifndef LS_DATA_RESIZE_H
 #define LS_DATA_RESIZE_H
 
