@@ -24,7 +24,7 @@ static const cli_option options[] = {
       "stop at an unreadable picture, or pack and list it: training will leave it out", "fail|skip",
       .fallback = "fail" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "largest image that is decoded; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      "pixels that an image may have; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
       .note = MAX_PIXELS_NOTE },
     { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it is there", .value = NULL },
     { OPTION_SWITCH, 0, "check", AT(check),

@@ -19,7 +19,7 @@ static const cli_option options[] = {
     { OPTION_INTEGER, 'k', "top", AT(top), "classes to show for each picture", "K", 1, 1e6,
       .fallback = "5" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "largest image that is decoded; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      "pixels that an image may have; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
       .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), "where to compute: cpu, cuda, cuda:1, ..., auto",
       "NAME", .fallback = "cpu" },

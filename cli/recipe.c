@@ -21,7 +21,7 @@ const cli_option recipe_options[] = {
       "stop at an unreadable picture, or take another in its place", "fail|skip",
       .fallback = "fail" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "largest image that is decoded; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      "pixels that an image may have; a larger one is unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
       .note = MAX_PIXELS_NOTE, .optional = true },
     { OPTION_CHOICE, 0, "seeding", AT(seeding),
       "random crops and flips: worker = as PyTorch, other workers, other results", "sample|worker",
