@@ -22,6 +22,9 @@ enum {
 /* Square pictures up to this side. */
 enum { MAX_IMAGE_SIZE = 4096 };
 
+/* LS_DEFAULT_MAX_PIXELS, for help texts. */
+#define MAX_PIXELS_NOTE "89478485"
+
 /* In the order of ls_precision. */
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
 #define MODEL_NAMES     "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"

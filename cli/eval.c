@@ -8,7 +8,7 @@
 
 typedef struct eval_values {
     const char *checkpoint, *data_dir, *device;
-    int64_t batch, workers, threads;
+    int64_t batch, workers, threads, max_pixels;
     int on_bad_image, precision; /* ls_precision */
     bool per_class;
 } eval_values;
@@ -31,6 +31,9 @@ static const cli_option options[] = {
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "stop at an unreadable image, or take another image in its place", "fail|skip",
       .fallback = "fail" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
+      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
     { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
@@ -171,6 +174,7 @@ static int evaluate_folder(const cli_verb *verb, ls_context *ctx, const eval_val
     ls_loader_config config = card_loader_config(card, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;
+    config.max_pixels = v->max_pixels;
     ls_loader *loader = ls_loader_open(dataset, &config);
     return loader ? evaluate_loader(verb, ctx, v, card, dataset, loader)
                   : print_error(verb, ctx, EXIT_DATA);

@@ -333,6 +333,7 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
         const cli_option *option = &verb->options[i];
         if (option->kind == OPTION_HEADING) continue;
         const json_t *json = json_object_get(stored, option->name);
+        if (!json && option->optional && !parsed->given[i]) continue;
         if (!json) {
             print_text(stderr, "lockstep %s: %s lacks the option '%s'\n", verb->name, source,
                        option->name);

@@ -30,6 +30,7 @@ typedef struct cli_option {
     const char *note;     /* how the verb finds it: "by image size" */
     bool executor;        /* cannot change a result: may differ when a run is resumed */
     bool lasting;         /* may be changed when a run is resumed, and stays changed */
+    bool optional;        /* may be missing in a stored run of an older version: the default */
 } cli_option;
 
 enum { MAX_OPTIONS = 96 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct pack_values {
-    int64_t resize, workers;
+    int64_t resize, workers, max_pixels;
     int on_bad_image;
     bool raw, overwrite, check;
 } pack_values;
@@ -23,6 +23,9 @@ static const cli_option options[] = {
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "stop at an unreadable image, or list it, so that training leaves it out", "fail|skip",
       .fallback = "fail" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
+      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      .note = MAX_PIXELS_NOTE },
     { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists", .value = NULL },
     { OPTION_SWITCH, 0, "check", AT(check), "check a whole pack FILE for damage, and write nothing",
       .value = NULL },
@@ -110,6 +113,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
                                     .resize = v->resize,
                                     .on_bad_image = (ls_bad_image)v->on_bad_image,
                                     .workers = (int)v->workers,
+                                    .max_pixels = v->max_pixels,
                                     .overwrite = v->overwrite,
                                     .progress = tell_progress,
                                     .user = &bar };

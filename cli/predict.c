@@ -7,7 +7,7 @@
 
 typedef struct predict_values {
     const char *checkpoint, *device;
-    int64_t top, threads;
+    int64_t top, threads, max_pixels;
     int precision; /* ls_precision */
 } predict_values;
 
@@ -18,6 +18,9 @@ static const cli_option options[] = {
       .note = "required" },
     { OPTION_INTEGER, 'k', "top", AT(top),
       "classes to print for each image, the most probable first", "K", 1, 1e6, .fallback = "5" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
+      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
     { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
@@ -64,9 +67,10 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
 /* One picture, prepared as in validation. Returns EXIT_DONE, or the command's answer after printing
  * why it can't be. */
 static int predict(const cli_verb *verb, ls_context *ctx, const model_card *card, ls_net *net,
-                   const char *path, float *values)
+                   int64_t max_pixels, const char *path, float *values)
 {
     ls_loader_config config = card_loader_config(card, 1);
+    config.max_pixels = max_pixels;
     ls_dataset *dataset = ls_image_list_open(ctx, 1, &path, NULL, 0);
     ls_loader *loader = ls_loader_open(dataset, &config);
     ls_batch batch;
@@ -90,7 +94,7 @@ static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_valu
     ls_net *net = card_open_net(ctx, card, v->checkpoint, 1, (ls_precision)v->precision, false);
     int answer = net ? EXIT_DONE : print_error(verb, ctx, EXIT_RUNTIME);
     for (int i = 0; net && i < n; i++) {
-        const int one = predict(verb, ctx, card, net, paths[i], values);
+        const int one = predict(verb, ctx, card, net, v->max_pixels, paths[i], values);
         if (one != EXIT_DONE) {
             answer = one;
             continue;

@@ -21,6 +21,9 @@ const cli_option recipe_options[] = {
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "stop at an unreadable image, or take another image in its place", "fail|skip",
       .fallback = "fail", .lasting = true },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
+      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
+      .note = MAX_PIXELS_NOTE, .optional = true },
     { OPTION_SWITCH, 0, "exif", AT(exif), "rotate images by their EXIF orientation",
       .value = NULL },
     { OPTION_CHOICE, 0, "decode", AT(decode),
@@ -276,6 +279,7 @@ ls_loader_config recipe_train_loader(const recipe *r)
         .honour_exif = r->exif,
         .decode = (ls_decode)r->decode,
         .on_bad_image = (ls_bad_image)r->on_bad_image,
+        .max_pixels = r->max_pixels,
         .seeding = (ls_seeding)r->seeding,
         .resize = small ? r->image_size : 0,
         .crop = r->image_size,
@@ -292,6 +296,7 @@ ls_loader_config recipe_val_loader(const recipe *r, const model_card *card)
     ls_loader_config config = card_loader_config(card, r->batch);
     config.workers = (int)r->workers;
     config.on_bad_image = (ls_bad_image)r->on_bad_image;
+    config.max_pixels = r->max_pixels;
     return config;
 }
 

@@ -20,7 +20,7 @@ typedef struct recipe {
     /* data */
     const char *data_dir;
     bool no_val;
-    int64_t image_size, workers;
+    int64_t image_size, workers, max_pixels;
     int on_bad_image; /* ls_bad_image */
     int seeding;      /* ls_seeding */
     int decode;       /* ls_decode */

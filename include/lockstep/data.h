@@ -65,16 +65,41 @@ LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest
 
 /* ---- One image file. ---- */
 
-/* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Grey becomes
- * RGB, 16 bits become 8, alpha is dropped, CMYK is converted. honour_exif turns the picture upright
- * by its EXIF orientation. Result: u8 [H,W,3]. Errors name the file and the reason:
- * LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be read, LS_ERR_DATA when it is empty, truncated,
- * damaged (wherever the format lets one see it), of another kind, or beyond 2^28 pixels or 2^30
- * bytes. */
+/* The largest image, in pixels, that is decoded where no limit is set: 256 MiB of RGB. Pillow warns
+ * of a decompression bomb above the same number (Image.MAX_IMAGE_PIXELS). A limit that is set may
+ * be LS_LARGEST_MAX_PIXELS at most, so that an image of 8 bytes per pixel stays below 2^31 bytes.
+ *
+ * Decoding a file takes, also where it was made to take as much as possible, at most
+ *   memory: 24 bytes per pixel (PNG; JPEG 14, BMP and PNM 6) and 4 times the file,
+ *   time: 50 ns per pixel, 3 s for the scans of a JPEG, and 2 us per byte of the file (measured on
+ *     one core of a Xeon server): 4 to 8 s at the default limit, and 2 s per MB.
+ * A JPEG of more than 500 scans, or of more than 2^32 pixels in all scans together, is refused
+ * (arithmetic coding: 2^29): 48 scans of every component at the default limit. Progressive JPEG
+ * files have about 10. A PNG is refused if its compressed data is larger than 64 KiB and twice the
+ * image. */
+enum { LS_DEFAULT_MAX_PIXELS = 89478485, LS_LARGEST_MAX_PIXELS = (1 << 28) - 1 };
+
+/* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Result: u8
+ * [H,W,3]. The pixels are those of Pillow 13's convert("RGB"), except where noted:
+ *   grey becomes three equal channels, alpha is dropped without blending, gamma and colour profiles
+ *     are ignored;
+ *   16 bits: PNG keeps the upper 8; PNM scales 0..maxval to 0..255, halves rounded up (Pillow: to
+ *     even). Pillow clips 16-bit grey at 255;
+ *   CMYK is inverted only where Adobe's marker stands (Pillow: always); R = C K / 255, rounded;
+ *   BMP: 5 and 6 bits become 8 by rounding (Pillow: down), any colour masks, no RLE;
+ *   honour_exif turns the image upright by the EXIF orientation in APP1 of JPEG or the eXIf chunk
+ *     of PNG, as Pillow's ImageOps.exif_transpose, which also reads XMP.
+ * Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be read,
+ * LS_ERR_DATA when it is empty, truncated, damaged (wherever the format shows it), of another kind,
+ * or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG is damaged where libjpeg warns of damage,
+ * but may have unused bytes between its segments or after a scan. */
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
-/* Antialiased bilinear resize of u8 [H,W,3]: the same bytes as Pillow's Image.resize with BILINEAR.
- */
+/* Antialiased bilinear resize of u8 [H,W,3], horizontally first: the bytes of Image.resize with
+ * BILINEAR of Pillow 9.4 to 12.2. Pillow 13 resizes vertically first where the height shrinks more
+ * than the width; then some bytes differ by 1. LS_ERR_INVALID beyond LS_LARGEST_MAX_PIXELS, and
+ * where the weights, which grow with the sides, take more than 1 GiB: a side of about 10 million
+ * pixels. */
 LS_API ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width);
 
 /* ---- The loader. ---- */
@@ -114,6 +139,10 @@ typedef struct ls_loader_config {
     bool honour_exif;
     ls_decode decode;
     ls_bad_image on_bad_image;
+    /* Images of more pixels are bad images, from what their header says; 0 =
+     * LS_DEFAULT_MAX_PIXELS. A part of a run's identity, because it decides which images are
+     * replaced. LS_ERR_INVALID for data in memory. */
+    int64_t max_pixels;
     ls_seeding seeding;
 
     /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same

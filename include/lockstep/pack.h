@@ -40,7 +40,8 @@ typedef struct ls_pack_config {
                                   One image at least must be of use */
     int workers;               /* threads that read and decode; 0 = the calling thread does. They
                                   never change a byte of the pack */
-    bool overwrite;            /* whatever file is there already, but for a picture to be packed */
+    int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
+    bool overwrite;     /* whatever file is there already, but for a picture to be packed */
 
     /* Called now and then by the calling thread; false stops, which is LS_ERR_IO and leaves no
      * file. */

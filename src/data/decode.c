@@ -69,10 +69,12 @@ ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
     if (height <= 0 || width <= 0)
         return ls__undecodable(decoder, LS_ERR_DATA, "a picture of %lld x %lld pixels",
                                (long long)width, (long long)height);
-    if (width > LS__MAX_PIXELS / height)
-        return ls__undecodable(decoder, LS_ERR_DATA,
-                               "claims %lld x %lld pixels, more than the limit of %d",
-                               (long long)width, (long long)height, LS__MAX_PIXELS);
+    const int64_t limit = decoder->max_pixels ? decoder->max_pixels : LS_DEFAULT_MAX_PIXELS;
+    if (width > limit / height)
+        return ls__undecodable(
+            decoder, LS_ERR_DATA,
+            "claims %lld x %lld pixels, more than the limit of %lld (max_pixels)", (long long)width,
+            (long long)height, (long long)limit);
     return LS_OK;
 }
 

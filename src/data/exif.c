@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3 };
+enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, TYPE_LONG = 4 };
 
 /* A TIFF structure: byte order, offset of the first directory, its entries of 12 bytes. */
 static int orientation_in_tiff(const uint8_t *tiff, size_t bytes)
@@ -23,21 +23,24 @@ static int orientation_in_tiff(const uint8_t *tiff, size_t bytes)
         const size_t at = directory + 2 + 12 * i;
         if (at + 12 > bytes) return 1;
         if (u16(tiff + at) != TAG_ORIENTATION) continue;
-        const uint32_t value = u16(tiff + at + 8);
-        return u16(tiff + at + 2) == TYPE_SHORT && value >= 1 && value <= 8 ? (int)value : 1;
+        const uint32_t type = u16(tiff + at + 2);
+        const uint32_t value = type == TYPE_SHORT  ? u16(tiff + at + 8)
+                               : type == TYPE_LONG ? u32(tiff + at + 8)
+                                                   : 0;
+        return value >= 1 && value <= 8 ? (int)value : 1;
     }
     return 1;
 }
 
 /* Segments: 0xff, any more 0xff, marker, length (its own two bytes included), data. Scans begin at
- * SOS, and notes stand before it. */
+ * SOS, and EXIF stands before it. Bytes between segments are skipped, as libjpeg does. */
 static int orientation_in_jpeg(const uint8_t *file, size_t bytes)
 {
     enum { MARKER_APP1 = 0xe1, MARKER_SOS = 0xda, MARKER_EOI = 0xd9 };
     size_t at = 2;
-    while (at + 4 <= bytes && file[at] == 0xff) {
+    while (at + 4 <= bytes) {
         const int marker = file[at + 1];
-        if (marker == 0xff) {
+        if (file[at] != 0xff || marker == 0xff || marker == 0) {
             at++;
             continue;
         }

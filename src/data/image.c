@@ -39,11 +39,17 @@ static ls_status check_resize(ls_context *ctx, const ls_tensor *image, int64_t h
         return ls__fail(ctx, LS_ERR_SHAPE, "ls_image_resize: got %s %s, wanted U8 [H,W,3]",
                         ls_dtype_name(image->dtype), ls_shape_text(shape, text, sizeof(text)));
     }
-    if (height < 1 || width < 1 || width > LS__MAX_PIXELS / height ||
-        image->count / 3 > LS__MAX_PIXELS)
+    if (height < 1 || width < 1)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_image_resize: to %lld x %lld pixels; the limit is %d in all",
-                        (long long)width, (long long)height, LS__MAX_PIXELS);
+                        "ls_image_resize: to %lld x %lld pixels, wanted 1 x 1 or more",
+                        (long long)width, (long long)height);
+    if (image->count / 3 > LS__MAX_PIXELS)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_image_resize: an image of %lld pixels, the limit is %d",
+                        (long long)(image->count / 3), LS__MAX_PIXELS);
+    char reason[LS__REASON_SIZE];
+    if (!ls__resize_fits(shape->dims[0], shape->dims[1], height, width, reason, sizeof(reason)))
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_image_resize: %s", reason);
     return LS_OK;
 }
 

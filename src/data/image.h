@@ -7,11 +7,12 @@
 
 #include "base/alloc.h"
 #include "data/resize.h"
+#include <lockstep/data.h>
 
 enum {
     LS__REASON_SIZE = 256,
-    LS__MAX_PIXELS = 1 << 28,     /* 16384 x 16384; more is taken for a bomb or a broken header */
-    LS__MAX_FILE_BYTES = 1 << 30, /* an uncompressed picture of that many pixels */
+    LS__MAX_PIXELS = LS_LARGEST_MAX_PIXELS,
+    LS__MAX_FILE_BYTES = 1 << 30, /* an uncompressed image of that many pixels */
     LS__KEEP_BYTES = 64 << 20     /* buffers beyond this are given back after use */
 };
 
@@ -43,9 +44,11 @@ typedef struct ls__want {
     bool known_whole;
 } ls__want;
 
-/* What one thread needs to decode pictures. Start with all zero but ctx. */
+/* What one thread needs to decode pictures. Start with all zero but ctx, and max_pixels where it is
+ * set. */
 typedef struct ls__decoder {
     const ls_context *ctx;
+    int64_t max_pixels;   /* a larger image is refused; 0 = LS_DEFAULT_MAX_PIXELS */
     const ls__want *want; /* NULL: all of it */
     const uint8_t *file;  /* the file's bytes: in the buffer, or somebody else's */
     size_t file_bytes;

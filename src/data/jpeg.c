@@ -7,11 +7,11 @@
  * 2, 4 or 8 is made of the lower frequencies alone: fewer bits' worth of detail, not the same
  * pixels.
  *
- * libjpeg goes on after most damage and fills up with grey; here the first complaint about the
- * picture's data ends the decoding, so that no half picture is ever trained on. A new decompressor
- * is made for each file: a used one remembers tables, and a file that lacks its own would decode to
- * something that depends on the file before. libjpeg's own memory (some 20 kB, and the coefficients
- * of progressive files) comes from the C library. */
+ * libjpeg warns of most damage, fills up with grey and continues; here a warning that speaks of
+ * damaged pixels is an error (see is_harmless), so that no half image is ever trained on. A new
+ * decompressor is made for each file: a used one remembers tables, and a file that lacks its own
+ * would decode to something that depends on the file before. libjpeg's own memory (some 20 kB, and
+ * the coefficients of progressive files) comes from the C library. */
 #include "data/image.h"
 
 #include <setjmp.h>
@@ -19,7 +19,17 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-enum { MAX_SCANS = 500, ROWS = 16 };
+enum { ROWS = 16 };
+
+/* A small file may hold many scans of a large image. Each takes a few bytes and a pass over all
+ * blocks: 704 KB with 495 scans of 2^28 pixels took 44 s. So the work of all scans is limited to
+ * 2^32 pixels. Encoders write about 10 scans (jpeg_simple_progression of libjpeg, mozjpeg), most of
+ * one component; the limit allows 16 scans of every component of the largest image, 48 at
+ * LS_DEFAULT_MAX_PIXELS. A pixel of arithmetic coding counts as 8, because a block without any bits
+ * takes up to 5 ns per pixel, and 0.3 to 0.5 ns with Huffman coding. MAX_SCANS limits what a scan
+ * takes whatever its size. */
+enum { MAX_SCANS = 500, ARITHMETIC_WORK = 8 };
+#define MAX_SCAN_WORK (INT64_C(1) << 32)
 
 typedef struct job {
     struct jpeg_decompress_struct info;
@@ -27,6 +37,7 @@ typedef struct job {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     ls__decoder *decoder;
+    int64_t scan_work; /* pixels of all scans so far */
 } job;
 
 static void escape(j_common_ptr info)
@@ -38,14 +49,31 @@ static void escape(j_common_ptr info)
     longjmp(self->escape, 1);
 }
 
-/* Level -1 is a warning. Three speak of notes beside the picture; the rest mean that it is damaged.
- */
+/* Warnings that no pixel depends on. The others are errors: JWRN_HIT_MARKER, JWRN_JPEG_EOF (a scan
+ * ends early), JWRN_HUFF_BAD_CODE, JWRN_ARITH_BAD_CODE, JWRN_MUST_RESYNC (lost or wrong data),
+ * JWRN_BOGUS_PROGRESSION, JWRN_NOT_SEQUENTIAL (a scan's parameters make no sense),
+ * JWRN_TOO_MUCH_DATA (never, because no more rows are read than there are). */
+static bool is_harmless(const struct jpeg_error_mgr *errors)
+{
+    enum { FIRST_RST = 0xd0, LAST_RST = 0xd7 };
+    switch (errors->msg_code) {
+    /* JFIF of another version than 1; an unknown transform in Adobe's marker, which is taken for
+     * YCbCr or YCCK; the colour profile, which is not read. */
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+    case JWRN_BOGUS_ICC: return true;
+    /* Bytes between two segments, or after the last block of a scan, as some cameras write them.
+     * Before a restart marker they mean that blocks were lost. */
+    case JWRN_EXTRANEOUS_DATA:
+        return errors->msg_parm.i[1] < FIRST_RST || errors->msg_parm.i[1] > LAST_RST;
+    default: return false;
+    }
+}
+
+/* Level -1 is a warning. */
 static void on_message(j_common_ptr info, int level)
 {
-    const int code = info->err->msg_code;
-    if (level >= 0 || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_BOGUS_ICC)
-        return;
-    escape(info);
+    if (level < 0 && !is_harmless(info->err)) escape(info);
 }
 
 static void print_nothing(j_common_ptr info)
@@ -53,11 +81,26 @@ static void print_nothing(j_common_ptr info)
     (void)info;
 }
 
-/* A small progressive file may hold thousands of scans over a large picture: minutes of work. */
-static void on_progress(j_common_ptr info)
+static void refuse_scans(job *self)
 {
-    if (((j_decompress_ptr)info)->input_scan_number > MAX_SCANS)
-        ERREXIT(info, JERR_BAD_PROGRESSION);
+    const j_decompress_ptr info = &self->info;
+    snprintf(self->decoder->reason, sizeof(self->decoder->reason),
+             "JPEG of %u x %u pixels in %d scans or more, which is too much work to decode",
+             info->image_width, info->image_height, info->input_scan_number);
+    longjmp(self->escape, 1);
+}
+
+/* Called before each row of blocks of each scan of a file that has several. */
+static void on_progress(j_common_ptr common)
+{
+    const j_decompress_ptr info = (j_decompress_ptr)common;
+    job *self = common->client_data;
+    int64_t n_blocks = 0;
+    for (int i = 0; i < info->comps_in_scan; i++)
+        n_blocks += (int64_t)info->cur_comp_info[i]->width_in_blocks *
+                    info->cur_comp_info[i]->v_samp_factor;
+    self->scan_work += n_blocks * DCTSIZE2 * (info->arith_code ? ARITHMETIC_WORK : 1);
+    if (info->input_scan_number > MAX_SCANS || self->scan_work > MAX_SCAN_WORK) refuse_scans(self);
 }
 
 /* CMYK with Adobe's marker is stored inverted; so red is C K / 255, rounded. */
@@ -192,6 +235,7 @@ static ls_status decode(job *self)
     info->scale_denom = (unsigned)reduction;
     info->progress = &self->progress;
     jpeg_start_decompress(info);
+    info->progress = NULL; /* the rest is one pass over the pixels */
     const int64_t bottom = (part.top + part.height + reduction - 1) / reduction;
     const int64_t right = (part.left + part.width + reduction - 1) / reduction;
     part.top /= reduction;

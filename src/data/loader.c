@@ -89,6 +89,7 @@ static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
     if (!loader->known_whole) return ls__fail_memory(ctx, "ls_loader_open", known_bytes);
     for (int i = 0; i < loader->n_workers; i++) {
         loader->workers[i].decoder.ctx = ctx;
+        loader->workers[i].decoder.max_pixels = loader->config.max_pixels;
         loader->workers[i].transformer.resizer.ctx = ctx;
     }
     LS_TRY(ls__staging_open(loader));

@@ -37,6 +37,7 @@ static ls_status check_ranges(ls_context *ctx, const ls_loader_config *c)
         { "resize", c->resize, 0, MAX_SIDE },
         { "crop", c->crop, 0, MAX_SIDE },
         { "crop_padding", c->crop_padding, 0, MAX_SIDE },
+        { "max_pixels", c->max_pixels, 0, LS__MAX_PIXELS },
     };
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
@@ -106,7 +107,7 @@ static ls_status find_size(ls_loader *loader)
         transform->height = transform->width = transform->crop;
         return LS_OK;
     }
-    ls__decoder decoder = { .ctx = ctx };
+    ls__decoder decoder = { .ctx = ctx, .max_pixels = loader->config.max_pixels };
     ls_status status = LS_ERR_DATA;
     ls__part picture;
     int64_t sample = 0;
@@ -155,9 +156,14 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_loader_open: decode is fast, but the %s pixels, not files",
                         in_pack ? "pack holds" : "data in memory are");
+    if (c->max_pixels > 0 && loader->dataset->images)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_loader_open: max_pixels is set, but the data in memory are pixels, not "
+                        "files");
     LS_TRY(complete_normalisation(ctx, c, loader->dataset->channels));
     LS_TRY(count_steps(loader));
     if (c->prefetch == 0) c->prefetch = DEFAULT_PREFETCH;
+    if (c->max_pixels == 0) c->max_pixels = LS_DEFAULT_MAX_PIXELS;
     const bool default_scale = c->scale_max == 0, default_ratio = c->ratio_max == 0;
     loader->transform = (ls__transform){
         .seed = ctx->config.seed,

@@ -37,6 +37,7 @@ ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, b
     }
     const ls__view view = { data, 3 * (int64_t)sample->width, sample->height, sample->width, 3 };
     *out = ls__part_of_all(&view);
+    LS_TRY(ls__decoder_check(decoder, view.height, view.width));
     if (!honour_exif || sample->orientation <= 1) return LS_OK;
     LS_TRY(ls__decode_pixels(decoder, &view, sample->orientation));
     *out = decoder->part;

@@ -63,10 +63,9 @@ static ls_status resize(const packing *p, worker *w, slot *s)
     const ls__picture *from = &w->decoder.picture;
     int64_t height = from->height, width = from->width;
     ls__resized_size(p->config.resize, &height, &width);
-    if (width > LS__MAX_PIXELS / height)
-        return ls__undecodable(&w->decoder, LS_ERR_DATA,
-                               "%lld x %lld pixels when resized, the limit is %d in all",
-                               (long long)width, (long long)height, LS__MAX_PIXELS);
+    if (!ls__resize_fits(from->height, from->width, height, width, w->decoder.reason,
+                         LS__REASON_SIZE))
+        return LS_ERR_DATA;
     const ls__view view = { from->pixels, 3 * from->width, from->height, from->width, 3 };
     const ls__window all = { 0, 0, height, width };
     if (!ls__picture_reserve(p->ctx, &s->picture, height, width, 3) ||
@@ -224,7 +223,8 @@ static ls_status open_workers(packing *p)
     if (!p->slots || !p->workers)
         return ls__fail_memory(p->ctx, what, (size_t)p->n_slots * sizeof(*p->slots));
     for (int i = 0; i < p->n_workers; i++)
-        p->workers[i].decoder.ctx = p->workers[i].resizer.ctx = p->ctx;
+        p->workers[i] = (worker){ .decoder = { .ctx = p->ctx, .max_pixels = p->config.max_pixels },
+                                  .resizer = { .ctx = p->ctx } };
     return ls__queue_open(p->ctx, p->config.workers, p->n_slots, 0, fill, p, &p->queue);
 }
 
@@ -251,6 +251,9 @@ static ls_status check_config(ls_context *ctx, const ls_pack_config *c)
     if (c->resize < 0 || c->resize > MAX_SIDE)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: resize is %lld, wanted 0 to %d", what,
                         (long long)c->resize, MAX_SIDE);
+    if (c->max_pixels < 0 || c->max_pixels > LS__MAX_PIXELS)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: max_pixels is %lld, wanted 0 to %d", what,
+                        (long long)c->max_pixels, LS__MAX_PIXELS);
     if (c->workers < 0 || c->workers > MAX_WORKERS)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: workers is %d, wanted 0 to %d", what, c->workers,
                         MAX_WORKERS);

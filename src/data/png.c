@@ -55,7 +55,13 @@ static void scoped_free(void *memory)
 #pragma GCC diagnostic ignored "-Wunused-function" /* at the end of the file, hence no pop */
 #include <stb/stb_image.h>
 
-enum { SIGNATURE_BYTES = 8, CHUNK_BYTES = 12, HEADER_BYTES = 13 };
+enum {
+    SIGNATURE_BYTES = 8,
+    CHUNK_BYTES = 12,
+    HEADER_BYTES = 13,
+    SPARE_DATA_BYTES = 1 << 16 /* compressed data that an image of any size may hold */
+};
+static const char too_much_data[] = "holds more data than its size allows";
 
 /* CRC-32 of ISO 3309 with a table of 8 x 256: eight bytes at a time (Kounavis and Berry 2005). */
 typedef struct crc_tables {
@@ -90,8 +96,9 @@ static uint32_t crc_of(const crc_tables *crc, const uint8_t *p, size_t n)
 typedef struct walk {
     crc_tables crc;
     int64_t height, width;
-    int colour_type;
+    int depth, colour_type;
     size_t palette_at, palette_bytes; /* of its chunk's data; 0 = no palette */
+    size_t data_bytes;                /* of all IDAT chunks */
 } walk;
 
 static ls_status walk_header(ls__decoder *decoder, walk *self, const uint8_t *data, size_t bytes)
@@ -100,6 +107,7 @@ static ls_status walk_header(ls__decoder *decoder, walk *self, const uint8_t *da
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: header of %zu bytes", bytes);
     self->width = ls__be32(data);
     self->height = ls__be32(data + 4);
+    self->depth = data[8];
     self->colour_type = data[9];
     return LS_OK;
 }
@@ -113,9 +121,11 @@ static ls_status walk_chunk(ls__decoder *decoder, walk *self, const char *type, 
     if (memcmp(type, "PLTE", 4) == 0) {
         self->palette_at = at;
         self->palette_bytes = bytes;
+    } else if (memcmp(type, "IDAT", 4) == 0) {
+        self->data_bytes += bytes;
     } else if (memcmp(type, "CgBI", 4) == 0) {
         return ls__undecodable(decoder, LS_ERR_DATA, "Apple's CgBI variant of PNG is not read");
-    } else if (memcmp(type, "IDAT", 4) != 0 && memcmp(type, "IEND", 4) != 0) {
+    } else if (memcmp(type, "IEND", 4) != 0) {
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: unknown critical chunk");
     }
     return LS_OK;
@@ -183,26 +193,29 @@ ls_status ls__decode_png(ls__decoder *decoder)
     crc_open(&self.crc);
     LS_TRY(walk_chunks(decoder, &self));
     LS_TRY(fill_palette(decoder, &self));
-    LS_TRY(ls__decoder_begin(decoder, self.height, self.width));
+    LS_TRY(ls__decoder_check(decoder, self.height, self.width));
+    ls__picture_free(decoder->ctx, &decoder->picture); /* stb_image's block takes its place */
 
-    /* At most 4 channels of 2 bytes and a filter byte per row; twice that, for blocks are doubled.
+    /* At most 4 channels and a filter byte per row; twice that, because stb_image doubles blocks.
      */
     const size_t n_pixels = (size_t)self.height * (size_t)self.width;
-    scope here = { .ctx = decoder->ctx,
-                   .budget =
-                       2 * (8 * n_pixels + 8 * (size_t)self.height + decoder->file_bytes) + 4096 };
+    const size_t image_bytes = (self.depth == 16 ? 8 : 4) * n_pixels + 8 * (size_t)self.height;
+    /* No encoder doubles the size of the image, but a megabyte of empty deflate blocks takes 2 s.
+     */
+    if (self.data_bytes > 2 * image_bytes + SPARE_DATA_BYTES)
+        return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: %s", too_much_data);
+    scope here = { .ctx = decoder->ctx, .budget = 2 * (image_bytes + decoder->file_bytes) + 4096 };
     current = &here;
     int width, height, channels;
     uint8_t *pixels = stbi_load_from_memory(decoder->file, (int)decoder->file_bytes, &width,
                                             &height, &channels, 3);
-    if (pixels) {
-        memcpy(decoder->picture.pixels, pixels, 3 * n_pixels);
-        scoped_free(pixels);
-    }
     current = NULL;
-    if (pixels) return LS_OK;
+    if (pixels) {
+        decoder->picture = (ls__picture){ pixels, 3 * n_pixels, self.height, self.width, 3 };
+        decoder->part = (ls__part){ .height = self.height, .width = self.width, .reduction = 1 };
+        return LS_OK;
+    }
     if (here.starved) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to decode a PNG");
     return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: %s",
-                           here.refused ? "holds more data than its size allows"
-                                        : stbi_failure_reason());
+                           here.refused ? too_much_data : stbi_failure_reason());
 }

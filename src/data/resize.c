@@ -1,14 +1,15 @@
 /* resize.c: each output pixel is a weighted mean of the input pixels under a triangle as wide as
  * the reduction (but at least one input pixel to each side), first along rows, then along columns,
  * with the rows between rounded to bytes. Weights are integers of 22 fractional bits, so the sums
- * are exact whatever their order, and the result equals Pillow's (Image.resize, BILINEAR) in every
- * bit. */
+ * are exact whatever their order, and the result equals that of Pillow 9.4 to 12.2 (Image.resize,
+ * BILINEAR) in every bit. Pillow 13 resizes vertically first where the height shrinks more. */
 #include "data/resize.h"
 
 #include "data/image.h"
 #include "data/resize_kernels.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* How many input pixels an output one is wide; half of what it is made of. */
 static double stretch_support(const ls__stretch *stretch)
@@ -188,10 +189,10 @@ static void axis_place(ls__axis *self, const ls__stretch *stretch, bool packed, 
 
 /* No product here comes near 2^63: pictures have at most 2^28 pixels. */
 static void plan_place(plan *self, const ls__stretch *rows, const ls__stretch *columns,
-                       int channels, block *from)
+                       int channels, bool packed, block *from)
 {
     axis_place(&self->rows, rows, false, from);
-    axis_place(&self->columns, columns, self->kernels->packed && channels == 3, from);
+    axis_place(&self->columns, columns, packed, from);
     const int64_t longest =
         self->rows.stride > self->columns.stride ? self->rows.stride : self->columns.stride;
     self->raw = take(from, longest, sizeof(double));
@@ -202,16 +203,47 @@ static void plan_place(plan *self, const ls__stretch *rows, const ls__stretch *c
     self->between = take(from, self->n_between, (size_t)self->between_bytes);
 }
 
+/* A whole direction. */
+static ls__stretch whole_stretch(int64_t in, int64_t out)
+{
+    return (ls__stretch){ .length = (double)in, .limit = in, .out = out, .n = out };
+}
+
+bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
+                     char *reason, size_t reason_size)
+{
+    if (width > LS__MAX_PIXELS / height) {
+        snprintf(reason, reason_size,
+                 "%lld x %lld pixels resized to %lld x %lld, the limit is %d pixels in all",
+                 (long long)from_width, (long long)from_height, (long long)width, (long long)height,
+                 LS__MAX_PIXELS);
+        return false;
+    }
+    const ls__stretch rows = whole_stretch(from_height, height);
+    const ls__stretch columns = whole_stretch(from_width, width);
+    plan unused;
+    block counted = { 0 };
+    plan_place(&unused, &rows, &columns, 3, true, &counted);
+    if (counted.used <= LS__MAX_RESIZE_BYTES) return true;
+    snprintf(reason, reason_size,
+             "%lld x %lld pixels resized to %lld x %lld take %zu bytes of weights and rows, the "
+             "limit is %d",
+             (long long)from_width, (long long)from_height, (long long)width, (long long)height,
+             counted.used, LS__MAX_RESIZE_BYTES);
+    return false;
+}
+
 static bool plan_open(ls__resizer *resizer, int channels, const ls__stretch *rows,
                       const ls__stretch *columns, plan *out)
 {
     *out = (plan){ .kernels = resizer->kernels ? resizer->kernels : ls__resize_kernels_at(0) };
+    const bool packed = out->kernels->packed && channels == 3;
     block from = { 0 };
-    plan_place(out, rows, columns, channels, &from);
+    plan_place(out, rows, columns, channels, packed, &from);
     if (!ls__buffer_reserve(resizer->ctx, &resizer->memory, &resizer->capacity, from.used))
         return false;
     from = (block){ .memory = resizer->memory };
-    plan_place(out, rows, columns, channels, &from);
+    plan_place(out, rows, columns, channels, packed, &from);
     axis_fill(&out->rows, rows, out->raw);
     axis_fill(&out->columns, columns, out->raw);
     return true;
@@ -260,15 +292,11 @@ bool ls__resize_part(ls__resizer *resizer, const ls__view *from, const ls__stret
 bool ls__resize(ls__resizer *resizer, const ls__view *from, int64_t height, int64_t width,
                 const ls__window *window, uint8_t *dst)
 {
-    const ls__stretch rows = { .length = (double)from->height,
-                               .limit = from->height,
-                               .out = height,
-                               .from = window->top,
-                               .n = window->height };
-    const ls__stretch columns = { .length = (double)from->width,
-                                  .limit = from->width,
-                                  .out = width,
-                                  .from = window->left,
-                                  .n = window->width };
+    ls__stretch rows = whole_stretch(from->height, height);
+    ls__stretch columns = whole_stretch(from->width, width);
+    rows.from = window->top;
+    rows.n = window->height;
+    columns.from = window->left;
+    columns.n = window->width;
     return ls__resize_part(resizer, from, &rows, &columns, dst);
 }

@@ -1,4 +1,4 @@
-/* resize.h: antialiased bilinear resize, bit for bit as Pillow's BILINEAR does it. */
+/* resize.h: antialiased bilinear resize, bit for bit as BILINEAR of Pillow 9.4 to 12.2. */
 #ifndef LS_DATA_RESIZE_H
 #define LS_DATA_RESIZE_H
 
@@ -53,6 +53,15 @@ typedef struct ls__resizer {
 } ls__resizer;
 
 void ls__resizer_free(ls__resizer *resizer);
+
+/* Whether an image of from_height x from_width may be resized to height x width: it has at most
+ * LS__MAX_PIXELS then, and ls__resizer.memory at most LS__MAX_RESIZE_BYTES. The memory grows with
+ * the sides, not with the pixels: from 3 x 3 to a height of 2^28 takes 7.5 GB of weights. Weights
+ * are counted as the kernels with the largest ones need them, so that the answer does not depend on
+ * the processor. The reason, where it is false: "3 x 3 pixels resized to ...". */
+enum { LS__MAX_RESIZE_BYTES = 1 << 30 };
+bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
+                     char *reason, size_t reason_size);
 
 /* dst [window.height,window.width,channels], without gaps = that window of `from` resized to height
  * x width; only the window is computed. false when there is no memory. */

@@ -138,16 +138,17 @@ static ls_status make_plan(const ls__transform *self, const ls_draw *draw, int64
 {
     *out = (plan){ .height = height, .width = width };
     ls__resized_size(self->resize, &out->height, &out->width);
-    if (out->width > LS__MAX_PIXELS / out->height) {
-        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels when resized, the limit is %d in all",
-                 (long long)out->width, (long long)out->height, LS__MAX_PIXELS);
-        return LS_ERR_DATA;
-    }
     const bool resizing = out->height != height || out->width != width;
+    if (resizing &&
+        !ls__resize_fits(height, width, out->height, out->width, reason, LS__REASON_SIZE))
+        return LS_ERR_DATA;
     out->whole_first = resizing && (self->random_resized_crop || self->padding > 0);
     out->resizing = resizing && !out->whole_first;
     if (self->random_resized_crop) {
         out->cut = ls__random_box(self, draw, out->height, out->width);
+        if (!ls__resize_fits(out->cut.height, out->cut.width, self->height, self->width, reason,
+                             LS__REASON_SIZE))
+            return LS_ERR_DATA;
     } else if (!crop_window(self, draw, out->height, out->width, &out->cut)) {
         return misfit(self, out->height, out->width, reason);
     }

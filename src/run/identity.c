@@ -76,6 +76,7 @@ static json_t *loader_json(const ls_loader *loader)
     const ls__transform *t = &loader->transform;
     const bool random_size = t->random_resized_crop;
     const bool by_worker = loader->config.seeding == LS_SEED_BY_WORKER;
+    const int64_t max_pixels = loader->config.max_pixels;
     const struct {
         const char *name;
         double value;
@@ -84,6 +85,7 @@ static json_t *loader_json(const ls_loader *loader)
                 { "drop_last", loader->config.drop_last },
                 { "honour_exif", loader->config.honour_exif },
                 { "decode_fast", t->decode == LS_DECODE_FAST },
+                { "max_pixels", max_pixels == LS_DEFAULT_MAX_PIXELS ? 0 : (double)max_pixels },
                 { "seeding_by_worker", by_worker },
                 { "workers", by_worker ? loader->config.workers : 0 },
                 { "resize", (double)t->resize },

@@ -391,6 +391,37 @@ START_TEST(losses_name_their_label_smoothing)
 }
 END_TEST
 
+/* demo-data draws images of 32 x 32 pixels or more. */
+START_TEST(images_beyond_max_pixels)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(3, TRAIN "--max-pixels 1000 --out small");
+    expect_err("pixels, more than the limit of 1000 (max_pixels)");
+    expect(2, TRAIN "--max-pixels 268435456");
+    expect_err("--max-pixels wants a whole number from 1 to 268435455");
+    expect(0, TRAIN "--max-pixels 5000 --stop-at 1");
+    expect(0, "train --resume run --stop-at 2"); /* the run's own limit */
+    expect(2, "train --resume run --max-pixels 6000");
+    expect_err("--max-pixels differs from the run's own 5000");
+    const char *with = "--checkpoint run/last.safetensors --max-pixels 1000";
+    expect(3, "eval %s --data-dir data", with);
+    expect_err("limit of 1000 (max_pixels)");
+    ck_assert_int_eq(system("cp $(ls data/val/star/* | head -1) picture"), 0);
+    expect(3, "predict %s picture", with);
+    expect_err("limit of 1000 (max_pixels)");
+    expect(3, "pack data data.pack --max-pixels 1000");
+    expect_err("limit of 1000 (max_pixels)");
+
+    /* a run of a version that had no such option */
+    expect(0, TRAIN "--stop-at 1 --out old");
+    ck_assert_int_eq(
+        system("grep -v max-pixels old/config.json > config; mv config old/config.json"), 0);
+    expect(0, "train --resume old");
+    end_folder();
+}
+END_TEST
+
 START_TEST(checkpoints_from_elsewhere)
 {
     begin_folder();
@@ -572,6 +603,7 @@ int main(void)
     return RUN_SUITE("command", help_and_version, help_of_each_verb, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
                      exit_statuses, unusable_folders, warnings_before_training, unusable_pictures,
-                     losses_name_their_label_smoothing, checkpoints_from_elsewhere,
-                     classes_are_aligned, predictions, hostile_names, demo_data);
+                     images_beyond_max_pixels, losses_name_their_label_smoothing,
+                     checkpoints_from_elsewhere, classes_are_aligned, predictions, hostile_names,
+                     demo_data);
 }

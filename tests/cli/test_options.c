@@ -13,7 +13,7 @@ typedef struct values {
     double rate;
     const char *name;
     int colour;
-    int64_t threads;
+    int64_t threads, late;
 } values;
 
 #define AT(member) offsetof(values, member)
@@ -25,6 +25,8 @@ static const cli_option options[] = {
     { OPTION_TEXT, 0, "name", AT(name), "a text", "NAME", .note = "none" },
     { OPTION_CHOICE, 0, "colour", AT(colour), "a choice", "red|green|blue", .fallback = "green" },
     { OPTION_INTEGER, 'j', "threads", AT(threads), "an executor", "N", 0, 8, .executor = true },
+    { OPTION_INTEGER, 0, "late", AT(late), "of later versions", "N", 1, 9, .note = "none",
+      .optional = true },
     { .kind = OPTION_END },
 };
 static const cli_verb verb = { "try", "tries.", "FILE...", "More.\n", options, NULL };
@@ -162,7 +164,7 @@ START_TEST(json_and_back)
     json_t *stored = options_to_json(&verb, &v);
     char *text = json_dumps(stored, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
     ck_assert_str_eq(text, "{\"loud\": true, \"count\": 9, \"rate\": 0.3, \"name\": \"x\", "
-                           "\"colour\": \"red\", \"threads\": 0}");
+                           "\"colour\": \"red\", \"threads\": 0, \"late\": 0}");
     json_t *loaded = json_loads(text, 0, NULL);
     free(text);
 
@@ -170,6 +172,12 @@ START_TEST(json_and_back)
     ck_assert(options_resume(&verb, loaded, "config.json", &w, &parsed));
     ck_assert(w.loud && w.rate == v.rate && w.count == 9 && w.colour == 0 && w.threads == 3);
     ck_assert_str_eq(w.name, "x");
+    json_object_del(loaded, "late");
+    PARSE(&w, &parsed, "--count=9");
+    ck_assert(options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert_int_eq(w.late, 0);
+    PARSE(&w, &parsed, "--late=3");
+    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
     PARSE(&w, &parsed, "--count=8");
     ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
     PARSE(&w, &parsed, "--count=9");

@@ -153,8 +153,9 @@ static void choose_scans(struct jpeg_compress_struct *info, const jpeg_options *
 {
     if (options->progressive) jpeg_simple_progression(info);
     if (options->unfinished) info->num_scans -= 4;
-    if (!options->many_scans && !options->separate) return;
-    info->num_scans = options->many_scans ? fill_scans(scans) : fill_separate_scans(info, scans);
+    if (!options->scans && !options->separate) return;
+    info->num_scans = options->scans ? fill_scans(scans) : fill_separate_scans(info, scans);
+    if (options->scans && options->scans < info->num_scans) info->num_scans = options->scans;
     info->scan_info = scans;
 }
 

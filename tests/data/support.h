@@ -28,11 +28,12 @@ typedef struct jpeg_options {
     bool separate;    /* each channel in a scan of its own */
     bool unfinished;  /* progressive: the scans with the last bits are missing */
     bool arithmetic;  /* coding instead of Huffman's */
-    bool many_scans;  /* grey only: every coefficient and bit in a scan of its own, 704 */
-    int restart;      /* MCU rows between restart markers; 0 = none */
-    int orientation;  /* EXIF; 0 = none */
-    bool big_endian;  /* of the EXIF note */
-    bool no_tables;   /* leaves the quantisation and Huffman tables out */
+    int scans;   /* grey only: the first so many of 704, for every coefficient and bit; 0 = usual
+                  */
+    int restart; /* MCU rows between restart markers; 0 = none */
+    int orientation; /* EXIF; 0 = none */
+    bool big_endian; /* of the EXIF note */
+    bool no_tables;  /* leaves the quantisation and Huffman tables out */
 } jpeg_options;
 /* The file's bytes; free them. */
 unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options options, size_t *n);

@@ -106,6 +106,66 @@ START_TEST(jpeg_cut_anywhere_is_refused)
 }
 END_TEST
 
+/* The place of the first marker of that kind. */
+static size_t find_marker(const unsigned char *bytes, size_t n_bytes, int marker)
+{
+    for (size_t at = 2; at + 1 < n_bytes; at++)
+        if (bytes[at] == 0xff && bytes[at + 1] == marker) return at;
+    ck_abort_msg("no marker 0x%02x", (unsigned)marker);
+    return 0;
+}
+
+START_TEST(jpeg_warnings_that_no_pixel_depends_on_are_harmless)
+{
+    enum { H = 40, W = 24, APP1 = 0xe1, SOF0 = 0xc0, SOS = 0xda, RST1 = 0xd1, EOI = 0xd9 };
+    static const unsigned char junk[] = { 0, 1, 0xff, 0, 9, 9, 9, 9, 9, 9, 9, 9 };
+    const struct {
+        int marker; /* junk stands before it */
+        int major;  /* the version of JFIF, instead of 1 */
+        bool harmless;
+    } cases[] = {
+        { .marker = APP1, .harmless = true },  { .marker = SOF0, .harmless = true },
+        { .marker = SOS, .harmless = true },   { .marker = EOI, .harmless = true },
+        { .marker = RST1, .harmless = false }, { .major = 9, .harmless = true },
+    };
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    uint8_t *rgb = draw_picture(H, W, 3, 5), *expected = malloc(H * W * 3);
+    size_t n;
+    unsigned char *bytes =
+        make_jpeg(H, W, rgb, (jpeg_options){ .restart = 1, .orientation = 6 }, &n);
+    unsigned char *changed = malloc(n + sizeof(junk));
+    ck_assert_int_eq(decode(&decoder, bytes, n, true), LS_OK);
+    memcpy(expected, decoder.picture.pixels, H * W * 3);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int marker = cases[i].marker;
+        const size_t at = marker ? find_marker(bytes, n, marker) : n;
+        const size_t added = marker ? sizeof(junk) : 0;
+        memcpy(changed, bytes, at);
+        memcpy(changed + at, junk, added);
+        memcpy(changed + at + added, bytes + at, n - at);
+        if (cases[i].major) changed[11] = (unsigned char)cases[i].major;
+        if (!cases[i].harmless) {
+            expect_bad(&decoder, changed, n + added, "extraneous bytes before marker 0xd1");
+            continue;
+        }
+        ck_assert_msg(decode(&decoder, changed, n + added, true) == LS_OK, "case %zu: %s", i,
+                      decoder.reason);
+        ck_assert_msg(worst_difference(&decoder.picture, W, H, expected) == 0, "case %zu", i);
+    }
+    free(rgb), free(expected), free(bytes), free(changed);
+
+    /* A transform that Adobe's marker does not define is taken for YCCK. */
+    uint8_t cmyk[8 * 8 * 4] = { 0 };
+    bytes = make_jpeg(8, 8, cmyk, (jpeg_options){ .channels = 4, .adobe = true }, &n);
+    bytes[find_marker(bytes, n, 0xee) + 15] = 77;
+    ck_assert_msg(decode(&decoder, bytes, n, true) == LS_OK, "%s", decoder.reason);
+    free(bytes);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(jpeg_with_damage_anywhere_is_refused_or_whole)
 {
     /* JPEG has no checksum, so some damage cannot be seen. But nothing may crash, and the same
@@ -160,8 +220,64 @@ START_TEST(jpeg_of_too_many_scans_is_refused)
     uint8_t *grey = draw_picture(16, 16, 1, 3);
     size_t n;
     unsigned char *bytes =
-        make_jpeg(16, 16, grey, (jpeg_options){ .channels = 1, .many_scans = true }, &n);
-    expect_bad(&decoder, bytes, n, "progressi");
+        make_jpeg(16, 16, grey, (jpeg_options){ .channels = 1, .scans = 704 }, &n);
+    expect_bad(&decoder, bytes, n, "16 x 16 pixels in 501 scans or more");
+    free(bytes), free(grey);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* A grey progressive image of side x side zeros, side a multiple of 1024: the DC scan, then
+ * n_scans - 1 scans that each add nothing to one coefficient, in runs of 2^14 blocks. Every Huffman
+ * table has one symbol, whose code is 0, so that all scans are zeros. */
+static unsigned char *make_scan_bomb(int side, int n_scans, size_t *n)
+{
+    static const unsigned char quantization[] = { 0xff, 0xdb, 0, 67, 0 };
+    static const unsigned char tables[] = {
+        0xff, 0xc4, 0, 20, 0x00, 1, 0, 0, 0, 0, 0,
+        0,    0,    0, 0,  0,    0, 0, 0, 0, 0, 0x00, /* DC: 0 */
+        0xff, 0xc4, 0, 20, 0x10, 1, 0, 0, 0, 0, 0,
+        0,    0,    0, 0,  0,    0, 0, 0, 0, 0, 0xe0, /* AC: EOB14 */
+    };
+    const size_t n_blocks = (size_t)side / 8 * ((size_t)side / 8);
+    const size_t dc_bytes = n_blocks / 8, ac_bytes = (n_blocks / 16384 * 15 + 7) / 8;
+    unsigned char *bytes = calloc(1, 200 + dc_bytes + (size_t)n_scans * (10 + ac_bytes)),
+                  *p = bytes;
+    const unsigned char high = (unsigned char)(side >> 8), low = (unsigned char)side;
+    const unsigned char frame[] = { 0xff, 0xc2, 0, 11, 8, high, low, high, low, 1, 1, 0x11, 0 };
+    memcpy(p, "\xff\xd8", 2), p += 2;
+    memcpy(p, quantization, 5), memset(p + 5, 1, 64), p += 69;
+    memcpy(p, tables, sizeof(tables)), p += sizeof(tables);
+    memcpy(p, frame, sizeof(frame)), p += sizeof(frame);
+    for (int i = 0; i < n_scans; i++) {
+        const unsigned char k = (unsigned char)(i == 0 ? 0 : 1 + (i - 1) % 63);
+        const unsigned char bits = (unsigned char)(i == 0 ? 0 : i <= 63 ? 1 : 0x10);
+        memcpy(p, (unsigned char[]){ 0xff, 0xda, 0, 8, 1, 1, 0, k, k, bits }, 10);
+        p += 10 + (i == 0 ? dc_bytes : ac_bytes);
+    }
+    memcpy(p, "\xff\xd9", 2);
+    *n = (size_t)(p + 2 - bytes);
+    return bytes;
+}
+
+START_TEST(jpeg_scans_are_limited_by_their_work)
+{
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    size_t n;
+    unsigned char *bytes = make_scan_bomb(1024, 100, &n);
+    ck_assert_msg(decode(&decoder, bytes, n, false) == LS_OK, "%s", decoder.reason);
+    free(bytes);
+    bytes = make_scan_bomb(8192, 100, &n); /* 2^26 pixels: the 65th scan is beyond 2^32 */
+    ck_assert_uint_le(n, 200000);
+    expect_bad(&decoder, bytes, n, "8192 x 8192 pixels in");
+    free(bytes);
+    /* Arithmetic coding, of which a pixel counts as 8: 2^23 pixels. */
+    uint8_t *grey = calloc(2048, 4096);
+    jpeg_options options = { .channels = 1, .arithmetic = true, .scans = 66 };
+    bytes = make_jpeg(2048, 4096, grey, options, &n);
+    expect_bad(&decoder, bytes, n, "4096 x 2048 pixels in");
     free(bytes), free(grey);
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
@@ -292,9 +408,11 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("decode_jpeg", jpeg_variants_give_the_picture, jpeg_black_darkens_cmyk,
-                     jpeg_cut_anywhere_is_refused, jpeg_with_damage_anywhere_is_refused_or_whole,
-                     jpeg_without_tables_does_not_borrow_the_last_files,
-                     jpeg_of_too_many_scans_is_refused, exif_orientations_turn_the_picture_upright,
-                     exif_nonsense_is_no_orientation, exif_samples_are_all_alike_upright);
+    return RUN_SUITE(
+        "decode_jpeg", jpeg_variants_give_the_picture, jpeg_black_darkens_cmyk,
+        jpeg_cut_anywhere_is_refused, jpeg_warnings_that_no_pixel_depends_on_are_harmless,
+        jpeg_with_damage_anywhere_is_refused_or_whole,
+        jpeg_without_tables_does_not_borrow_the_last_files, jpeg_of_too_many_scans_is_refused,
+        jpeg_scans_are_limited_by_their_work, exif_orientations_turn_the_picture_upright,
+        exif_nonsense_is_no_orientation, exif_samples_are_all_alike_upright);
 }

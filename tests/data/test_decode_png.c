@@ -152,6 +152,13 @@ START_TEST(png_bombs_and_oddities_are_refused)
         make_png((raw_png){ 65535, 65535, 8, 0, NULL, 0, NULL, 0 }, row, 10, 1, &n);
     expect_bad(&decoder, bytes, n, "pixels");
     free(bytes);
+    /* Too large is not damaged: 2^31 bytes, which stb_image does not decode. */
+    bytes = make_png((raw_png){ 16384, 16384, 16, 6, NULL, 0, NULL, 0 }, row, 10, 1, &n);
+    decoder.max_pixels = LS_LARGEST_MAX_PIXELS;
+    expect_bad(&decoder, bytes, n, "claims 16384 x 16384 pixels, more than the limit of 268435455");
+    decoder.max_pixels = 0;
+    expect_bad(&decoder, bytes, n, "claims 16384 x 16384 pixels, more than the limit of 89478485");
+    free(bytes);
     bytes = make_png((raw_png){ 0, 5, 8, 0, NULL, 0, NULL, 0 }, row, 10, 1, &n);
     expect_bad(&decoder, bytes, n, "0 x 5");
     free(bytes);
@@ -197,6 +204,30 @@ START_TEST(png_that_swells_beyond_its_size_is_cut_off)
     size_t n = 8;
     n += put_chunk(bytes + n, "IHDR", header, 13);
     n += put_chunk(bytes + n, "IDAT", z, bit / 8 + 5);
+    n += put_chunk(bytes + n, "IEND", NULL, 0);
+    expect_bad(&decoder, bytes, n, "more data than its size allows");
+    free(z), free(bytes);
+    ls__decoder_free(&decoder);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(png_of_empty_blocks_is_refused)
+{
+    /* Deflate blocks of fixed codes that hold nothing: a header of 3 bits and an end code of 7. */
+    ls_context *ctx = open_context();
+    ls__decoder decoder = { .ctx = ctx };
+    enum { BYTES = 70000 };
+    unsigned char *z = calloc(BYTES, 1), *bytes = malloc(BYTES + 1000);
+    z[0] = 0x78, z[1] = 0x01;
+    for (size_t bit = 16; bit + 10 <= 8 * BYTES; bit += 10)
+        z[(bit + 1) / 8] |= (unsigned char)(1 << (bit + 1) % 8);
+    const unsigned char header[13] = { 0, 0, 0, 1, 0, 0, 0, 1, 8 };
+    memcpy(bytes, "\x89PNG\r\n\x1a\n", 8);
+    size_t n = 8;
+    n += put_chunk(bytes + n, "IHDR", header, 13);
+    n += put_chunk(bytes + n, "IDAT", z, BYTES / 2);
+    n += put_chunk(bytes + n, "IDAT", z + BYTES / 2, BYTES / 2);
     n += put_chunk(bytes + n, "IEND", NULL, 0);
     expect_bad(&decoder, bytes, n, "more data than its size allows");
     free(z), free(bytes);
@@ -272,6 +303,6 @@ int main(void)
 {
     return RUN_SUITE("decode_png", png_depths_and_colours_give_the_picture,
                      png_cut_or_damaged_anywhere_is_refused, png_bombs_and_oddities_are_refused,
-                     png_that_swells_beyond_its_size_is_cut_off, png_exif_chunk_is_honoured,
-                     png_suite_decodes_and_its_corrupt_files_do_not);
+                     png_that_swells_beyond_its_size_is_cut_off, png_of_empty_blocks_is_refused,
+                     png_exif_chunk_is_honoured, png_suite_decodes_and_its_corrupt_files_do_not);
 }

@@ -488,7 +488,20 @@ START_TEST(pictures_that_do_not_fit_are_refused)
     ck_assert_ptr_nonnull(strstr(reason, "9 x 8"));
     transform = (ls__transform){ .resize = 65536, .crop = 16, .height = 16, .width = 16 };
     ck_assert_int_eq(run(&transform, ctx, 1, 200, 0, 0, dst, reason), LS_ERR_DATA);
-    ck_assert_ptr_nonnull(strstr(reason, "when resized"));
+    ck_assert_ptr_nonnull(strstr(reason, "pixels in all"));
+    /* A box of a single row: 5 GB of weights. */
+    transform = (ls__transform){ .random_resized_crop = true,
+                                 .height = 16,
+                                 .width = 16,
+                                 .scale_min = 1,
+                                 .scale_max = 1,
+                                 .ratio_min = 1 << 27,
+                                 .ratio_max = 1 << 27 };
+    const ls__transform_want want = { .transform = &transform };
+    ls__window part;
+    int reduction;
+    ck_assert_int_eq(ls__transform_ask(&want, 1, 1 << 27, &part, &reduction, reason), LS_ERR_DATA);
+    ck_assert_ptr_nonnull(strstr(reason, "134217728 x 1 pixels resized to 16 x 16 take"));
     ls_context_close(&ctx);
 }
 END_TEST
