@@ -145,6 +145,9 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
     ls__text_put(&t, "%-*s %-20s %11lld %14lld\n", width, "total", "", (long long)parameters,
                  (long long)multiply_adds);
     put_memory(&t, net, p);
+    char recomputed[256];
+    ls__recompute_text(p, recomputed, sizeof recomputed);
+    if (p->gradients) ls__text_put(&t, "%s\n", recomputed);
     put_precision(&t, net);
     return (int)t.length;
 }
