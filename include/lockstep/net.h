@@ -54,8 +54,11 @@ typedef struct ls_loss_scale_config {
 /* What of the forward part the backward part computes again instead of keeping it in memory. No
  * result changes by a bit. */
 typedef enum ls_recompute {
-    LS_RECOMPUTE_AUTO, /* on the CPU as CHEAP where all that a step computes is more than 768 MiB,
-                          elsewhere as NONE */
+    LS_RECOMPUTE_AUTO, /* on the CPU as little as needed: NONE where the arena then takes at most
+                          75 % of the available memory when a shape is first planned, else results
+                          of normalisation, ReLU, additions and pooling, else CHEAP. The available
+                          memory is the machine's, cut by the process's control groups, ulimit -v
+                          and ls_context_config.memory_limit_bytes. Elsewhere as NONE */
     LS_RECOMPUTE_NONE, /* everything is kept */
     LS_RECOMPUTE_CHEAP /* results of normalisation, ReLU, additions, pooling, and of convolutions
                           of up to 64 products for a result */

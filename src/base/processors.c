@@ -1,25 +1,14 @@
 /* processors.c: how many processors this process may use: what its affinity mask allows, cut by the
  * CPU quota of its control groups (version 1 and 2), which containers set. */
+#include "base/cgroup.h"
 #include "base/threads.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 4096 };
-
-/* Reads the start of a small text file; false when there is none. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    const size_t n = fread(text, 1, size - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    return n > 0;
-}
+enum { PATH_SIZE = LS__CGROUP_PATH_SIZE };
 
 static int quota_processors(long long quota, long long period)
 {
@@ -34,7 +23,7 @@ static int folder_quota_v2(const char *folder)
     char path[PATH_SIZE], text[128];
     long long quota, period;
     const int length = snprintf(path, sizeof(path), "%s/cpu.max", folder);
-    if (length >= (int)sizeof(path) || !read_text(path, text, sizeof(text))) return 0;
+    if (length >= (int)sizeof(path) || !ls__read_small_file(path, text, sizeof(text))) return 0;
     return sscanf(text, "%lld %lld", &quota, &period) == 2 ? quota_processors(quota, period) : 0;
 }
 
@@ -46,72 +35,23 @@ static int folder_quota_v1(const char *folder)
     for (int i = 0; i < 2; i++) {
         char path[PATH_SIZE], text[128];
         const int length = snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-        if (length >= (int)sizeof(path) || !read_text(path, text, sizeof(text))) return 0;
+        if (length >= (int)sizeof(path) || !ls__read_small_file(path, text, sizeof(text))) return 0;
         values[i] = strtoll(text, NULL, 10);
     }
     return quota_processors(values[0], values[1]);
 }
 
-/* The smallest quota from the group's folder up to the hierarchy's root. A container often sees its
- * own group as the root, so folders that are missing are passed by. */
-static int hierarchy_quota(const char *root, const char *group, int (*quota)(const char *folder))
+static bool read_quota(const char *folder, bool version_2, uint64_t *processors)
 {
-    char folder[PATH_SIZE];
-    const int length = snprintf(folder, sizeof(folder), "%s%s", root, group);
-    if (length >= (int)sizeof(folder)) return 0;
-    const size_t root_length = strlen(root);
-    int smallest = 0;
-    for (;;) {
-        const int found = quota(folder);
-        if (found && (!smallest || found < smallest)) smallest = found;
-        char *slash = strrchr(folder + root_length, '/');
-        if (!slash) return smallest;
-        *slash = '\0';
-    }
-}
-
-/* Is `name` an element of a list separated by commas? */
-static bool list_has(const char *list, const char *name)
-{
-    const size_t length = strlen(name);
-    for (const char *at = list; *at;) {
-        const size_t n = strcspn(at, ",");
-        if (n == length && memcmp(at, name, n) == 0) return true;
-        at += n + (at[n] == ',');
-    }
-    return false;
+    const int found = version_2 ? folder_quota_v2(folder) : folder_quota_v1(folder);
+    *processors = (uint64_t)found;
+    return found > 0;
 }
 
 int ls__cgroup_processors(const char *membership, const char *mount)
 {
-    int smallest = 0;
-    char line[PATH_SIZE];
-    for (const char *at = membership; *at;) {
-        const size_t n = strcspn(at, "\n");
-        const bool fits = n < sizeof(line);
-        if (fits) {
-            memcpy(line, at, n);
-            line[n] = '\0';
-        }
-        at += n + (at[n] == '\n');
-
-        /* "number:controllers:/group"; version 2 has number 0 and no controllers */
-        char *controllers = fits ? strchr(line, ':') : NULL;
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group) continue;
-        *controllers++ = '\0';
-        *group++ = '\0';
-        char root[PATH_SIZE];
-        int found = 0;
-        if (*controllers == '\0') {
-            found = hierarchy_quota(mount, group, folder_quota_v2);
-        } else if (list_has(controllers, "cpu") &&
-                   snprintf(root, sizeof(root), "%s/%s", mount, controllers) < (int)sizeof(root)) {
-            found = hierarchy_quota(root, group, folder_quota_v1);
-        }
-        if (found && (!smallest || found < smallest)) smallest = found;
-    }
-    return smallest;
+    const uint64_t smallest = ls__cgroup_smallest(membership, mount, "cpu", read_quota);
+    return smallest < UINT64_MAX ? (int)smallest : 0;
 }
 
 static int affinity_processors(void)
@@ -133,7 +73,7 @@ int ls__available_processors(void)
 {
     char membership[16384];
     int processors = affinity_processors();
-    if (read_text("/proc/self/cgroup", membership, sizeof(membership))) {
+    if (ls__read_small_file("/proc/self/cgroup", membership, sizeof(membership))) {
         const int quota = ls__cgroup_processors(membership, "/sys/fs/cgroup");
         if (quota && quota < processors) processors = quota;
     }

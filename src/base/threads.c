@@ -28,8 +28,9 @@ struct ls__threads {
     int n_threads; /* the caller's among them */
     int n_started; /* workers to join */
     bool spin;
-    void (*start)(void);
-    worker *workers; /* n_threads - 1 */
+    bool (*start)(void);
+    int n_ready, n_failed; /* workers that have run it; those in which it failed */
+    worker *workers;       /* n_threads - 1 */
     ls__observe_fn observe;
     void *observer;
 
@@ -48,7 +49,7 @@ struct ls__threads {
     atomic_bool stop;
     pthread_mutex_t mutex;
     pthread_cond_t work; /* remaining > 0 or stop */
-    pthread_cond_t done; /* finished == n_tasks */
+    pthread_cond_t done; /* finished == n_tasks, or n_ready changed */
 };
 
 static inline void relax(void)
@@ -117,7 +118,12 @@ static void *worker_main(void *arg)
 {
     const worker *self = arg;
     ls__threads *pool = self->pool;
-    if (pool->start) pool->start();
+    const bool failed = pool->start && !pool->start();
+    pthread_mutex_lock(&pool->mutex);
+    pool->n_ready++;
+    pool->n_failed += failed;
+    pthread_cond_signal(&pool->done);
+    pthread_mutex_unlock(&pool->mutex);
     for (;;) {
         if (!spin_for(pool, has_work)) {
             pthread_mutex_lock(&pool->mutex);
@@ -184,7 +190,8 @@ void ls__threads_run(ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *a
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Starts the workers with all signals blocked: handlers run in the user's threads. */
+/* Starts the workers with all signals blocked: handlers run in the user's threads. Waits for them,
+ * because what they allocate at their start must not be missing later. */
 static ls_status start_workers(ls__threads *pool)
 {
     sigset_t all, before;
@@ -197,14 +204,20 @@ static ls_status start_workers(ls__threads *pool)
         if (!error) pool->n_started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error) return LS_OK;
+    pthread_mutex_lock(&pool->mutex);
+    while (pool->n_ready < pool->n_started) pthread_cond_wait(&pool->done, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
+    if (!error && pool->n_failed == 0) return LS_OK;
+    if (!error)
+        return ls__fail(pool->ctx, LS_ERR_MEMORY, "thread pool: out of memory in %d of %d threads",
+                        pool->n_failed, pool->n_threads);
     char reason[LS__ERRNO_TEXT_SIZE];
     return ls__fail(pool->ctx, LS_ERR_MEMORY, "thread pool: thread %d of %d did not start: %s",
                     pool->n_started + 2, pool->n_threads,
                     ls__errno_text(error, reason, sizeof(reason)));
 }
 
-ls_status ls__threads_open(ls_context *ctx, int n_threads, void (*start)(void), ls__threads **out)
+ls_status ls__threads_open(ls_context *ctx, int n_threads, bool (*start)(void), ls__threads **out)
 {
     *out = NULL;
     if (n_threads < 1) {

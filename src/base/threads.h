@@ -10,9 +10,9 @@ typedef struct ls__threads ls__threads;
 /* One task. `thread` in 0..n_threads-1 tells which scratch memory is this thread's. */
 typedef void (*ls__task_fn)(void *arg, int64_t task, int thread);
 
-/* n_threads >= 1, the caller's thread among them. `start` (may be NULL) runs once in each new
- * thread. */
-ls_status ls__threads_open(ls_context *ctx, int n_threads, void (*start)(void), ls__threads **out);
+/* n_threads >= 1, the caller's thread among them. `start` (may be NULL) has run once in
+ * each new thread when this returns; false means that it had no memory. */
+ls_status ls__threads_open(ls_context *ctx, int n_threads, bool (*start)(void), ls__threads **out);
 void ls__threads_close(ls__threads **threads);
 int ls__threads_count(const ls__threads *threads);
 

@@ -34,10 +34,10 @@ static bool serves(const ls__cpu_provider *provider, const ls__op *op)
 }
 
 /* Tasks run in the caller's thread and in the pool's: all of them must round alike. */
-static void start_thread(void)
+static bool start_thread(void)
 {
     fesetenv(FE_DFL_ENV);
-    ls__onednn_thread_start();
+    return ls__onednn_thread_start();
 }
 
 static void cpu_close(ls__device *device)

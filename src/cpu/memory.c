@@ -1,10 +1,10 @@
 /* memory.c: device memory of the CPU, which is host memory: allocation, copies, digests. */
 #include "cpu/memory.h"
 #include "base/alloc.h"
+#include "base/available_memory.h"
 #include "base/context.h"
 #include "cpu/native/digest.h"
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -29,36 +29,10 @@ void ls__cpu_release(ls__device *device, void *memory, size_t bytes)
     ls__free(device->ctx, memory);
 }
 
-/* The number after `key` in a file of the kernel's; false when there is none. */
-static bool read_number(const char *path, const char *key, uint64_t *out)
-{
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    char line[128];
-    bool found = false;
-    while (!found && fgets(line, sizeof line, file)) {
-        unsigned long long value;
-        if (strncmp(line, key, strlen(key)) == 0 &&
-            sscanf(line + strlen(key), "%llu", &value) == 1) {
-            *out = value;
-            found = true;
-        }
-    }
-    fclose(file);
-    return found;
-}
-
 size_t ls__cpu_free_bytes(ls__device *device)
 {
     (void)device;
-    uint64_t available = 0, limit, used;
-    if (read_number("/proc/meminfo", "MemAvailable:", &available)) available *= 1024;
-    if (read_number("/sys/fs/cgroup/memory.max", "", &limit) &&
-        read_number("/sys/fs/cgroup/memory.current", "", &used)) {
-        const uint64_t rest = limit > used ? limit - used : 0;
-        if (rest < available) available = rest;
-    }
-    return (size_t)available;
+    return ls__available_memory();
 }
 
 /* Copies, fills and digests are cut into pieces of this size, one task each. */

@@ -180,6 +180,9 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
     ls__text t = { buffer, size, 0 };
     put_table(&t, p);
     put_memory(&t, net, p);
+    char recomputed[256];
+    ls__recompute_text(p, recomputed, sizeof recomputed);
+    if (p->gradients) ls__text_put(&t, "%s\n", recomputed);
     put_precision(&t, net);
     return (int)t.length;
 }

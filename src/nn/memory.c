@@ -231,6 +231,7 @@ ls_status ls__program_plan_memory(ls__program *p)
     while (n_large < n && order[n_large]->bytes > order[0]->bytes / LARGE_SHARE) n_large++;
     find_order(p, order, placed, best, n_large);
     place(order, placed, n, SIZE_MAX, &p->arena_bytes);
+    p->unshared_bytes = 0;
     for (int v = 0; v < p->n_values; v++)
         if (p->values[v].place == LS__PLACE_ARENA)
             p->unshared_bytes += ls__round_up(p->values[v].bytes, LS__ALIGNMENT);

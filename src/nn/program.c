@@ -63,8 +63,7 @@ ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool grad
     find_unrecordable(p);
     if (status == LS_OK) status = ls__program_layout(p);
     if (status == LS_OK) status = ls__program_choose(p, timed);
-    if (status == LS_OK) status = ls__program_recompute(p);
-    if (status == LS_OK) status = ls__program_plan_memory(p);
+    if (status == LS_OK) status = ls__program_fit_memory(p);
     if (status == LS_OK) status = upload_constants(p);
     if (status != LS_OK) ls__program_close(&p);
     *out = p;

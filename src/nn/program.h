@@ -100,6 +100,13 @@ typedef struct ls__part {
     int64_t last_used;
 } ls__part;
 
+/* Which values backward recomputes, in the order of what that costs for a byte. */
+typedef enum ls__recomputed {
+    LS__RECOMPUTED_NOTHING,
+    LS__RECOMPUTED_PASSES, /* results of ops that do little more than pass over memory */
+    LS__RECOMPUTED_CONVS   /* and of convolutions of few products */
+} ls__recomputed;
+
 enum { LS__MAX_PARTS = 4 }; /* a whole step, forward, backward; steps of another optimizer */
 
 typedef struct ls__program {
@@ -133,6 +140,9 @@ typedef struct ls__program {
     void *constant_memory; /* device */
 
     size_t arena_bytes, unshared_bytes;
+    ls__recomputed recomputed;
+    size_t kept_bytes;         /* the arena with everything kept; 0 unless recomputation is AUTO */
+    size_t available_bytes;    /* of memory, when AUTO decided; 0: not known */
     unsigned char *arena;      /* what `buffers` point into */
     uint64_t arena_generation; /* of the net's arena; 0 = not bound */
     double *seconds;           /* per instruction, when profiled */
@@ -164,9 +174,11 @@ ls_status ls__program_layout(ls__program *program);
 ls_status ls__program_choose(ls__program *program, bool timed);
 /* Times kernels for ops that the tables do not have, and puts the fastest into the context's. */
 ls_status ls__program_tune(ls__program *program);
-/* After kernels are chosen and before memory is planned: it adds instructions and values. */
-ls_status ls__program_recompute(ls__program *program);
+/* After kernels are chosen: plans memory, and recomputes as much as the net's config says. */
+ls_status ls__program_fit_memory(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
+/* What is recomputed and why, as a line of ls_net_describe without its end; as snprintf. */
+int ls__recompute_text(const ls__program *program, char *out, size_t size);
 
 /* Another value of these fields, with memory of its own; -1 without memory for the record. */
 int ls__value_add(ls__program *program, const ls__value *fields);

@@ -17,11 +17,16 @@
  * once more. So a chain takes at most twice its time forward, and holds S + L/S values instead of
  * L.
  *
- * All of it follows from the program: from ops and shapes. */
+ * AUTO does none of this where everything fits into the memory that is available. Where it does
+ * not, ops that only pass over memory are recomputed first, and convolutions where that is not
+ * enough: a resnet50's 1x1 convolutions cost up to 11 % of its step (224 px, batch 16). What is
+ * recomputed follows from ops and shapes, and with AUTO from the memory as well; no bit does. */
 #include "base/error.h"
 #include "nn/net_state.h"
+#include "tensor/pool.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Operands, as in LS__OP_LIST. */
@@ -36,12 +41,14 @@ enum { MOST_BEFORE_CONVOLUTION = 2 };
 /* Operands that would be kept for the recomputation alone must be so much smaller than its result
  * in all. Pictures of u8 are 4 times smaller than normalised ones. */
 enum { LEAST_GAIN = 4 };
-/* Nobody misses the memory of programs that compute no more than this, of which they hold about a
- * third. A step of resnet20 (32 px, batch 128, 607 MiB) takes 0.95 of its time then. */
-enum { SMALL_BYTES = 768 << 20 };
+/* AUTO keeps everything where the arena then takes no more than this share of the memory that is
+ * available, in per cent. The rest is for what comes later: the optimizer's state, batches, files
+ * that the system caches. */
+enum { AUTO_SHARE = 75 };
 
 typedef struct pass {
     ls__program *p;
+    ls__recomputed level;
     ls__instruction *list; /* the new one */
     int n;
     size_t room;
@@ -63,7 +70,7 @@ static int64_t products_of(const ls__op *op)
 }
 
 /* Is the first output cheap to have once more? */
-static bool is_cheap(const ls__instruction *in)
+static bool is_cheap(const ls__instruction *in, ls__recomputed level)
 {
     static const bool cheap[LS__N_OPS] = {
         [LS__OP_REORDER] = true,    [LS__OP_CAST] = true,         [LS__OP_NORMALIZE] = true,
@@ -72,7 +79,8 @@ static bool is_cheap(const ls__instruction *in)
         [LS__OP_AVG_POOL] = true,
     };
     if (in->custom) return false;
-    if (in->op.kind == LS__OP_CONV2D) return products_of(&in->op) <= MOST_PRODUCTS;
+    if (in->op.kind == LS__OP_CONV2D)
+        return level == LS__RECOMPUTED_CONVS && products_of(&in->op) <= MOST_PRODUCTS;
     return cheap[in->op.kind];
 }
 
@@ -106,7 +114,8 @@ static bool decide(pass *s, int i)
     ls__program *p = s->p;
     const ls__instruction *in = &s->p->instructions[i];
     const int v = in->operands[in->n_inputs];
-    if (!is_cheap(in) || p->values[v].pinned || p->values[v].place != LS__PLACE_ARENA) return false;
+    if (!is_cheap(in, s->level) || p->values[v].pinned || p->values[v].place != LS__PLACE_ARENA)
+        return false;
     const ls__instruction replay = replay_of(in, v);
     size_t kept = 0;
     int depth = 0;
@@ -253,28 +262,10 @@ static ls_status rebuild(pass *s)
     return LS_OK;
 }
 
-/* All that a program computes, if no two values shared memory. */
-static size_t computed_bytes(const ls__program *p)
+static ls_status recompute(ls__program *p, ls__recomputed level)
 {
-    size_t bytes = 0;
-    for (int v = 0; v < p->n_values; v++)
-        if (p->values[v].place == LS__PLACE_ARENA) bytes += p->values[v].bytes;
-    return bytes;
-}
-
-static bool is_wanted(const ls__program *p)
-{
-    const ls_recompute wanted = p->net->config.recompute;
-    if (!p->gradients || wanted == LS_RECOMPUTE_NONE) return false;
-    return wanted == LS_RECOMPUTE_CHEAP ||
-           (p->ctx->device->backend->host_memory && computed_bytes(p) > SMALL_BYTES);
-}
-
-ls_status ls__program_recompute(ls__program *p)
-{
-    if (!is_wanted(p)) return LS_OK;
     const size_t n = (size_t)p->n_values;
-    pass s = { .p = p, .room = 2 * (size_t)p->n_instructions };
+    pass s = { .p = p, .level = level, .room = 2 * (size_t)p->n_instructions };
     s.list = ls__bump_alloc(&p->bump, s.room * sizeof *s.list);
     s.saved = ls__bump_alloc(&p->bump, n * sizeof *s.saved);
     s.cheap = ls__bump_alloc(&p->bump, n * sizeof *s.cheap);
@@ -294,4 +285,96 @@ ls_status ls__program_recompute(ls__program *p)
     p->n_instructions = s.n;
     p->instruction_room = s.room;
     return LS_OK;
+}
+
+/* ---- How much of it ---- */
+
+/* A program as it was before memory was planned. */
+typedef struct snapshot {
+    ls__instruction *instructions;
+    ls__value *values;
+    int n_instructions, n_values;
+} snapshot;
+
+static ls_status take_snapshot(ls__program *p, snapshot *out)
+{
+    const size_t instruction_bytes = (size_t)p->n_instructions * sizeof *p->instructions;
+    const size_t value_bytes = (size_t)p->n_values * sizeof *p->values;
+    *out = (snapshot){ .instructions = ls__bump_alloc(&p->bump, instruction_bytes),
+                       .values = ls__bump_alloc(&p->bump, value_bytes),
+                       .n_instructions = p->n_instructions,
+                       .n_values = p->n_values };
+    if (!out->instructions || !out->values)
+        return ls__fail_memory(p->ctx, "recompute", instruction_bytes + value_bytes);
+    memcpy(out->instructions, p->instructions, instruction_bytes);
+    memcpy(out->values, p->values, value_bytes);
+    return LS_OK;
+}
+
+/* Both lists have only grown since. */
+static void restore(ls__program *p, const snapshot *from)
+{
+    for (int i = 0; i < p->n_instructions; i++)
+        if (p->instructions[i].again && p->instructions[i].kernel)
+            p->instructions[i].kernel->close(p->instructions[i].kernel);
+    memcpy(p->instructions, from->instructions,
+           (size_t)from->n_instructions * sizeof *p->instructions);
+    memcpy(p->values, from->values, (size_t)from->n_values * sizeof *p->values);
+    p->n_instructions = from->n_instructions;
+    p->n_values = from->n_values;
+}
+
+static ls_status plan(ls__program *p, ls__recomputed level)
+{
+    p->recomputed = level;
+    if (level != LS__RECOMPUTED_NOTHING) LS_TRY(recompute(p, level));
+    return ls__program_plan_memory(p);
+}
+
+/* Plans with more and more recomputation until the arena fits. */
+static ls_status plan_automatically(ls__program *p)
+{
+    snapshot before;
+    LS_TRY(take_snapshot(p, &before));
+    LS_TRY(plan(p, LS__RECOMPUTED_NOTHING));
+    p->kept_bytes = p->arena_bytes;
+    p->available_bytes = ls__pool_free_bytes(p->ctx->pool);
+    if (p->available_bytes == 0) return LS_OK; /* not known */
+    p->available_bytes += p->net->arena_bytes; /* another arena takes its place */
+    const size_t fits = p->available_bytes / 100 * AUTO_SHARE;
+    for (int level = LS__RECOMPUTED_PASSES; level <= LS__RECOMPUTED_CONVS && p->arena_bytes > fits;
+         level++) {
+        restore(p, &before);
+        LS_TRY(plan(p, (ls__recomputed)level));
+    }
+    return LS_OK;
+}
+
+ls_status ls__program_fit_memory(ls__program *p)
+{
+    const ls_recompute wanted = p->net->config.recompute;
+    const bool recomputes = p->gradients && wanted != LS_RECOMPUTE_NONE;
+    if (recomputes && wanted == LS_RECOMPUTE_AUTO && p->ctx->device->backend->host_memory)
+        return plan_automatically(p);
+    return plan(p, recomputes && wanted == LS_RECOMPUTE_CHEAP ? LS__RECOMPUTED_CONVS
+                                                              : LS__RECOMPUTED_NOTHING);
+}
+
+int ls__recompute_text(const ls__program *p, char *out, size_t size)
+{
+    static const char *const what[] = {
+        [LS__RECOMPUTED_NOTHING] = "nothing",
+        [LS__RECOMPUTED_PASSES] = "normalisation, ReLU, additions, pooling",
+        [LS__RECOMPUTED_CONVS] = "normalisation, ReLU, additions, pooling, small convolutions",
+    };
+    const double mib = 1024.0 * 1024.0;
+    if (p->kept_bytes == 0) return snprintf(out, size, "recomputed: %s", what[p->recomputed]);
+    if (p->available_bytes == 0)
+        return snprintf(out, size,
+                        "recomputed: nothing, because the available memory is not known");
+    return snprintf(out, size,
+                    "recomputed: %s; with everything kept the arena is %.1f MiB, %d %% of the "
+                    "available memory is %.1f MiB",
+                    what[p->recomputed], (double)p->kept_bytes / mib, AUTO_SHARE,
+                    (double)(p->available_bytes / 100 * AUTO_SHARE) / mib);
 }

@@ -170,6 +170,15 @@ static const char *layer_of(const ls__program *program, const ls_node *node)
     return node->name;
 }
 
+/* Whether the op that stands at a position has a number: not one that recomputes a value. */
+static bool is_numbered(const ls_net *net, int position)
+{
+    const int i = position - ls__walk_position(net, LS__WALK_FORWARD);
+    const ls__program *program = net->walk.program;
+    return ls__walk_has_op(net, position) &&
+           !(i >= 0 && i < program->n_instructions && program->instructions[i].again);
+}
+
 static void describe_instruction(const ls__program *program, const ls__instruction *in,
                                  ls__trace_op *out)
 {
@@ -177,6 +186,7 @@ static void describe_instruction(const ls__program *program, const ls__instructi
     out->name = layer_of(program, in->node);
     out->kernel = in->kernel ? in->kernel->name : "";
     out->backward = in->backward;
+    out->again = in->again;
     out->moves = !in->custom && in->op.kind == LS__OP_REORDER;
 }
 
@@ -186,7 +196,7 @@ static void describe_op(const ls_net *net, int position, ls__trace_op *out)
     const int first = ls__walk_position(net, LS__WALK_FORWARD);
     const int update = ls__walk_position(net, LS__WALK_UPDATE);
     *out = (ls__trace_op){ .position = position, .kernel = "" };
-    for (int i = 0; i < position; i++) out->number += ls__walk_has_op(net, i);
+    for (int i = 0; i < position; i++) out->number += is_numbered(net, i);
     if (position < first) {
         out->kind = "copy";
         out->name = net->graph.inputs.items[position].name;
@@ -301,7 +311,7 @@ ls_status ls__fault_place(ls_net *net)
     const int end = ls__walk_position(net, LS__WALK_END);
     int64_t n_ops = 0;
     for (int i = 0; i < end; i++) {
-        if (!ls__walk_has_op(net, i) || n_ops++ != fault->op) continue;
+        if (!is_numbered(net, i) || n_ops++ != fault->op) continue;
         ls__trace_op op;
         describe_op(net, i, &op);
         const int64_t n = ls__net_fault_elements(net, &op);

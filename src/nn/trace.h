@@ -15,13 +15,15 @@
 #include "nn/net.h"
 
 typedef struct ls__trace_op {
-    int number;         /* among the ops of this step, from 0 */
+    int number;         /* among the ops of this step but recomputed ones, from 0 */
     const char *kind;   /* "copy" of an input, "conv2d", "sgd", a user's own kind */
     const char *name;   /* of the input, of the layer, "optimizer" */
     const char *kernel; /* "" where none is chosen: copies, a user's callbacks */
     bool backward;
     bool moves; /* a reorder: writes what it reads, in another layout. Which of them there are
                    depends on the kernels; all other ops depend on the model alone */
+    bool again; /* recomputes a value: which of them there are depends on the memory. Faults do not
+                   hit them */
     int n_values;
     int position; /* private */
 } ls__trace_op;

@@ -182,13 +182,17 @@ static void set_found(comparison *c, ls__found found, const ls__trace_value *val
 }
 
 /* Runs the reorders that are next on one side: whatever the other does, each must write what it
- * reads. */
+ * reads. Recomputed values are checked by their readers. */
 static ls_status run_reorders(comparison *c, int side)
 {
     ls_net *net = c->sides[side].net;
     ls_context *const contexts[2] = { context_of(&c->sides[side]), context_of(&c->sides[side]) };
     const ls__trace_op *op = &c->out->ops[side];
-    while (next_op(c, side) && op->moves) {
+    while (next_op(c, side) && (op->moves || op->again)) {
+        if (op->again) {
+            LS_TRY(ls__net_step_next(net));
+            continue;
+        }
         ls__trace_value values[2];
         for (int i = 0; i < 2; i++) ls__net_step_value(net, op, i, &values[i]);
         const size_t bytes = (size_t)values[0].count * ls_dtype_bytes(values[0].dtype);

@@ -1,4 +1,5 @@
-/* Control group quotas, on made-up trees. */
+/* Control group limits, on made-up trees: processors and memory. */
+#include "base/available_memory.h"
 #include "base/threads.h"
 
 #include "../suite.h"
@@ -82,7 +83,53 @@ START_TEST(nothing_there)
 }
 END_TEST
 
+static size_t memory_left(uint64_t address_limit)
+{
+    char proc[PATH_MAX], groups[PATH_MAX];
+    snprintf(proc, sizeof(proc), "%s/proc", mount);
+    snprintf(groups, sizeof(groups), "%s/cgroup", mount);
+    return ls__available_memory_of(proc, groups, address_limit);
+}
+
+START_TEST(memory)
+{
+    strcpy(mount + strlen(mount) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(mount));
+    ck_assert_uint_eq(memory_left(UINT64_MAX), 0); /* nothing is known */
+    put("proc/meminfo", "MemTotal:       4000 kB\nMemAvailable:   3000 kB\n");
+    ck_assert_uint_eq(memory_left(UINT64_MAX), 3000 * 1024);
+    put("proc/self/statm", "10 5 1 1 0 1 0\n");
+    const uint64_t used = 10 * (uint64_t)sysconf(_SC_PAGESIZE);
+    ck_assert_uint_eq(memory_left(used + 5), 5);
+    ck_assert_uint_eq(memory_left(used - 1), 0);
+
+    /* version 2: a parent's limit counts; inactive files make room */
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("cgroup/a/memory.max", "100000\n");
+    put("cgroup/a/memory.current", "60000\n");
+    put("cgroup/a/b/memory.max", "max\n");
+    put("cgroup/a/b/memory.current", "60000\n");
+    ck_assert_uint_eq(memory_left(UINT64_MAX), 40000);
+    put("cgroup/a/memory.stat", "anon 1\nactive_file 7\ninactive_file 9000\n");
+    ck_assert_uint_eq(memory_left(UINT64_MAX), 49000);
+    put("cgroup/a/memory.current", "200000\n");
+    ck_assert_uint_eq(memory_left(UINT64_MAX), 0);
+
+    /* version 1, where no limit is a large number */
+    put("proc/self/cgroup", "7:blkio:/\n3:memory:/job\n");
+    put("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("cgroup/memory/memory.usage_in_bytes", "4096\n");
+    ck_assert_uint_eq(memory_left(UINT64_MAX), 3000 * 1024);
+    put("cgroup/memory/job/memory.limit_in_bytes", "50000\n");
+    put("cgroup/memory/job/memory.usage_in_bytes", "20000\n");
+    put("cgroup/memory/job/memory.stat", "inactive_file 5\ntotal_inactive_file 1000\n");
+    ck_assert_uint_eq(memory_left(UINT64_MAX), 31000);
+    remove_tree();
+    ck_assert_uint_gt(ls__available_memory(), 0);
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("processors", version_2, version_1, nothing_there);
+    return RUN_SUITE("processors", memory, version_2, version_1, nothing_there);
 }

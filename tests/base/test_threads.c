@@ -109,9 +109,15 @@ END_TEST
 
 static atomic_int n_started;
 
-static void start(void)
+static bool start(void)
 {
     atomic_fetch_add(&n_started, 1);
+    return true;
+}
+
+static bool start_or_fail(void)
+{
+    return atomic_fetch_add(&n_started, 1) != 2;
 }
 
 START_TEST(start_runs_once_in_each_new_thread)
@@ -121,9 +127,13 @@ START_TEST(start_runs_once_in_each_new_thread)
     ls_context ctx = { .allocator = a.allocator };
     ls__threads *pool = NULL;
     ck_assert_int_eq(ls__threads_open(&ctx, 7, start, &pool), LS_OK);
-    ls__threads_close(&pool); /* at once: threads may not have begun yet */
     ck_assert_int_eq(atomic_load(&n_started), 6);
     ls__threads_close(&pool);
+    ls__threads_close(&pool);
+    atomic_store(&n_started, 0);
+    ck_assert_int_eq(ls__threads_open(&ctx, 7, start_or_fail, &pool), LS_ERR_MEMORY);
+    ck_assert_ptr_null(pool);
+    ck_assert_str_eq(ctx.message, "thread pool: out of memory in 1 of 7 threads");
 }
 END_TEST
 

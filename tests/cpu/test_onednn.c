@@ -8,6 +8,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Fails allocation number `fail_at`; counts from 0. */
 typedef struct failing {
@@ -366,6 +367,129 @@ START_TEST(threaded_kernels_need_their_threads)
 }
 END_TEST
 
+/* ---- Address space that runs out. ---- */
+
+/* Sanitizers map far more than a limit allows. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+/* From here on nothing more can be mapped; what is held can be unmapped, and stays lost. */
+static struct rlimit forbid_mappings(void)
+{
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &(struct rlimit){ 1 << 20, before.rlim_max }), 0);
+    return before;
+}
+
+static const ls__op *op_with_onednn(ls_context *ctx, ls__op_kind kind, ls__candidate *first)
+{
+    ls__candidate found[LS__MAX_CANDIDATES];
+    const op_case *c = find_case(kind);
+    const int n = list_kernels(ctx, c, false, found);
+    for (int i = 0; i < n; i++)
+        if (is_onednn(found[i].name)) {
+            *first = found[i];
+            return &c->op;
+        }
+    ck_abort_msg("oneDNN has no kernel");
+    return NULL;
+}
+
+/* Lists and kernels are made of the memory that is held back, then fail; neither ends the process,
+ * and no list is shorter than it would be. */
+START_TEST(kernels_without_address_space)
+{
+    ls_context *ctx = open_cpu(2, -1);
+    const ls__backend *backend = ctx->device->backend;
+    ls__candidate wanted, found[LS__MAX_CANDIDATES];
+    const ls__op_kind kind = LS__OP_CONV2D + _i;
+    const ls__op *op = op_with_onednn(ctx, kind, &wanted);
+    const int n = backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
+    enum { MANY = 2000 };
+    static ls__kernel *kernels[MANY];
+    int n_made = 0;
+    ls_status status = LS_OK;
+    const struct rlimit before = forbid_mappings();
+    while (status == LS_OK && n_made < MANY) {
+        const int n_now = backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
+        status = ctx->error;
+        if (status == LS_OK) ck_assert_int_eq(n_now, n);
+        if (status == LS_OK)
+            status = backend->kernel_open(ctx->device, op, wanted.name, &kernels[n_made++]);
+    }
+    setrlimit(RLIMIT_AS, &before);
+    ck_assert_int_eq(status, LS_ERR_MEMORY);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "out of memory"));
+    ck_assert_int_eq(backend->kernel_open(ctx->device, op, wanted.name, &kernels[n_made]), LS_OK);
+    for (int i = 0; i <= n_made; i++)
+        if (kernels[i]) kernels[i]->close(kernels[i]);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* First and later runs: the memory that is held back is lent at the program's begin, once. */
+START_TEST(runs_without_address_space)
+{
+    ls_context *ctx = open_cpu(1, -1);
+    const ls__backend *backend = ctx->device->backend;
+    ls__candidate wanted;
+    const ls__op_kind kind = LS__OP_CONV2D + _i;
+    const op_case *c = find_case(kind);
+    const ls__op *op = op_with_onednn(ctx, kind, &wanted);
+    ls__kernel *kernel;
+    ck_assert_int_eq(backend->kernel_open(ctx->device, op, wanted.name, &kernel), LS_OK);
+    op_buffers b;
+    fill_buffers(c, &b, true);
+    void *workspace = aligned_alloc(64, (kernel->workspace_bytes + 127) / 64 * 64);
+    static const ls_status expected[] = { LS_ERR_MEMORY, LS_ERR_MEMORY, LS_OK,
+                                          LS_OK,         LS_ERR_MEMORY, LS_OK };
+    static const bool limited[] = { true, true, false, true, true, false };
+    for (int run = 0; run < 6; run++) {
+        struct rlimit before;
+        if (limited[run]) before = forbid_mappings();
+        backend->begin(ctx->device);
+        const ls_status status = kernel->run(kernel, b.memory, workspace, &c->step);
+        backend->end(ctx->device);
+        if (limited[run]) setrlimit(RLIMIT_AS, &before);
+        ck_assert_msg(status == expected[run], "run %d: status %d", run, (int)status);
+        if (status == LS_OK) continue;
+        ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "of free address space"));
+    }
+    kernel->close(kernel);
+    free(workspace);
+    free_buffers(&b);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(device_without_address_space)
+{
+    const struct rlimit before = forbid_mappings();
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    setrlimit(RLIMIT_AS, &before);
+    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "of free address space"));
+    ls_context_close(&ctx);
+}
+END_TEST
+
+static void add_limited(TCase *tcase)
+{
+    enum { N_KINDS = LS__OP_LINEAR_BACKWARD_WEIGHTS - LS__OP_CONV2D + 1 };
+    tcase_add_loop_test(tcase, kernels_without_address_space, 0, LS__OP_LINEAR - LS__OP_CONV2D);
+    tcase_add_loop_test(tcase, runs_without_address_space, 0, N_KINDS);
+    tcase_add_test(tcase, device_without_address_space);
+}
+
+#else
+
+static void add_limited(TCase *tcase)
+{
+    (void)tcase;
+}
+
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("oneDNN");
@@ -380,6 +504,7 @@ int main(void)
     tcase_add_loop_test(tcase, threaded_kernels, 0, all_cases()->n);
     tcase_add_test(tcase, threaded_weights_depend_on_threads);
     tcase_add_test(tcase, threaded_kernels_need_their_threads);
+    add_limited(tcase);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

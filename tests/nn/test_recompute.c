@@ -5,7 +5,7 @@
 #include <lockstep/lockstep.h>
 #include <string.h>
 
-enum { BATCH = 4, SIDE = 12, CLASSES = 4, STEPS = 3, LONG_CHAIN = 16 };
+enum { BATCH = 4, SIDE = 12, LARGE_SIDE = 96, CLASSES = 4, STEPS = 3, LONG_CHAIN = 16 };
 static const ls_spec images = { LS_U8, { 4, { BATCH, SIDE, SIDE, 3 } } };
 static const ls_conv2d_config kernel3 = { .kernel = 3, .padding = 1 },
                               by2 = { .kernel = 3, .padding = 1, .stride = 2 },
@@ -91,22 +91,33 @@ typedef struct run {
     ls_batch batch;
 } run;
 
-static run open_run(ls_model_fn model, const void *options, ls_precision precision,
-                    ls_recompute recompute, int threads)
+/* The same with a limit of device memory; 0 = none. net and opt are NULL when there was too little,
+ * and the error waits. */
+static run open_limited(ls_model_fn model, const void *options, ls_precision precision,
+                        ls_recompute recompute, int threads, int64_t side, size_t limit_bytes)
 {
-    static uint8_t pixels[BATCH * SIDE * SIDE * 3];
+    static uint8_t pixels[BATCH * LARGE_SIDE * LARGE_SIDE * 3];
+    const ls_spec spec = { LS_U8, { 4, { BATCH, side, side, 3 } } };
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 13);
-    run r = { .ctx = ls_context_open(&(ls_context_config){ .seed = 4, .threads = threads }) };
+    run r = { .ctx = ls_context_open(&(ls_context_config){
+                  .seed = 4, .threads = threads, .memory_limit_bytes = limit_bytes }) };
     r.net = ls_net_build(r.ctx, model, options,
-                         &(ls_net_config){ .input = { .image = images },
+                         &(ls_net_config){ .input = { .image = spec },
                                            .loss = { LS_CROSS_ENTROPY },
                                            .precision = precision,
                                            .recompute = recompute });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f });
-    r.batch = (ls_batch){ .images = ls_tensor_from(r.ctx, LS_U8, images.shape, pixels),
+    r.batch = (ls_batch){ .images = ls_tensor_from(r.ctx, LS_U8, spec.shape, pixels),
                           .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH),
                                                    (const int32_t[BATCH]){ 1, 3, 0, 2 }),
                           .n = BATCH };
+    return r;
+}
+
+static run open_run(ls_model_fn model, const void *options, ls_precision precision,
+                    ls_recompute recompute, int threads)
+{
+    run r = open_limited(model, options, precision, recompute, threads, SIDE, 0);
     ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
     return r;
 }
@@ -210,19 +221,62 @@ START_TEST(what_is_computed_again)
 }
 END_TEST
 
-/* Unless told, programs up to a limit keep all. */
-START_TEST(small_programs)
+static void check_same_program(const ls__program *a, const ls__program *b)
 {
-    run small = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_AUTO, 1);
-    ck_assert_int_eq(count_again(&small, LS__OP_NORM_APPLY), 0);
-    const ls_spec larger = { LS_U8, { 4, { 1536, 4 * SIDE, 4 * SIDE, 3 } } };
-    run r = { .ctx = small.ctx };
-    r.net = ls_net_build(
-        r.ctx, residual, &(int){ 2 },
-        &(ls_net_config){ .input = { .image = larger }, .loss = { LS_CROSS_ENTROPY } });
-    ck_assert_int_eq(ls_context_status(r.ctx), LS_OK);
-    ck_assert_int_gt(count_again(&r, LS__OP_NORM_APPLY), 0);
-    ls_context_close(&small.ctx);
+    ck_assert_int_eq(a->n_instructions, b->n_instructions);
+    for (int i = 0; i < a->n_instructions; i++) {
+        ck_assert_int_eq(a->instructions[i].op.kind, b->instructions[i].op.kind);
+        ck_assert_int_eq(a->instructions[i].skipped, b->instructions[i].skipped);
+    }
+    for (int v = 0; v < a->n_values; v++)
+        ck_assert_uint_eq(a->values[v].offset, b->values[v].offset);
+    ck_assert_uint_eq(a->arena_bytes, b->arena_bytes);
+}
+
+/* With memory for everything AUTO is NONE, however large the program. */
+START_TEST(auto_keeps_what_fits)
+{
+    run kept = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_NONE, 1);
+    run r = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_AUTO, 1);
+    check_same_program(train_program(kept.net), train_program(r.net));
+    char text[16384];
+    ck_assert_int_gt(ls_net_describe(r.net, text, sizeof text), 0);
+    ck_assert_ptr_nonnull(strstr(text, "recomputed: nothing; with everything kept the arena is "));
+    ls_context_close(&r.ctx);
+    ls_context_close(&kept.ctx);
+}
+END_TEST
+
+/* The less memory, the more is recomputed, convolutions last; no bit follows the limit. Descends
+ * from a limit under which everything is kept to one under which the net cannot be built. */
+START_TEST(auto_follows_the_limit)
+{
+    run kept =
+        open_limited(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_NONE, 1, LARGE_SIDE, 0);
+    take_steps(&kept, 1);
+    const size_t used = ls_context_memory(kept.ctx).peak_bytes;
+    int n_of_level[LS__RECOMPUTED_CONVS + 1] = { 0 }, level = LS__RECOMPUTED_NOTHING;
+    for (size_t limit = 2 * used;; limit -= limit / 32) {
+        run r = open_limited(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_AUTO, 2,
+                             LARGE_SIDE, limit);
+        const ls_status status = ls_context_status(r.ctx);
+        ck_assert(status == LS_OK || status == LS_ERR_MEMORY);
+        if (status == LS_OK) {
+            const ls__program *p = train_program(r.net);
+            ck_assert_int_ge(p->recomputed, level);
+            level = (int)p->recomputed;
+            n_of_level[level]++;
+            ck_assert((level == LS__RECOMPUTED_CONVS) == (count_again(&r, LS__OP_CONV2D) > 0));
+            ck_assert((level > LS__RECOMPUTED_NOTHING) == (count_again(&r, LS__OP_NORM_APPLY) > 0));
+            ck_assert_uint_eq(p->kept_bytes, arena_bytes(&kept));
+            take_steps(&r, 1);
+            check_equal(&kept, &r);
+        }
+        ls_context_close(&r.ctx);
+        if (status != LS_OK) break;
+    }
+    for (int i = 0; i <= LS__RECOMPUTED_CONVS; i++) ck_assert_int_gt(n_of_level[i], 0);
+    ls_context_close(&kept.ctx);
 }
 END_TEST
 
@@ -323,7 +377,8 @@ END_TEST
 int main(void)
 {
     const int kinds = run_loop("recompute in each precision", bits_stay, N_PRECISIONS);
-    return RUN_SUITE("recompute", what_is_computed_again, small_programs, what_is_kept,
-                     gradients_wait, chains_are_bounded, frozen_and_evaluated, misuse) ||
+    return RUN_SUITE("recompute", what_is_computed_again, auto_keeps_what_fits,
+                     auto_follows_the_limit, what_is_kept, gradients_wait, chains_are_bounded,
+                     frozen_and_evaluated, misuse) ||
            kinds;
 }

@@ -37,7 +37,8 @@ typedef struct side_options {
     ls_seeding seeding;
     double rate;  /* 0 = 0.05 */
     int channels; /* of conv3, 0 = 12 */
-    bool bent;    /* bend_layouts */
+    ls_recompute recompute;
+    bool bent; /* bend_layouts */
     ls__op_kind blocked_kind;
     bool other_pixel; /* the last pixel of sample 3 is another */
     ls__fault fault;  /* with has_fault */
@@ -80,7 +81,8 @@ static inline opened_side open_side(const side_options *o)
                                                              .flip = 0.5f,
                                                              .seeding = o->seeding });
     const ls_net_config config = { .input = ls_loader_spec(side->loader),
-                                   .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
+                                   .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f },
+                                   .recompute = o->recompute };
     side->net = ls_net_build(s.ctx, side_model, o->channels ? &o->channels : NULL, &config);
     side->optimizer = ls_sgd(
         side->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 1e-4f, .clip_norm = 2 });

@@ -244,6 +244,30 @@ END_TEST
 
 /* ---- Other causes ---- */
 
+/* What is recomputed depends on the memory: neither what is found nor the ops' numbers may. */
+START_TEST(recomputed_ops_are_passed_by)
+{
+    int64_t n_elements[MOST_OPS];
+    const side_options kept = { .threads = 1, .recompute = LS_RECOMPUTE_NONE };
+    const side_options again = { .threads = 1, .recompute = LS_RECOMPUTE_CHEAP };
+    const int n_ops = count_elements(&kept, n_elements);
+    ck_assert_int_gt(count_elements(&again, (int64_t[MOST_OPS]){ 0 }), n_ops);
+    pair p = compare_at(&again, &kept, 1);
+    ck_assert_int_eq(p.finding.found, LS__FOUND_NOTHING);
+    close_pair(&p);
+    for (int op = 0; op < n_ops; op += 3) {
+        const side_options faulty = { .threads = 1,
+                                      .recompute = LS_RECOMPUTE_CHEAP,
+                                      .fault = { .step = 1, .op = op },
+                                      .has_fault = true };
+        if (n_elements[op] == 0) continue;
+        p = compare_at(&faulty, &kept, 1);
+        expect_named(&p, &faulty.fault, 0);
+        close_pair(&p);
+    }
+}
+END_TEST
+
 START_TEST(other_batches_are_told_by_their_first_picture)
 {
     pair p = compare_at(&(side_options){ .threads = 1 }, &(side_options){ .other_pixel = true }, 0);
@@ -446,9 +470,9 @@ int main(void)
 {
     return RUN_SUITE(
         "compare", every_injection_that_shows_is_named, a_fault_in_the_momentum_is_traced_back,
-        clean_pairs_raise_no_alarm, other_batches_are_told_by_their_first_picture,
-        other_rates_are_told, other_models_are_told, other_weights_at_the_beginning_are_told,
-        other_layouts_are_aligned, a_fault_in_a_reorder_is_named,
-        a_replay_that_departs_from_its_record_says_so, ulps_count_representable_numbers,
-        a_step_that_is_over_is_refused, no_memory_is_an_error);
+        clean_pairs_raise_no_alarm, recomputed_ops_are_passed_by,
+        other_batches_are_told_by_their_first_picture, other_rates_are_told, other_models_are_told,
+        other_weights_at_the_beginning_are_told, other_layouts_are_aligned,
+        a_fault_in_a_reorder_is_named, a_replay_that_departs_from_its_record_says_so,
+        ulps_count_representable_numbers, a_step_that_is_over_is_refused, no_memory_is_an_error);
 }

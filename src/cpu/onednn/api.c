@@ -68,12 +68,12 @@ static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t en
                                void *arg)
 {
     dnnl_primitive_desc_t description;
-    const dnnl_status_t s = first(a, engine, attributes, hint, &description);
+    dnnl_status_t s = first(a, engine, attributes, hint, &description);
     if (s != dnnl_success) return s;
-    while (visit(arg, description))
-        if (dnnl_primitive_desc_next_impl(description) != dnnl_success) break;
+    while (s == dnnl_success && visit(arg, description))
+        s = dnnl_primitive_desc_next_impl(description);
     dnnl_primitive_desc_destroy(description);
-    return dnnl_success;
+    return s == dnnl_out_of_memory ? s : dnnl_success;
 }
 
 #else
@@ -146,15 +146,18 @@ static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t en
         s = dnnl_primitive_desc_iterator_create(&iterator, &op, attributes, engine, hint);
     if (s != dnnl_success) return s;
     bool more = true;
-    while (more) {
+    while (more && s == dnnl_success) {
         dnnl_primitive_desc_t description = dnnl_primitive_desc_iterator_fetch(iterator);
-        if (!description) break;
-        more =
-            visit(arg, description) && dnnl_primitive_desc_iterator_next(iterator) == dnnl_success;
+        if (!description) {
+            s = dnnl_out_of_memory;
+            break;
+        }
+        more = visit(arg, description);
+        if (more) s = dnnl_primitive_desc_iterator_next(iterator);
         dnnl_primitive_desc_destroy(description);
     }
     dnnl_primitive_desc_iterator_destroy(iterator);
-    return dnnl_success;
+    return s == dnnl_out_of_memory ? s : dnnl_success;
 }
 
 #endif
@@ -206,7 +209,9 @@ dnnl_status_t ls__dnn_visit(const ls__dnn_conv_arguments *arguments, dnnl_engine
         ls__dnn_conv_arguments forward = *arguments;
         forward.kind = dnnl_forward_training;
         /* a convolution that has a backward kernel only goes without the hint */
-        if (make_hint(&forward, engine, &hint) != dnnl_success) hint = NULL;
+        const dnnl_status_t s = make_hint(&forward, engine, &hint);
+        if (s == dnnl_out_of_memory) return s;
+        if (s != dnnl_success) hint = NULL;
     }
     const dnnl_status_t s = visit_all(arguments, engine, attributes, hint, visit, arg);
     if (hint) dnnl_primitive_desc_destroy(hint);

@@ -42,7 +42,7 @@ typedef struct ls__dnn_conv_arguments {
 } ls__dnn_conv_arguments;
 
 /* Calls `visit` with each implementation that can run the convolution, best first, until it returns
- * false. Success, too, where there is none. */
+ * false. Success, too, where there is none; dnnl_out_of_memory where some may be missing. */
 dnnl_status_t ls__dnn_visit(const ls__dnn_conv_arguments *arguments, dnnl_engine_t engine,
                             const_dnnl_primitive_attr_t attributes,
                             bool (*visit)(void *arg, const_dnnl_primitive_desc_t description),

@@ -51,6 +51,7 @@ typedef struct conv_kernel {
     bool relu;                          /* over y, which is bf16 */
     unsigned char *x_data, *w_data, *y_data, *b_data; /* of the present run */
     unsigned char *packed, *scratch; /* scratch: of the one task that oneDNN threads */
+    bool has_run;
     atomic_bool failed;
 } conv_kernel;
 
@@ -188,6 +189,7 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
 {
     (void)step;
     conv_kernel *k = (conv_kernel *)kernel;
+    LS_TRY(ls__onednn_check_memory(k->cpu, kernel, &k->has_run));
     const int64_t n_slices = k->plan.n_slices, n_tasks = n_slices * k->plan.n_batches;
     k->x_data = buffers[k->roles.x];
     k->w_data = buffers[k->roles.w];

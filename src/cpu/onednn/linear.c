@@ -33,6 +33,7 @@ typedef struct linear_kernel {
     int64_t row_part, column_part; /* of a task */
     int64_t n_row_parts, n_column_parts;
     void *const *buffers; /* of the present run */
+    bool has_run;
     atomic_bool failed;
 } linear_kernel;
 
@@ -112,6 +113,7 @@ static ls_status linear_run(ls__kernel *kernel, void *const *buffers, void *work
     (void)workspace;
     (void)step;
     linear_kernel *k = (linear_kernel *)kernel;
+    LS_TRY(ls__onednn_check_memory(k->cpu, kernel, &k->has_run));
     k->buffers = buffers;
     k->failed = false;
     ls__threads_run(k->cpu->threads, k->n_row_parts * k->n_column_parts, run_task, k);

@@ -15,22 +15,31 @@
 #ifndef LS_CPU_ONEDNN_ONEDNN_H
 #define LS_CPU_ONEDNN_ONEDNN_H
 
+#include "base/headroom.h"
 #include "cpu/cpu.h"
 #include "cpu/onednn/primitive.h"
 
 struct ls__onednn {
     ls__dnn *dnn;
-    bool has_bf16;      /* the processor multiplies bf16: such ops are offered */
-    int caller_threads; /* OpenMP's number for the caller, kept between begin and end */
+    ls__headroom headroom; /* lent while oneDNN's code runs */
+    bool starved;          /* between begin and end: there was none to lend */
+    bool has_bf16;         /* the processor multiplies bf16: such ops are offered */
+    int caller_threads;    /* OpenMP's number for the caller, kept between begin and end */
 };
 
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out);
 void ls__onednn_close(ls_context *ctx, ls__onednn **onednn);
-/* Each thread of the pool, once. */
-void ls__onednn_thread_start(void);
+/* Each thread of the pool, once. False: it has no memory. */
+bool ls__onednn_thread_start(void);
 /* The caller's thread, around each program. */
 void ls__onednn_begin(ls__onednn *onednn);
 void ls__onednn_end(ls__onednn *onednn);
+
+/* Each run of a kernel, between begin and end, starts with this: LS_ERR_MEMORY where there is too
+ * little memory for oneDNN, which writes through the NULL of an allocation that failed, or ends the
+ * process. A kernel's first run looks again, because matrix products are compiled in it, and the
+ * first runs of all threads have taken memory since begin. */
+ls_status ls__onednn_check_memory(const ls__cpu *cpu, const ls__kernel *kernel, bool *has_run);
 
 static inline bool ls__onednn_is_bf16(const ls__op *op)
 {

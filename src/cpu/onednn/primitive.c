@@ -206,8 +206,10 @@ int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__
                       int max)
 {
     name_list list = { names, 0, max };
-    visit_implementations(dnn, conv, add_name, &list);
-    return list.n;
+    const dnnl_status_t s = visit_implementations(dnn, conv, add_name, &list);
+    if (s != dnnl_out_of_memory) return list.n;
+    fail(dnn->ctx, "list of kernels", s);
+    return 0;
 }
 
 /* ---- Primitives. ---- */

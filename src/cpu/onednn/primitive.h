@@ -74,7 +74,8 @@ typedef enum ls__dnn_argument {
 size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument);
 
 /* The names of the compiled implementations that can run it ("jit:avx2"); oneDNN's slow reference
- * is left out. */
+ * is left out. 0 with the error in the context when there was no memory for a complete list: a
+ * shorter one would change which kernel is taken. */
 enum { LS__DNN_NAME_SIZE = 38 };
 int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__DNN_NAME_SIZE],
                       int max);
