@@ -175,7 +175,8 @@ void make_texts(void)
              "\"libraries\": \"@\", \"processor\": \"@\", \"choices\": {\"conv2d x=1x2x2x3\": "
              "\"onednn\", \"linear x=2x3\": \"gemm\"}}\n");
     PUT_TEXT("run_folder", "one_session",
-             "{\"options\": {\"epochs\": 3, \"model\": \"resnet18\", \"lr\": 0.5, \"opt\": "
+             "{\"options\": {\"data-dir\": \"photos\", \"epochs\": 3, \"model\": \"resnet18\", "
+             "\"lr\": 0.5, \"opt\": "
              "\"adam\", \"plan\": null}}\0{\"identity\": {\"seed\": \"0\", \"device\": \"cpu\", "
              "\"kernels\": {\"a\": \"b\"}}, \"sessions\": [{\"from_step\": 0, \"provenance\": "
              "{\"host\": \"a\", \"compiler\": \"b\"}}]}");

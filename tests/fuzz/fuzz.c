@@ -32,6 +32,8 @@ ls_status fuzz_error(const char *name)
 {
     const ls_status status = ls_context_status(context);
     if (status == LS_OK || status == LS_ERR_MEMORY) return status;
+    if (!strstr(ls_context_message(context), name))
+        fprintf(stderr, "no '%s' in the message: %s\n", name, ls_context_message(context));
     FUZZ_CHECK(strstr(ls_context_message(context), name));
     return status;
 }
