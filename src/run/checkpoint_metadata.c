@@ -364,7 +364,7 @@ static ls_status read_schedule_state(const checking *c, double out[LS_SCHEDULE_S
         if (!parse_number(number, &out[i]) || !rest != last)
             return fail_metadata(c, "schedule_state", text);
     }
-    return LS_OK;
+    return ls__schedule_is_state(out) ? LS_OK : fail_metadata(c, "schedule_state", text);
 }
 
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,

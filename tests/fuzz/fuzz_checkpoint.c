@@ -40,6 +40,7 @@ static void end(ls_status status)
         FUZZ_CHECK(fuzz_error(NAME) == status);
         FUZZ_CHECK(memcmp(values, blocks->values, bytes) == 0);
         FUZZ_CHECK(run.epoch == 0 && run.step == 0 && run.best == 0);
+        FUZZ_CHECK(ls_loader_statistics(run.loader).n_bad == 0);
         return;
     }
     run = (ls_state){ 0 };
