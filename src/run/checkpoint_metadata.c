@@ -229,10 +229,16 @@ static ls_status fail_metadata(const checking *c, const char *key, const char *t
                     text ? "has an unusable" : "has no", key, text ? ": " : "", text ? text : "");
 }
 
+bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *out)
+{
+    return parse_count(ls_tensor_file_metadata(file, key), out);
+}
+
 static ls_status read_count(const checking *c, const char *key, int64_t *out)
 {
-    const char *text = ls_tensor_file_metadata(c->file, key);
-    return parse_count(text, out) ? LS_OK : fail_metadata(c, key, text);
+    return ls__metadata_count(c->file, key, out)
+               ? LS_OK
+               : fail_metadata(c, key, ls_tensor_file_metadata(c->file, key));
 }
 
 /* The JSON under a key; NULL and an error kept. */

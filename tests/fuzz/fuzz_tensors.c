@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "tensor/safetensors.h"
-#include "trainer.h"
+#include "compare_side.h"
 
 static const char NAME[] = "x.safetensors";
 
@@ -34,7 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK((fuzz_error(NAME) == LS_OK) == (file != NULL));
     if (file) {
         trainer t = { 0 };
-        (void)trainer_read_sums(ls_tensor_file_metadata(file, "progress"), &t);
+        if (trainer_read_sums(ls_tensor_file_metadata(file, "progress"), &t))
+            FUZZ_CHECK(t.sums.n_images >= 0 && t.best_epoch >= 0);
+        FUZZ_CHECK(compare_side_steps_done(file, 3) >= -1);
         read_tensors(file);
         ls_tensor_file_close(&file);
         model_card card;
