@@ -36,6 +36,8 @@ void make_jpegs(void)
     }
 }
 
+enum { MAX_PNG = 1024 };
+
 static uint8_t *put32(uint8_t *at, uint32_t value)
 {
     for (int i = 0; i < 4; i++) *at++ = (uint8_t)(value >> (24 - 8 * i));
@@ -51,26 +53,43 @@ static uint8_t *put_chunk(uint8_t *at, const char *type, const uint8_t *data, ui
     return put32(at + 4 + n, 0);
 }
 
-/* A PNG whose rows, all of them 0x1b after the filter bytes' place, lie in one stored block. */
-static void make_png(const char *name, int depth, int colour, bool interlaced,
-                     uint32_t n_rows_bytes)
+/* A PNG of 8 x 8 pixels with this compressed data. */
+static void put_png(const char *name, int depth, int colour, bool interlaced, const uint8_t *data,
+                    uint32_t n)
 {
-    enum { SIDE = 8, MOST = 1024 };
+    enum { SIDE = 8 };
     static const uint8_t palette[] = { 0, 0, 0, 255, 0, 0, 0, 255, 0, 9, 9, 9 };
-    uint8_t file[2 * MOST], data[MOST] = { 0x78, 0x01, 1 }, header[13] = { 0 }, *at = file + 8;
+    uint8_t file[MAX_PNG], header[13] = { 0 }, *at = file + 8;
     memcpy(file, "\x89PNG\r\n\x1a\n", 8);
     put32(put32(header, SIDE), SIDE);
     header[8] = (uint8_t)depth, header[9] = (uint8_t)colour, header[12] = interlaced;
     at = put_chunk(at, "IHDR", header, sizeof(header));
     if (colour == 3) at = put_chunk(at, "PLTE", palette, sizeof(palette));
     if (colour == 3) at = put_chunk(at, "tRNS", palette, 3);
-    data[3] = (uint8_t)n_rows_bytes, data[4] = (uint8_t)(n_rows_bytes >> 8);
-    data[5] = (uint8_t)~data[3], data[6] = (uint8_t)~data[4];
-    for (uint32_t i = 0; i < n_rows_bytes; i++) data[7 + i] = i % 5;
-    at = put_chunk(at, "IDAT", data, 7 + n_rows_bytes + 4);
+    at = put_chunk(at, "IDAT", data, n);
     at = put_chunk(at, "IEND", NULL, 0);
     put("png", name, file, (size_t)(at - file));
 }
+
+/* With n bytes of rows in one block that is stored, not compressed. */
+static void make_stored_png(const char *name, int depth, int colour, bool interlaced, uint32_t n)
+{
+    uint8_t data[MAX_PNG] = { 0x78, 0x01, 1, (uint8_t)n, (uint8_t)(n >> 8) };
+    data[5] = (uint8_t)~data[3], data[6] = (uint8_t)~data[4];
+    for (uint32_t i = 0; i < n; i++) data[7 + i] = i % 5;
+    put_png(name, depth, colour, interlaced, data, 7 + n + 4);
+}
+
+/* As zlib compresses 8 rows of random RGB pixels: a block with Huffman codes of its own, which
+ * stb_image_write does not make. */
+static const uint8_t dynamic_codes[] = {
+    0x78, 0xda, 0x35, 0x4e, 0x39, 0x12, 0x00, 0x31, 0x08, 0x72, 0xfc, 0xff, 0xc3, 0xac, 0xa9,
+    0x79, 0x09, 0xd5, 0x0a, 0x6e, 0xd2, 0xc8, 0x3d, 0x29, 0xcc, 0x3d, 0x0e, 0x95, 0x6b, 0x41,
+    0x64, 0x0f, 0x38, 0xc6, 0x64, 0xcc, 0x3f, 0xc5, 0xa9, 0xd1, 0x9e, 0x57, 0x33, 0x09, 0x06,
+    0x7a, 0x04, 0x18, 0x6c, 0x16, 0xaf, 0x67, 0x52, 0xca, 0xe6, 0xcd, 0x8b, 0xee, 0x24, 0xc8,
+    0x46, 0x22, 0xca, 0xfa, 0x4a, 0x57, 0x5c, 0xbb, 0x74, 0xcc, 0x9e, 0x22, 0x4a, 0x41, 0xbd,
+    0x53, 0xc8, 0x2c, 0x20, 0x21, 0x93, 0xf2, 0x07, 0x3e, 0x69, 0x1d, 0x9e, 0x65
+};
 
 void make_pngs(void)
 {
@@ -82,10 +101,11 @@ void make_pngs(void)
         write_png(path_in(corpus_root, "png/%s", name), 12, 17, channels, pixels);
         free(pixels);
     }
-    make_png("1_bit", 1, 0, false, 8 * 2);
-    make_png("16_bits", 16, 2, false, 8 * 49);
-    make_png("palette", 2, 3, false, 8 * 3);
-    make_png("interlaced", 8, 6, true, 15 + 64 * 4);
+    make_stored_png("1_bit", 1, 0, false, 8 * 2);
+    make_stored_png("16_bits", 16, 2, false, 8 * 49);
+    make_stored_png("palette", 2, 3, false, 8 * 3);
+    make_stored_png("interlaced", 8, 6, true, 15 + 64 * 4);
+    put_png("dynamic_codes", 8, 2, false, dynamic_codes, sizeof(dynamic_codes));
 }
 
 static void put_le(uint8_t *at, int n, uint32_t value)
