@@ -64,10 +64,10 @@ printf '%-14s %8s %12s %10s %s\n' target seconds executions coverage findings
 for target in "${targets[@]}"; do
   log=build/fuzz/logs/$target
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-  coverage=$(grep -o 'cov: [0-9]*' "$log" | tail -1)
+  coverage=$(sed -n 's/.* cov: \([0-9]*\).*/\1/p' "$log" | tail -1)
   failed=0
   ! grep -qsx "$target" "$TMPDIR/failed" || failed=1
-  printf '%-14s %8d %12s %10s %d\n' "$target" "$share" "${executions:--}" "${coverage#cov: }" "$failed"
+  printf '%-14s %8d %12s %10s %d\n' "$target" "$share" "${executions:--}" "${coverage:--}" "$failed"
 done
 [ -s "$TMPDIR/failed" ] || exit 0
 while IFS= read -r target; do
