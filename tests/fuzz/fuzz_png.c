@@ -33,7 +33,7 @@ static bool repair(uint8_t *file, size_t size)
     return changed;
 }
 
-/* The decoder of PNG does not ask for a part before it has allocated the whole image. */
+/* The PNG decoder allocates the whole image whichever part is requested. */
 static bool is_large(const uint8_t *file, size_t size)
 {
     if (size < SIGNATURE + 16) return false;

@@ -6,10 +6,11 @@
 
 enum { FUZZ_MAX_PIXELS = 1 << 18 };
 
-/* Decodes the bytes as a whole and in parts. Each part has the pixels of the whole image, and of a
- * file that is refused each part is refused for the same reason. Images of more than
- * FUZZ_MAX_PIXELS, whose header can be tiny, would slow down the fuzzer: where the decoder asks
- * which part is needed, they are refused. */
+/* Decodes the bytes as a whole and in parts. Each part must have the pixels of the whole image, and
+ * a file that is refused must be refused for every part, for the same reason. JPEG images of more
+ * than FUZZ_MAX_PIXELS are refused, because a tiny file can claim any size and slow the fuzzer
+ * down.
+ */
 void fuzz_image(const uint8_t *bytes, size_t n);
 
 #endif
