@@ -1,8 +1,8 @@
 /* compare_side.c: see compare_side.h. */
 #include "compare_side.h"
-#include "run/checkpoint.h"
 #include "run/identity.h"
 #include "run_config.h"
+#include "run/checkpoint.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
