@@ -3,9 +3,9 @@
 #include "run/identity.h"
 #include "run/metrics.h"
 #include "run_config.h"
+#include "run/checkpoint.h"
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const volatile sig_atomic_t no_signal;
@@ -55,14 +55,18 @@ static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
     return true;
 }
 
-/* How many steps had been done when a checkpoint was written; -1 = it can't be read. */
+int64_t compare_side_steps_done(const ls_tensor_file *file, int64_t steps)
+{
+    int64_t epoch, step;
+    if (!ls__metadata_count(file, "epoch", &epoch) || !ls__metadata_count(file, "step", &step))
+        return -1;
+    return epoch <= (INT64_MAX - step) / steps ? epoch * steps + step : -1;
+}
+
 static int64_t steps_of(trainer *t, const char *path)
 {
     ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
-    const char *epoch = ls_tensor_file_metadata(file, "epoch");
-    const char *step = ls_tensor_file_metadata(file, "step");
-    const int64_t steps = ls_loader_steps(t->train);
-    const int64_t done = epoch && step ? atoll(epoch) * steps + atoll(step) : -1;
+    const int64_t done = compare_side_steps_done(file, ls_loader_steps(t->train));
     ls_tensor_file_close(&file);
     ls_context_status(t->ctx); /* read: a damaged file is no reason to give up */
     return done;

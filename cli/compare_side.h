@@ -27,6 +27,10 @@ bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir
 bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
                        ls__compare_side *out);
 
+/* How many steps had been done when a checkpoint was written, from its metadata and the number of
+ * steps in an epoch; -1 = they cannot be read. file may be NULL. */
+int64_t compare_side_steps_done(const ls_tensor_file *file, int64_t steps);
+
 /* Closes what compare_side_open has opened. */
 void compare_side_leave(compare_side *side);
 void compare_side_close(compare_side *side);

@@ -303,7 +303,7 @@ static bool value_from_json(const cli_option *option, const json_t *json, void *
     case OPTION_NUMBER: *(double *)out = json_number_value(json); break;
     case OPTION_TEXT:
         *(const char **)out = json_string_value(json);
-        return json_is_string(json) || json_is_null(json);
+        return json_is_string(json) || (json_is_null(json) && !option->fallback);
     case OPTION_CHOICE:
         *(int *)out =
             json_is_string(json) ? choice_index(option->value, json_string_value(json)) : -1;

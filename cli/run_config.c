@@ -101,10 +101,10 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
 
 static bool is_config(const json_t *json)
 {
-    return json_is_object(json_object_get(json, "options"));
+    return json_is_string(json_object_get(json_object_get(json, "options"), "data-dir"));
 }
 
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
 {
-    return run_json_read(verb, dir, "config.json", is_config, "no options", path);
+    return run_json_read(verb, dir, "config.json", is_config, "no options with a data-dir", path);
 }

@@ -19,8 +19,10 @@ static void sums_write(const trainer *t, char out[SUMS_TEXT])
 bool trainer_read_sums(const char *text, trainer *t)
 {
     long long n, best_epoch;
-    const bool good = text && sscanf(text, sums_format, &best_epoch, &t->sums.loss, &t->sums.top1,
-                                     &t->sums.top5, &n, &t->seconds, &t->wait_seconds) == 7;
+    const bool good = text &&
+                      sscanf(text, sums_format, &best_epoch, &t->sums.loss, &t->sums.top1,
+                             &t->sums.top5, &n, &t->seconds, &t->wait_seconds) == 7 &&
+                      best_epoch >= 0 && n >= 0;
     if (good) t->sums.n_images = n;
     if (good) t->best_epoch = best_epoch;
     return good;

@@ -48,4 +48,7 @@ build_in build/tsan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=thread -DLOCKSTE
   test_threads test_loader test_loader_bits
 ctest --test-dir build/tsan --output-on-failure --no-tests=error -R '^(threads|loader.*)$'
 
+title "fuzzing, for a short time"
+scripts/fuzz.sh --seconds 20
+
 title "all checks passed"

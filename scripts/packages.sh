@@ -7,6 +7,9 @@ build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjp
 # To draw the demo's curve.
 # shellcheck disable=SC2034
 demo_packages=("${build_packages[@]}" gnuplot-nox)
+# For fuzzing.
+# shellcheck disable=SC2034
+fuzz_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev)
 # For the stricter checks.
 # shellcheck disable=SC2034
 check_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev clang-format-14 shellcheck git

@@ -7,36 +7,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const double LARGEST = 1e30; /* of a float that still leaves room to be multiplied */
-static const double MOST = (double)(INT64_C(1) << 40), MOST_EPOCHS = (double)(1 << 20);
+#define LARGEST     1e30 /* of a float that still leaves room to be multiplied */
+#define MOST        (double)(INT64_C(1) << 40)
+#define MOST_EPOCHS (double)(1 << 20)
+
+static const struct {
+    double low, high;
+    bool above, below; /* not the bound itself */
+    const char *text;
+} ranges[] = {
+    [LS__NOT_NEGATIVE] = { 0, LARGEST, false, false, "a number of at least 0" },
+    [LS__POSITIVE] = { 0, LARGEST, true, false, "a number above 0" },
+    [LS__BELOW_ONE] = { 0, 1, false, true, "at least 0 and below 1" },
+    [LS__INSIDE_UNIT] = { 0, 1, true, true, "above 0 and below 1" },
+    [LS__UNIT] = { 0, 1, false, false, "0 to 1" },
+    [LS__SHARE] = { 0, 1, true, false, "above 0 and at most 1" },
+    [LS__COUNT] = { 0, MOST, false, false, "0 to 2^40" },
+    [LS__SOME] = { 1, MOST, false, false, "1 to 2^40" },
+    [LS__EPOCHS] = { 0, MOST_EPOCHS, false, false, "0 to 2^20" },
+    [LS__SOME_EPOCHS] = { 1, MOST_EPOCHS, false, false, "1 to 2^20" },
+    [LS__CHOICE_OF_2] = { 0, 1, false, false, "one of the enum's two values" },
+};
+
+bool ls__in_range(double value, ls__range range)
+{
+    const double low = ranges[range].low, high = ranges[range].high;
+    return (ranges[range].above ? value > low : value >= low) &&
+           (ranges[range].below ? value < high : value <= high);
+}
 
 bool ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n)
 {
-    const struct {
-        double low, high;
-        bool above, below; /* not the bound itself */
-        const char *text;
-    } ranges[] = {
-        [LS__NOT_NEGATIVE] = { 0, LARGEST, false, false, "a number of at least 0" },
-        [LS__POSITIVE] = { 0, LARGEST, true, false, "a number above 0" },
-        [LS__BELOW_ONE] = { 0, 1, false, true, "at least 0 and below 1" },
-        [LS__INSIDE_UNIT] = { 0, 1, true, true, "above 0 and below 1" },
-        [LS__UNIT] = { 0, 1, false, false, "0 to 1" },
-        [LS__SHARE] = { 0, 1, true, false, "above 0 and at most 1" },
-        [LS__COUNT] = { 0, MOST, false, false, "0 to 2^40" },
-        [LS__SOME] = { 1, MOST, false, false, "1 to 2^40" },
-        [LS__EPOCHS] = { 0, MOST_EPOCHS, false, false, "0 to 2^20" },
-        [LS__SOME_EPOCHS] = { 1, MOST_EPOCHS, false, false, "1 to 2^20" },
-        [LS__CHOICE_OF_2] = { 0, 1, false, false, "one of the enum's two values" },
-    };
     for (int i = 0; i < n; i++) {
-        const double v = fields[i].value, low = ranges[fields[i].range].low,
-                     high = ranges[fields[i].range].high;
-        const bool good = (ranges[fields[i].range].above ? v > low : v >= low) &&
-                          (ranges[fields[i].range].below ? v < high : v <= high);
-        if (good) continue; /* never so for NaN */
-        ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %.9g, wanted %s", call, fields[i].name, v,
-                 ranges[fields[i].range].text);
+        if (ls__in_range(fields[i].value, fields[i].range)) continue;
+        ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %.9g, wanted %s", call, fields[i].name,
+                 fields[i].value, ranges[fields[i].range].text);
         return false;
     }
     return true;

@@ -27,6 +27,8 @@ typedef struct ls__field {
     ls__range range;
 } ls__field;
 
+/* Never for NaN. */
+bool ls__in_range(double value, ls__range range);
 /* false, and an error that names the call, the first wrong field, its value and what was wanted. */
 bool ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n);
 

@@ -50,6 +50,12 @@ void ls_schedule_get_state(const ls_schedule *s, double state[LS_SCHEDULE_STATE]
            sizeof(none));
 }
 
+bool ls__schedule_is_state(const double state[LS_SCHEDULE_STATE])
+{
+    return ls__in_range(state[0], LS__UNIT) && !isnan(state[1]) &&
+           ls__in_range(state[2], LS__COUNT) && ls__in_range(state[3], LS__COUNT);
+}
+
 ls_status ls_schedule_set_state(ls_schedule *s, const double state[LS_SCHEDULE_STATE])
 {
     if (!s) return LS_ERR_EARLIER;

@@ -47,4 +47,7 @@ const char *ls__schedule_name(const ls_schedule *s);
 /* All that tells two schedules of one kind apart. */
 void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user);
 
+/* Whether ls_schedule_set_state takes it. */
+bool ls__schedule_is_state(const double state[LS_SCHEDULE_STATE]);
+
 #endif

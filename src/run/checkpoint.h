@@ -67,6 +67,10 @@ typedef struct ls__position {
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
                              const ls_tensor_file *file, const ls_state *state, ls__position *out);
 
+/* A number of epochs or steps, 0 to 2^40, in a file's metadata; false where there is none. file may
+ * be NULL. */
+bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *out);
+
 /* ---- Both ---- */
 
 /* The one context of state's members, without an unread error. */

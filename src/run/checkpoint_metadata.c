@@ -232,10 +232,16 @@ static ls_status fail_metadata(const checking *c, const char *key, const char *t
                     text ? "has an unusable" : "has no", key, text ? ": " : "", text ? text : "");
 }
 
+bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *out)
+{
+    return parse_count(ls_tensor_file_metadata(file, key), out);
+}
+
 static ls_status read_count(const checking *c, const char *key, int64_t *out)
 {
-    const char *text = ls_tensor_file_metadata(c->file, key);
-    return parse_count(text, out) ? LS_OK : fail_metadata(c, key, text);
+    return ls__metadata_count(c->file, key, out)
+               ? LS_OK
+               : fail_metadata(c, key, ls_tensor_file_metadata(c->file, key));
 }
 
 /* The JSON under a key; NULL and an error kept. */
@@ -368,7 +374,7 @@ static ls_status read_schedule_state(const checking *c, double out[LS_SCHEDULE_S
         if (!parse_number(number, &out[i]) || !rest != last)
             return fail_metadata(c, "schedule_state", text);
     }
-    return LS_OK;
+    return ls__schedule_is_state(out) ? LS_OK : fail_metadata(c, "schedule_state", text);
 }
 
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,

@@ -220,6 +220,9 @@ START_TEST(failures_at_run_time)
     write_text("run/config.json", "{ not json");
     expect(1, "train --resume run");
     expect_err("run/config.json: line 1");
+    write_text("run/config.json", "{\"options\": {\"data-dir\": null}}");
+    expect(1, "train --resume run");
+    expect_err("run/config.json: no options with a data-dir in it");
     expect(2, "train --data-dir x --out run");
     expect_err("holds a run already");
     end_folder();

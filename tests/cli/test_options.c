@@ -190,6 +190,26 @@ START_TEST(json_and_back)
 }
 END_TEST
 
+/* A stored null stands for a text that was not given, and only where that can be. */
+START_TEST(stored_texts_with_a_default_are_texts)
+{
+    static const cli_option one[] = {
+        { OPTION_TEXT, 0, "model", AT(name), "a text", "NAME", .fallback = "small" },
+        { .kind = OPTION_END },
+    };
+    static const cli_verb none = { "try", "tries.", "", NULL, one, NULL };
+    values v;
+    cli_parsed parsed;
+    ck_assert_int_eq(options_parse(&none, 0, NULL, &v, &parsed), PARSE_OK);
+    json_t *stored = json_pack("{s:n}", "model");
+    ck_assert(!options_resume(&none, stored, "config.json", &v, &parsed));
+    json_object_set_new(stored, "model", json_string("large"));
+    ck_assert(options_resume(&none, stored, "config.json", &v, &parsed));
+    ck_assert_str_eq(v.name, "large");
+    json_decref(stored);
+}
+END_TEST
+
 START_TEST(numbers_are_what_the_file_holds)
 {
     ck_assert(options_round(0.1) == 0.1);
@@ -200,5 +220,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("options", defaults, spellings, mistakes, closest_words,
-                     arguments_where_none_belong, json_and_back, numbers_are_what_the_file_holds);
+                     arguments_where_none_belong, json_and_back,
+                     stored_texts_with_a_default_are_texts, numbers_are_what_the_file_holds);
 }

@@ -400,6 +400,36 @@ START_TEST(broken_files_change_nothing)
 }
 END_TEST
 
+/* Of a file without a digest, which --force takes: changed texts of the same length. */
+START_TEST(an_unusable_schedule_state_changes_nothing)
+{
+    static const char *const changes[][2] = { { "lockstep digest", "lockstep digesT" },
+                                              { "1.0 0.1 0.0 0.0", "2.0 0.1 0.0 0.0" } };
+    run r = open_good_run(&usual);
+    train(&r, STEPS + 1);
+    ck_assert_int_eq(ls_checkpoint_save(path_of("good"), &r.state), LS_OK);
+    static char bytes[1 << 17];
+    FILE *file = fopen(path_of("good.safetensors"), "rb");
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (int i = 0; i < 2; i++) {
+        char *at = memmem(bytes, n, changes[i][0], strlen(changes[i][0]));
+        ck_assert_ptr_nonnull(at);
+        memcpy(at, changes[i][1], strlen(changes[i][0]));
+    }
+    file = fopen(path_of("bad.safetensors"), "wb");
+    fwrite(bytes, 1, n, file);
+    fclose(file);
+    static char before[PORTRAIT], after[PORTRAIT];
+    portray(&r, before);
+    r.state.force = true;
+    expect_refused(&r, "bad", LS_ERR_FORMAT, "bad.safetensors'");
+    portray(&r, after);
+    ck_assert_str_eq(before, after);
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
 START_TEST(saving_is_whole_or_not_at_all)
 {
     run r = open_good_run(&usual);
@@ -521,12 +551,12 @@ END_TEST
 int main(void)
 {
     if (!make_folder()) return EXIT_FAILURE;
-    const int answer =
-        RUN_SUITE("checkpoints", a_resumed_run_ends_with_the_same_bits,
-                  a_resumed_run_in_16_bits_ends_with_the_same_bits, files_hold_what_torch_expects,
-                  another_run_is_refused, settings_are_compared_to_the_last_bit,
-                  force_goes_on_as_another_run, parts_can_be_left_out, weights_from_elsewhere,
-                  broken_files_change_nothing, saving_is_whole_or_not_at_all, misuse,
-                  class_names_that_are_not_utf8, every_allocation_failing);
+    const int answer = RUN_SUITE(
+        "checkpoints", a_resumed_run_ends_with_the_same_bits,
+        a_resumed_run_in_16_bits_ends_with_the_same_bits, files_hold_what_torch_expects,
+        another_run_is_refused, settings_are_compared_to_the_last_bit, force_goes_on_as_another_run,
+        parts_can_be_left_out, weights_from_elsewhere, broken_files_change_nothing,
+        an_unusable_schedule_state_changes_nothing, saving_is_whole_or_not_at_all, misuse,
+        class_names_that_are_not_utf8, every_allocation_failing);
     return remove_folder() ? answer : EXIT_FAILURE;
 }

@@ -1,0 +1,46 @@
+/* fuzz_tensors.c: safetensors files, and what the command reads from their metadata. */
+#include "fuzz.h"
+
+#include "tensor/safetensors.h"
+#include "compare_side.h"
+
+static const char NAME[] = "x.safetensors";
+
+static void read_tensors(ls_tensor_file *file)
+{
+    const int64_t n = ls_tensor_file_count(file);
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = ls_tensor_file_name(file, i);
+        const bool readable = ls_tensor_file_find(file, name, NULL);
+        ls_tensor *tensor = ls_tensor_file_load(file, name);
+        const ls_status status = fuzz_error(NAME);
+        FUZZ_CHECK(tensor ? readable && status == LS_OK : status != LS_OK);
+        if (tensor) {
+            FUZZ_CHECK(ls_tensor_file_read(file, name, tensor) == LS_OK);
+            (void)ls_tensor_file_read(file, ls_tensor_file_name(file, 0), tensor);
+            fuzz_error(NAME);
+        }
+        ls_tensor_close(&tensor);
+    }
+    ls_digest digest;
+    FUZZ_CHECK(ls__tensor_file_digest(file, "none", &digest) == LS_OK);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *path = fuzz_file(NAME, data, size);
+    ls_context *ctx = fuzz_context();
+    ls_tensor_file *file = ls_tensor_file_open(ctx, path);
+    FUZZ_CHECK((fuzz_error(NAME) == LS_OK) == (file != NULL));
+    if (file) {
+        trainer t = { 0 };
+        if (trainer_read_sums(ls_tensor_file_metadata(file, "progress"), &t))
+            FUZZ_CHECK(t.sums.n_images >= 0 && t.best_epoch >= 0);
+        FUZZ_CHECK(compare_side_steps_done(file, 3) >= -1);
+        read_tensors(file);
+        ls_tensor_file_close(&file);
+        model_card card;
+        if (card_read(ctx, &verb_eval, path, &card)) card_close(&card);
+    }
+    return 0;
+}
