@@ -35,6 +35,7 @@ static bool is_gap(const checking *c, uint64_t end)
 static ls_status read_to(checking *c, uint64_t end, char reason[LS__REASON_SIZE])
 {
     const size_t bytes = (size_t)(end - c->at);
+    if (bytes == 0) return LS_OK;
     if (!ls__buffer_reserve(c->ctx, &c->buffer, &c->capacity, bytes)) {
         snprintf(reason, LS__REASON_SIZE, "no memory for %zu bytes", bytes);
         return LS_ERR_MEMORY;

@@ -32,6 +32,7 @@ typedef struct text {
 
 static ls_status put(ls__metrics *m, text *t, const char *bytes, size_t size)
 {
+    if (size == 0) return LS_OK;
     if (t->capacity - t->size < size) {
         const size_t capacity = 2 * (t->size + size);
         char *larger = ls__realloc(m->ctx, t->bytes, t->size, capacity);

@@ -213,7 +213,8 @@ START_TEST(white_stays_white_and_sizes_have_limits)
     expect_error(ctx, LS_ERR_INVALID, "2 x 2 pixels resized to 1 x 268435455 take 75",
                  "bytes of weights and rows, the limit is 1073741824");
     ck_assert_ptr_null(ls_image_resize(image, 1, 20000000));
-    expect_error(ctx, LS_ERR_INVALID, "2 x 2 pixels resized to 20000000 x 1 take 2380000512", "weights");
+    expect_error(ctx, LS_ERR_INVALID, "2 x 2 pixels resized to 20000000 x 1 take 2380000512",
+                 "weights");
     ls_tensor *floats = ls_tensor_open(ctx, LS_F32, LS_SHAPE(2, 2, 3));
     ck_assert_ptr_null(ls_image_resize(floats, 2, 2));
     expect_error(ctx, LS_ERR_SHAPE, "F32 [2,2,3]", "U8 [H,W,3]");
