@@ -79,9 +79,7 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
     }
     case OPTION_TEXT: {
         *(const char **)out = text;
-        json_t *json = json_string(text);
-        const bool utf8 = json != NULL;
-        json_decref(json);
+        const bool utf8 = is_utf8(text);
         snprintf(reason, reason_size,
                  utf8 ? "wants a %s" : "wants a %s in UTF-8, as config.json is", option->value);
         return utf8 && *text != '\0';

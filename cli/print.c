@@ -44,6 +44,13 @@ static int next_character(const char *at, int32_t *code)
     return good ? n : 1;
 }
 
+bool is_utf8(const char *text)
+{
+    int32_t code = 0;
+    while (*text && code >= 0) text += next_character(text, &code);
+    return code >= 0;
+}
+
 static bool is_control(const char *at, int32_t code)
 {
     static const range ranges[] = {

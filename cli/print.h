@@ -27,6 +27,9 @@ void print_escaped(FILE *out, const char *text, const char *marked);
 /* Whether print_text would escape something. */
 bool has_control_characters(const char *text);
 
+/* Whether `text` is UTF-8 (RFC 3629). */
+bool is_utf8(const char *text);
+
 /* Columns that print_text takes for `text`: 2 for East Asian wide characters and emoji, 0 for the
  * common combining marks and joiners, 1 for all else, also for a byte that is not UTF-8. The table
  * is fixed, so that layout does not depend on the locale. */

@@ -116,6 +116,22 @@ START_TEST(fields_wrap)
 }
 END_TEST
 
+START_TEST(utf8_is_recognised)
+{
+    static const struct {
+        const char *text;
+        bool good;
+    } cases[] = { { .text = "", .good = true },
+                  { .text = "caf\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80", .good = true },
+                  { .text = "caf\xe9", .good = false },
+                  { .text = "\xc3", .good = false },
+                  { .text = "a\xc0\x80z", .good = false },       /* longer form of 0 */
+                  { .text = "a\xed\xa0\x80z", .good = false } }; /* surrogate */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_msg(is_utf8(cases[i].text) == cases[i].good, "case %zu", i);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("print");
@@ -123,6 +139,7 @@ int main(void)
     tcase_add_loop_test(one, escapes, 0, (int)(sizeof(samples) / sizeof(samples[0])));
     tcase_add_test(one, formats);
     tcase_add_test(one, fields_wrap);
+    tcase_add_test(one, utf8_is_recognised);
     suite_add_tcase(suite, one);
     return run_and_free(suite);
 }
