@@ -14,24 +14,25 @@ static bool is_split_name(const char *name)
     return false;
 }
 
-/* A folder one level too high: its class folders are another dataset's train/ and val/. */
+/* A folder one level too high: its class folders are another dataset's train/ and val/. The library
+ * warns of the classes; this says what to give as --data-dir. */
 static void advise_folder(const trainer *t)
 {
-    const char *dir = t->recipe->data_dir, *split = NULL;
+    const char *dir = t->recipe->data_dir;
     const int n = ls_dataset_classes(t->train_data);
     int n_splits = 0;
     bool has_train = false;
     for (int i = 0; i < n; i++) {
         if (!is_split_name(t->classes[i])) continue;
-        if (!has_train) split = t->classes[i];
         has_train |= strcmp(t->classes[i], split_names[0]) == 0;
         n_splits++;
     }
     if (!has_train && n_splits < n) return; /* classes "valid" and "invalid" are possible */
-    print_text(stderr,
-               "lockstep %s: warning: %s/train has a class '%s': it looks like a dataset's folder; "
-               "--data-dir %s/train trains on the classes in %s/train/train\n",
-               t->verb->name, dir, split, dir, dir);
+    print_text(
+        stderr,
+        "lockstep %s: %s/train looks like a dataset's folder: --data-dir %s/train trains on the "
+        "classes in %s/train/train\n",
+        t->verb->name, dir, dir, dir);
 }
 
 /* ---- The batch ---- */

@@ -50,8 +50,9 @@ const char *limit_hint(const char *message);
 /* Prints the context's error (ctx NULL: no memory) and returns `answer`. Returns EXIT_RUNTIME in
  * place of EXIT_DATA when memory, threads, file handles or the device failed, not the images. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);
-/* print_error for EXIT_DATA. An error of a loader begins with its place, "epoch 3, step 7" for the
- * `pass` "epoch 3, step": the loader counts from 0, what the command prints counts from 1. */
+/* As print_error for EXIT_DATA. A loader's error gives its place counted from 0; this prints `pass`
+ * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8". pass NULL: the
+ * message as it is. */
 int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass);
 
 /* For ls_context_config.log: to stderr. */

@@ -103,11 +103,11 @@ static void restore(compare_side *side, int64_t step)
     side->begun_from[0] = '\0';
 }
 
-/* The metric that the run had after an epoch; 0 where its row cannot be read. */
+/* The metric after an epoch, counted from 0; 0 where its row cannot be read. */
 static double read_metric(const compare_side *side, int64_t epoch)
 {
     const trainer *t = &side->trainer;
-    json_t *row = ls__metrics_read_row(t->ctx, side->dir, epoch);
+    json_t *row = ls__metrics_read_row(t->ctx, side->dir, epoch + 1);
     const double metric =
         json_number_value(json_object_get(row, t->val ? "val_top1" : "train_top1"));
     json_decref(row);

@@ -17,7 +17,7 @@ void print_text(FILE *out, const char *format, ...) __attribute__((format(printf
  * `columns` columns it goes on, indented, in another line; columns 0: never. */
 void print_fields(FILE *out, int columns, int n, const char *const *fields);
 
-/* Prints the words of `text`, separated by any white space, from column `at` on: in lines of at
+/* Prints the words of `text`, separated by spaces and newlines, from column `at` on: in lines of at
  * most 80 columns, those after the first beginning at column `indent`. Ends the last line. */
 void print_words(FILE *out, int at, int indent, const char *text);
 

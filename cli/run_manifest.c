@@ -73,14 +73,13 @@ int run_manifest_check(trainer *t)
         answer = print_error(t->verb, identity ? NULL : t->ctx, EXIT_RUNTIME);
     } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
         tell_differences(t, "", t->forced);
-        print_text(
-            stderr,
-            "lockstep %s: %s: would go on as another run than it was begun (%s); --force does "
-            "it all the same\n",
-            t->verb->name, t->dir, path);
+        print_text(stderr,
+                   "lockstep %s: %s: would continue with another identity (%s); --force continues "
+                   "anyway\n",
+                   t->verb->name, t->dir, path);
         answer = EXIT_RUNTIME;
     } else {
-        tell_differences(t, "warning: goes on as another run: ", t->forced);
+        tell_differences(t, "warning: continues with another identity: ", t->forced);
         tell_provenance(t, t->manifest, provenance);
     }
     json_decref(provenance);

@@ -164,7 +164,7 @@ static void tell_end(const trainer *t, outcome end, double seconds)
     } else if (end == OUTCOME_HALTED) {
         const bool is_all = t->recipe->steps == done;
         if (t->sums.n_images > 0)
-            print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top1 %.4f\n",
+            print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top-1 %.4f\n",
                        (long long)t->epoch + 1, (long long)t->step,
                        t->sums.loss / (double)t->sums.n_images,
                        t->sums.top1 / (double)t->sums.n_images);
@@ -198,7 +198,7 @@ static int train(trainer *t, json_t *stored)
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     if (stored && !file_exists(last)) {
-        print_text(stderr, "lockstep %s: %s: no such file; a run goes on from it\n", t->verb->name,
+        print_text(stderr, "lockstep %s: %s: no such file; a run resumes from it\n", t->verb->name,
                    last);
         return EXIT_RUNTIME;
     }
@@ -239,7 +239,7 @@ static bool keeps_workers(const cli_verb *verb, const json_t *stored, const reci
     print_text(
         stderr,
         "lockstep %s: --workers %lld: the run has %lld, and seeds by worker (--seeding worker): "
-        "with another number it would be another run; without --workers it goes on\n",
+        "with another number it would be another run; omit --workers to resume\n",
         verb->name, (long long)r->workers, (long long)workers);
     return false;
 }

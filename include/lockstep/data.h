@@ -73,10 +73,10 @@ LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest
  *   memory: 24 bytes per pixel (PNG; JPEG 14, BMP and PNM 6) and 4 times the file,
  *   time: 50 ns per pixel, 3 s for the scans of a JPEG, and 2 us per byte of the file (measured on
  *     one core of a Xeon server): 4 to 8 s at the default limit, and 2 s per MB.
- * A JPEG of more than 500 scans, or of more than 2^32 pixels in all scans together, is refused
- * (arithmetic coding: 2^29): 48 scans of every component at the default limit. Progressive JPEG
- * files have about 10. A PNG is refused if its compressed data is larger than 64 KiB and twice the
- * image. */
+ * A JPEG of more than 500 scans, or of more than 2^32 samples (pixels of a component) in all scans
+ * together, is refused (arithmetic coding: 2^29): 48 passes over one component at the default
+ * limit. Progressive JPEG files have about 10 scans. A PNG is refused if its compressed data is
+ * larger than 64 KiB and twice the image. */
 enum { LS_DEFAULT_MAX_PIXELS = 89478485, LS_LARGEST_MAX_PIXELS = (1 << 28) - 1 };
 
 /* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Result: u8

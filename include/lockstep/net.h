@@ -91,7 +91,7 @@ typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 
 /* Forward, backward and update as one program over one batch. opt NULL = forward and backward only.
  * Errors: LS_ERR_SHAPE where batch->n is not the number of images, those of ls_net_feed, and
- * LS_ERR_INVALID where another call is at work on the net: it belongs to one thread at a time. */
+ * LS_ERR_INVALID where another call is running on the net: it belongs to one thread at a time. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate);
 /* Forward in evaluation mode over one batch: output, losses, metrics. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);

@@ -17,7 +17,7 @@ typedef bool (*ls__cgroup_fn)(const char *folder, bool version_2, uint64_t *limi
 uint64_t ls__cgroup_smallest(const char *membership, const char *mount, const char *controller,
                              ls__cgroup_fn read);
 
-/* Reads a whole small file as text; false where there is none, or more than size - 1 bytes. */
+/* Reads the first size - 1 bytes of a file as text; false where it cannot be read or is empty. */
 bool ls__read_small_file(const char *path, char *text, size_t size);
 
 #endif

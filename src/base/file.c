@@ -161,7 +161,9 @@ static const char *find_place(ls__atomic_file *f, const char *path, bool replace
 static ls_status open_place(ls__atomic_file *f, const char *name, bool replaces_link)
 {
     struct stat there;
-    const bool exists = stat(f->target, &there) == 0;
+    /* A link that is replaced may point anywhere. */
+    const bool found = (replaces_link ? lstat : stat)(f->target, &there) == 0;
+    const bool exists = found && !S_ISLNK(there.st_mode);
     if (exists && S_ISDIR(there.st_mode))
         return ls__fail_errno(f->ctx, EISDIR, "writing '%s'", f->path);
     if (exists && !S_ISREG(there.st_mode) && replaces_link)

@@ -6,7 +6,7 @@
 #include "base/strict_math.h"
 
 /* One more whenever something of ours gives other bits under an unchanged name: a kernel, the order
- * in which src/nn adds gradients, a draw. */
+ * in which src/nn adds gradients, a draw, the shuffle, a function of the schedules. */
 enum { LS__OWN_KERNELS = 2 };
 
 #endif

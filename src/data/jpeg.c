@@ -23,11 +23,11 @@ enum { ROWS = 16 };
 
 /* A small file may hold many scans of a large image. Each takes a few bytes and a pass over all
  * blocks: 704 KB with 495 scans of 2^28 pixels took 44 s. So the work of all scans is limited to
- * 2^32 pixels. Encoders write about 10 scans (jpeg_simple_progression of libjpeg, mozjpeg), most of
- * one component; the limit allows 16 scans of every component of the largest image, 48 at
- * LS_DEFAULT_MAX_PIXELS. A pixel of arithmetic coding counts as 8, because a block without any bits
- * takes up to 5 ns per pixel, and 0.3 to 0.5 ns with Huffman coding. MAX_SCANS limits what a scan
- * takes whatever its size. */
+ * 2^32 samples (pixels of a component). Encoders write about 10 scans (jpeg_simple_progression of
+ * libjpeg, mozjpeg), most of one component; the limit allows 16 passes over one component of the
+ * largest image, 48 at LS_DEFAULT_MAX_PIXELS. A sample of arithmetic coding counts as 8, because a
+ * block without any bits takes up to 5 ns, and 0.3 to 0.5 ns with Huffman coding. MAX_SCANS limits
+ * what a scan takes whatever its size. */
 enum { MAX_SCANS = 500, ARITHMETIC_WORK = 8 };
 #define MAX_SCAN_WORK (INT64_C(1) << 32)
 

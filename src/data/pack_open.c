@@ -126,7 +126,7 @@ static ls_status check_trailer(ls__pack *pack, const uint8_t *header, const uint
         return refuse(reason, "damaged pack: %llu bytes, %llu were written",
                       (unsigned long long)pack->bytes, (unsigned long long)ls__le64(trailer + 8));
     if (ls__le64(trailer + 40) != ls__hash(header, LS__PACK_BLOCK, 0))
-        return refuse(reason, "damaged pack: header and trailer of two");
+        return refuse(reason, "damaged pack: header and trailer belong to different packs");
     const uint64_t offset = ls__le64(trailer + 16), end = pack->bytes - LS__PACK_BLOCK;
     *bytes = ls__le64(trailer + 24);
     if (offset < LS__PACK_BLOCK || offset > end || *bytes != end - offset ||

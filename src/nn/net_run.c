@@ -15,7 +15,7 @@ static ls_status enter(ls_net *net, const char *call)
     LS__ENTER(net->owned.ctx);
     if (!atomic_exchange(&net->busy, true)) return LS_OK;
     return ls__fail(net->owned.ctx, LS_ERR_INVALID,
-                    "%s: another call is at work on this net, from another thread or around a "
+                    "%s: another call is running on this net, in another thread or around a "
                     "callback of ls_op; a context and all that was opened through it belong to one "
                     "thread at a time",
                     call);

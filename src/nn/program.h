@@ -142,7 +142,7 @@ typedef struct ls__program {
     size_t arena_bytes, unshared_bytes;
     ls__recomputed recomputed;
     size_t kept_bytes;         /* the arena with everything kept; 0 unless recomputation is AUTO */
-    size_t available_bytes;    /* of memory, when AUTO decided; 0: not known */
+    size_t available_bytes;    /* of memory, when AUTO decided */
     unsigned char *arena;      /* what `buffers` point into */
     uint64_t arena_generation; /* of the net's arena; 0 = not bound */
     double *seconds;           /* per instruction, when profiled */
@@ -177,7 +177,7 @@ ls_status ls__program_tune(ls__program *program);
 /* After kernels are chosen: plans memory, and recomputes as much as the net's config says. */
 ls_status ls__program_fit_memory(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
-/* What is recomputed and why, as a line of ls_net_describe without its end; as snprintf. */
+/* What is recomputed and why, as lines of ls_net_describe without the last end; as snprintf. */
 int ls__recompute_text(const ls__program *program, char *out, size_t size);
 
 /* Another value of these fields, with memory of its own; -1 without memory for the record. */

@@ -338,9 +338,8 @@ static ls_status plan_automatically(ls__program *p)
     LS_TRY(take_snapshot(p, &before));
     LS_TRY(plan(p, LS__RECOMPUTED_NOTHING));
     p->kept_bytes = p->arena_bytes;
-    p->available_bytes = ls__pool_free_bytes(p->ctx->pool);
-    if (p->available_bytes == 0) return LS_OK; /* not known */
-    p->available_bytes += p->net->arena_bytes; /* another arena takes its place */
+    /* The arena of another program makes room. */
+    p->available_bytes = ls__pool_free_bytes(p->ctx->pool) + p->net->arena_bytes;
     const size_t fits = p->available_bytes / 100 * AUTO_SHARE;
     for (int level = LS__RECOMPUTED_PASSES; level <= LS__RECOMPUTED_CONVS && p->arena_bytes > fits;
          level++) {
@@ -368,13 +367,12 @@ int ls__recompute_text(const ls__program *p, char *out, size_t size)
         [LS__RECOMPUTED_CONVS] = "normalisation, ReLU, additions, pooling, small convolutions",
     };
     const double mib = 1024.0 * 1024.0;
-    if (p->kept_bytes == 0) return snprintf(out, size, "recomputed: %s", what[p->recomputed]);
-    if (p->available_bytes == 0)
-        return snprintf(out, size,
-                        "recomputed: nothing, because the available memory is not known");
-    return snprintf(out, size,
-                    "recomputed: %s; with everything kept the arena is %.1f MiB, %d %% of the "
-                    "available memory is %.1f MiB",
-                    what[p->recomputed], (double)p->kept_bytes / mib, AUTO_SHARE,
-                    (double)(p->available_bytes / 100 * AUTO_SHARE) / mib);
+    if (p->kept_bytes == 0 || p->recomputed == LS__RECOMPUTED_NOTHING)
+        return snprintf(out, size, "recomputed: %s", what[p->recomputed]);
+    return snprintf(
+        out, size,
+        "recomputed: %s\n    arena with everything kept %.1f MiB, limit %.1f MiB (%d %% "
+        "of the available memory)",
+        what[p->recomputed], (double)p->kept_bytes / mib,
+        (double)(p->available_bytes / 100 * AUTO_SHARE) / mib, AUTO_SHARE);
 }

@@ -144,7 +144,9 @@ static void add_input(pairs *p, const ls_state *state)
 static json_t *bad_samples_json(const ls_loader *loader)
 {
     json_t *out = json_array();
-    const int64_t n = ls_loader_statistics(loader).n_bad;
+    /* Without replacement a bad sample ended the epoch: it may be readable when the run resumes. */
+    const bool replaces = loader && loader->config.on_bad_image == LS_BAD_IMAGE_SKIP;
+    const int64_t n = replaces ? ls_loader_statistics(loader).n_bad : 0;
     for (int64_t i = 0; out && i < n; i++) {
         const char *reason;
         const int64_t sample = ls_loader_bad_sample(loader, i, &reason);

@@ -187,8 +187,10 @@ ls_status ls_tensor_copy(ls_tensor *dst, const ls_tensor *src)
 {
     LS_TRY(ls__tensor_check_pair("ls_tensor_copy", dst, src, true));
     if (dst->data == src->data) return LS_OK;
+    dst->checked_classes = 0;
+    LS_TRY(ls__table(dst)->copy(device_of(dst), dst->data, src->data, src->bytes));
     dst->checked_classes = src->checked_classes;
-    return ls__table(dst)->copy(device_of(dst), dst->data, src->data, src->bytes);
+    return LS_OK;
 }
 
 ls_status ls_tensor_cast(ls_tensor *dst, const ls_tensor *src)

@@ -312,12 +312,10 @@ START_TEST(a_link_is_replaced)
     static const struct {
         const char *path, *message;
     } others[] = { { "pipe", "writing 'pipe': not a regular file" },
-                   { "null", "writing 'null': not a regular file" },
                    { "/dev/null", "writing '/dev/null': not a regular file" },
                    { ".", "writing '.': Is a directory" } };
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);
-    ck_assert_int_eq(symlink("/dev/null", "null"), 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(ls__atomic_file_replace(&ctx, others[i].path, &file), LS_ERR_IO);
         ck_assert_int_eq(ls_context_status(&ctx), LS_ERR_IO);
         ck_assert_str_eq(ls_context_message(&ctx), others[i].message);

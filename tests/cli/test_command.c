@@ -330,8 +330,9 @@ START_TEST(warnings_before_training)
 
     ck_assert_int_eq(system("mkdir up && mv data up/train"), 0);
     expect(0, TRAIN "--image-size 16 --data-dir up --no-val --steps 1 --out high");
-    expect_err("warning: up/train has a class 'train': it looks like a dataset's folder; "
-               "--data-dir up/train trains on the classes in up/train/train\n");
+    expect_err(
+        "up/train looks like a dataset's folder: --data-dir up/train trains on the classes in "
+        "up/train/train\n");
     ck_assert_int_eq(system("mv up/train up/photos"), 0);
     expect(3, TRAIN "--data-dir up --out none");
     expect_err("up: has no folder 'train'; expected up/train/<class>/<image>; up/photos has one: "

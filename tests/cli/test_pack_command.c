@@ -143,7 +143,7 @@ START_TEST(nothing_to_use)
     begin_folder();
     draw_data();
     expect(3, "pack data p --resize 65536 --on-bad-image skip");
-    expect_err("pixels when resized");
+    expect_err("resized to 96256 x 65536, the limit is 268435455 pixels");
     expect_err("'p': none of the 100 images can be used");
     ck_assert(!exists("p"));
     expect(0, "pack data p");

@@ -101,14 +101,26 @@ START_TEST(an_ignored_hangup_stays_so)
 }
 END_TEST
 
+/* Whether the process has its temporary file open: one without a name where the file system has
+ * such files, else a named one. */
+static bool has_temporary(pid_t pid)
+{
+    char line[128];
+    snprintf(
+        line, sizeof(line),
+        "ls -l /proc/%d/fd 2>/dev/null | grep -q 'lockstep-cli-.*(deleted)$' || ls .lockstep-*.tmp "
+        ">/dev/null 2>&1",
+        (int)pid);
+    return system(line) == 0;
+}
+
 /* Starts 'lockstep pack' and stops it while its temporary file is there. */
 static pid_t start_pack(void)
 {
     for (;;) {
         const pid_t pid = start_command(0, "pack data/train out.pack --raw -j 0");
         int status = 0;
-        while (system("ls .lockstep-*.tmp >/dev/null 2>&1") != 0 && !exists("out.pack"))
-            sleep_ms(1);
+        while (!has_temporary(pid) && !exists("out.pack")) sleep_ms(1);
         kill(pid, SIGSTOP);
         ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
         if (WIFSTOPPED(status) && !exists("out.pack")) return pid;

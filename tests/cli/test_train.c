@@ -474,9 +474,9 @@ START_TEST(changed_data)
     ck_assert_int_eq(system("rm moved/train/star/000000.*"), 0);
     expect(1, "train --resume run --data-dir moved");
     expect_err("data.samples is 160 there, 159 here");
-    expect_err("would go on as another run");
+    expect_err("would continue with another identity");
     expect(0, "train --resume run --data-dir moved --force");
-    expect_err("warning: goes on as another run: data.samples is 160 there, 159 here");
+    expect_err("warning: continues with another identity: data.samples is 160 there, 159 here");
     json_t *manifest = json_load_file("run/manifest.json", 0, NULL);
     const json_t *sessions = json_object_get(manifest, "sessions");
     ck_assert_int_eq(json_array_size(sessions), 4);

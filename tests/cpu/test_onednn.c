@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* Fails allocation number `fail_at`; counts from 0. */
 typedef struct failing {
@@ -372,13 +374,29 @@ END_TEST
 /* Sanitizers map far more than a limit allows. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-/* From here on nothing more can be mapped; what is held can be unmapped, and stays lost. */
-static struct rlimit forbid_mappings(void)
+static struct rlimit limit_address_space(rlim_t bytes)
 {
     struct rlimit before;
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
-    ck_assert_int_eq(setrlimit(RLIMIT_AS, &(struct rlimit){ 1 << 20, before.rlim_max }), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &(struct rlimit){ bytes, before.rlim_max }), 0);
     return before;
+}
+
+/* From here on nothing more can be mapped; what is held can be unmapped, and stays lost. */
+static struct rlimit forbid_mappings(void)
+{
+    return limit_address_space(1 << 20);
+}
+
+/* From here on no more can be mapped than is mapped now. */
+static struct rlimit forbid_growth(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return limit_address_space(pages * (rlim_t)sysconf(_SC_PAGESIZE));
 }
 
 static const ls__op *op_with_onednn(ls_context *ctx, ls__op_kind kind, ls__candidate *first)
@@ -409,7 +427,7 @@ START_TEST(kernels_without_address_space)
     static ls__kernel *kernels[MANY];
     int n_made = 0;
     ls_status status = LS_OK;
-    const struct rlimit before = forbid_mappings();
+    const struct rlimit before = forbid_growth();
     while (status == LS_OK && n_made < MANY) {
         const int n_now = backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
         status = ctx->error;

@@ -203,7 +203,7 @@ START_TEST(two_threads_on_one_net_are_found_out)
     (void)ls_net_step(shared.net, shared.opt, &shared.batch, 0.1);
     ck_assert_int_eq(other_status, LS_ERR_INVALID);
     expect_error(shared.ctx, LS_ERR_INVALID,
-                 "ls_net_step: another call is at work on this net, from another thread");
+                 "ls_net_step: another call is running on this net, in another thread");
     act = NULL;
     ck_assert_int_eq(ls_net_step(shared.net, shared.opt, &shared.batch, 0.1), LS_OK);
     ls_context_close(&shared.ctx);

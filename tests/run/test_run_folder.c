@@ -180,17 +180,22 @@ START_TEST(metrics_are_written_once)
     begin();
     ls__metrics *m;
     ck_assert_int_eq(ls__metrics_open(ctx, dir, 0, &m), LS_OK);
-    ck_assert_int_eq(ls__metrics_append(m, row(1, 0.5)), LS_OK);
+    ck_assert_int_eq(ls__metrics_append(m, row(1, 0.25)), LS_OK);
     const struct stat jsonl = status_of("metrics.jsonl"), csv = status_of("metrics.csv");
     for (int i = 2; i <= 5; i++) ck_assert_int_eq(ls__metrics_append(m, row(i, 0.5)), LS_OK);
     ck_assert_int_eq(status_of("metrics.jsonl").st_ino, jsonl.st_ino);
     ck_assert_int_eq(status_of("metrics.csv").st_ino, csv.st_ino);
+    for (int i = 1; i <= 6; i++) {
+        json_t *there = ls__metrics_read_row(ctx, dir, i);
+        ck_assert_int_eq(json_integer_value(json_object_get(there, "epoch")), i < 6 ? i : 0);
+        json_decref(there);
+    }
 
     /* one that has gone, or is another than it was, is written anew */
     remove(path("metrics.jsonl"));
     put_text("metrics.csv", "mine");
     ck_assert_int_eq(ls__metrics_append(m, row(6, 0.5)), LS_OK);
-    check_text("metrics.csv", "epoch,loss,val\n1,0.5,\n2,0.5,\n3,0.5,\n4,0.5,\n5,0.5,\n6,0.5,\n");
+    check_text("metrics.csv", "epoch,loss,val\n1,0.25,\n2,0.5,\n3,0.5,\n4,0.5,\n5,0.5,\n6,0.5,\n");
     size_t n_lines = 0;
     FILE *file = fopen(path("metrics.jsonl"), "r");
     for (int c; (c = fgetc(file)) != EOF;) n_lines += c == '\n';
