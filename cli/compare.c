@@ -170,8 +170,11 @@ static void tell_differences(const json_t *differences)
     size_t i;
     json_t *difference;
     char text[TEXT_SIZE];
-    json_array_foreach((json_t *)differences, i, difference) print_text(
-        stdout, "  %s\n", ls__identity_text(difference, "in A", "in B", text, sizeof(text)));
+    json_array_foreach((json_t *)differences, i, difference)
+    {
+        ls__identity_text(difference, "in A", "in B", text, sizeof(text));
+        print_text(stdout, "  %s\n", text);
+    }
 }
 
 static void tell_recipes(const comparison *c)
@@ -194,8 +197,8 @@ static void tell_forced(const comparison *c)
         size_t s;
         json_t *step;
         json_array_foreach(json_object_get(c->report, keys[i]), s, step)
-            print_text(stdout, "%c was forced to go on as another run from step %lld\n", "AB"[i],
-                       (long long)json_integer_value(step));
+            print_text(stdout, "%c was forced to continue with another identity from step %lld\n",
+                       "AB"[i], (long long)json_integer_value(step));
     }
 }
 

@@ -86,23 +86,23 @@ static void tell_begin(const trainer *t)
 {
     const recipe *r = t->recipe;
     enum { MAX_FIELDS = 5, NUMBER_SIZE = 64 };
-    char texts[MAX_FIELDS][NUMBER_SIZE], name[RUN_PATH_SIZE];
-    const char *const fields[MAX_FIELDS] = { name, texts[1], texts[2], texts[3], texts[4] };
+    char name[RUN_PATH_SIZE], texts[MAX_FIELDS - 1][NUMBER_SIZE];
+    const char *const fields[MAX_FIELDS] = { name, texts[0], texts[1], texts[2], texts[3] };
     const int columns = terminal_columns(STDOUT_FILENO);
     snprintf(name, sizeof(name), "data    %s", r->data_dir);
-    snprintf(texts[1], NUMBER_SIZE, "%lld training images",
+    snprintf(texts[0], NUMBER_SIZE, "%lld training images",
              (long long)ls_dataset_count(t->train_data));
-    snprintf(texts[2], NUMBER_SIZE, "%lld validation images",
+    snprintf(texts[1], NUMBER_SIZE, "%lld validation images",
              (long long)(t->val ? ls_dataset_count(t->val_data) : 0));
-    snprintf(texts[3], NUMBER_SIZE, "%d classes", ls_dataset_classes(t->train_data));
+    snprintf(texts[2], NUMBER_SIZE, "%d classes", ls_dataset_classes(t->train_data));
     print_fields(stdout, columns, 4, fields);
     snprintf(name, sizeof(name), "model   %s", r->model);
-    snprintf(texts[1], NUMBER_SIZE, "%lld parameters", (long long)ls_net_parameter_count(t->net));
-    snprintf(texts[2], NUMBER_SIZE, "images of %lldx%lld", (long long)r->image_size,
+    snprintf(texts[0], NUMBER_SIZE, "%lld parameters", (long long)ls_net_parameter_count(t->net));
+    snprintf(texts[1], NUMBER_SIZE, "images of %lldx%lld", (long long)r->image_size,
              (long long)r->image_size);
-    snprintf(texts[3], NUMBER_SIZE, "batch size %lld", (long long)r->batch);
+    snprintf(texts[2], NUMBER_SIZE, "batch size %lld", (long long)r->batch);
     const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
-    snprintf(texts[4], NUMBER_SIZE, "%lld images left over in each epoch", (long long)n_left);
+    snprintf(texts[3], NUMBER_SIZE, "%lld images left over in each epoch", (long long)n_left);
     print_fields(stdout, columns, n_left > 0 ? 5 : 4, fields);
     if (r->label_smoothing > 0)
         print_text(

@@ -9,7 +9,7 @@
  * ls_image_folder_open and _open_classes take a pack for the folder that it was made of: its parts
  * are the folders in it. The index is read when the pack is opened, each image when it is needed. A
  * pack of files, or of their pixels, gives the same batches, bit for bit, and has the same digest
- * as the folder: a run may begin on one and go on with the other. A pack of resized images is a
+ * as the folder: a run begun on one can be resumed on the other. A pack of resized images is a
  * data set of its own.
  *
  * Damage is found: that of the index when the pack is opened, that of a sample's data when it is

@@ -4,9 +4,9 @@
 #ifndef LS_BASE_FUNCTIONS_H
 #define LS_BASE_FUNCTIONS_H
 
-/* Within 1e-15 relative, log2 of max(1, |log2 x|); x > 0. */
+/* log2 x, x > 0: error below 1e-15 max(1, |log2 x|). */
 double ls__log2(double x);
-/* |x| below 2^31. */
+/* 2^x, |x| below 2^31: relative error below 1e-15. */
 double ls__exp2(double x);
 /* cos(pi x) for 0 <= x <= 1, within 3e-16. */
 double ls__cos_pi(double x);
