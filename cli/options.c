@@ -333,8 +333,12 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
         const json_t *json = json_object_get(stored, option->name);
         if (!json && option->optional && !parsed->given[i]) continue;
         if (!json) {
-            print_text(stderr, "lockstep %s: %s lacks the option '%s'\n", verb->name, source,
-                       option->name);
+            print_text(stderr,
+                       option->optional
+                           ? "lockstep %s: %s was begun by a version without --%s, which can't be "
+                             "given now\n"
+                           : "lockstep %s: %s lacks the option '%s'\n",
+                       verb->name, source, option->name);
             return false;
         }
         if (parsed->given[i] && (option->executor || option->lasting)) continue;

@@ -3,7 +3,7 @@
 # starts. Each run must end with status 0, or with status 1 and a message; a signal or another status is a failure. The
 # exit status is the verdict: 0 when no run failed.
 # usage: memory_sweep.sh [--command FILE] [--nets "NAME ..."] [--steps N] [--step-kib N] [--workers N] [--log DIR]
-#   --command FILE     the command to run                                   [build/lockstep]
+#   --command FILE     the command to run                         [built into build/lockstep]
 #   --nets "NAME ..."  models to train, at 32 px, batch 8                   [resnet20 resnet18 resnet50]
 #   --steps N          limits to try per net                                [20]
 #   --step-kib N       distance between two limits, in KiB                  [20000]
@@ -13,7 +13,7 @@ set -euo pipefail
 
 usage() { sed -n '5,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 
-command=build/lockstep nets="resnet20 resnet18 resnet50" steps=20 step_kib=20000 workers=2 log=
+command='' nets="resnet20 resnet18 resnet50" steps=20 step_kib=20000 workers=2 log=''
 while [ $# -gt 0 ]; do
   [ $# -gt 1 ] || usage
   case $1 in
@@ -28,6 +28,13 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 
+if [ -z "$command" ]; then
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  . scripts/packages.sh
+  need_packages "${build_packages[@]}"
+  build_in build -- lockstep >/dev/null
+  command=$PWD/build/lockstep
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=${log:-$work}
