@@ -226,7 +226,7 @@ static void tell(const comparison *c, const ls_record_difference *d)
         print_text(stdout, "\n");
         return;
     }
-    print_text(stdout, "A: %s\nB: %s\n", c->sides[0].dir, c->sides[1].dir);
+    for (int i = 0; i < 2; i++) print_text(stdout, "%c: %s\n", "AB"[i], c -> sides[i].dir);
     tell_recipes(c);
     tell_forced(c);
     tell_records(c, d);

@@ -1,6 +1,7 @@
 /* run_config.c: see run_config.h. */
 #include "run_config.h"
 #include "run/json.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,11 @@ static json_t *describe_options(const trainer *t)
 {
     json_t *options = options_to_json(t->verb, t->recipe);
     char *full = realpath(t->recipe->data_dir, NULL);
-    json_t *name = full ? json_string(full) : NULL;
+    const bool typed = full ? !is_utf8(full) : errno != ENOMEM;
+    const bool good =
+        typed || (full && json_object_set_new(options, "data-dir", json_string(full)) == 0);
     free(full);
-    if (!name || json_object_set_new(options, "data-dir", name) == 0) return options;
+    if (good) return options;
     json_decref(options);
     return NULL;
 }

@@ -112,7 +112,8 @@ static void tell_begin(const trainer *t)
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
     print_text(stdout, "run     %s", t->dir);
     if (t->epoch >= r->epochs)
-        print_text(stdout, ", which has all of its %lld epochs", (long long)r->epochs);
+        print_text(stdout, ", which has all of its %lld epoch%s", (long long)r->epochs,
+                   plural(r->epochs));
     else if (t->epoch > 0 || t->step > 0)
         print_text(stdout, ", continued at epoch %lld, step %lld", (long long)t->epoch + 1,
                    (long long)t->step);

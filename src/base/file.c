@@ -170,8 +170,11 @@ static ls_status open_place(ls__atomic_file *f, const char *name, bool replaces_
         return ls__fail(f->ctx, LS_ERR_IO, "writing '%s': " NOT_REGULAR, f->path);
     if (exists && !S_ISREG(there.st_mode)) {
         f->straight = true;
-        f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
-        return f->fd >= 0 ? LS_OK : ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+        /* Without O_NONBLOCK opening a pipe would wait for its other end. */
+        f->fd = open(f->target, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+        if (f->fd < 0 || fcntl(f->fd, F_SETFL, O_WRONLY) != 0)
+            return ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+        return LS_OK;
     }
     if (*name == '\0') return ls__fail_errno(f->ctx, ENOENT, "writing '%s'", f->path);
     if (!replaces_link && lstat(f->target, &there) == 0 && S_ISLNK(there.st_mode))

@@ -26,6 +26,7 @@ START_TEST(the_same)
     expect(0, TRAIN "--out a -j 0 --threads 1");
     expect(0, TRAIN "--out b -j 2 --threads 2 --stop-at 13");
     expect(0, "compare a b"); /* as far as both go */
+    expect_out("A: a\nB: b\n");
     expect_out("A has 40 steps, B 13; all that both have are the same");
     expect_out("answer: identical, as far as both go\n");
     expect(0, "train --resume b -j 1 --threads 3");
