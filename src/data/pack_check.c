@@ -31,12 +31,11 @@ static bool is_gap(const checking *c, uint64_t end)
     return end >= c->at && end - c->at < LS__PACK_BLOCK;
 }
 
-/* Reads from c->at to `end` into the buffer. */
+/* Reads from c->at to `end` into the buffer, which then exists even where there is nothing to read. */
 static ls_status read_to(checking *c, uint64_t end, char reason[LS__REASON_SIZE])
 {
     const size_t bytes = (size_t)(end - c->at);
-    if (bytes == 0) return LS_OK;
-    if (!ls__buffer_reserve(c->ctx, &c->buffer, &c->capacity, bytes)) {
+    if (!ls__buffer_reserve(c->ctx, &c->buffer, &c->capacity, bytes + 1)) {
         snprintf(reason, LS__REASON_SIZE, "no memory for %zu bytes", bytes);
         return LS_ERR_MEMORY;
     }
