@@ -45,12 +45,13 @@ judge() {
   cmp -s whole/record.txt run/record.txt || finding "$1: run log differs"
 }
 
-# limited WHAT COMMAND...: one run with a limit set by COMMAND, in a shell of its own.
+# limited WHAT COMMAND...: one run with a limit set by COMMAND, in a shell of its own. Messages pass through a pipe, because
+# the limit of a file's size applies to run.err too.
 limited() {
   local what=$1 status=0
   shift
   rm -rf run
-  ("$@" && exec "$lockstep" train "${options[@]}" --out run) >/dev/null 2>run.err || status=$?
+  ("$@" && exec "$lockstep" train "${options[@]}" --out run) 2>&1 >/dev/null | cat >run.err || status=$?
   judge "$what" "$status"
 }
 
