@@ -80,7 +80,7 @@ const cli_option recipe_options[] = {
       "cosine|constant|step|exponential|polynomial|onecycle|plateau", .fallback = "cosine" },
     { OPTION_INTEGER, 0, "lr-warmup-epochs", AT(warmup_epochs),
       "epochs over which the learning rate rises to its maximum", "N", 0, 1e5,
-      .note = "epochs / 10, at least 1; onecycle: 0" },
+      .note = "epochs / 10, at least 1; 0 with one epoch or onecycle" },
     { OPTION_NUMBER, 0, "lr-min", AT(min_rate),
       "minimum learning rate of cosine, polynomial and plateau", "X", 0, 1e3, .note = "0" },
     { OPTION_INTEGER, 0, "lr-step-size", AT(step_size), "epochs between two decays of step", "N", 1,
