@@ -21,8 +21,9 @@ static const cli_option options[] = {
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable image, or list it, so that training leaves it out", "fail|skip",
-      .fallback = "fail" },
+      "stop at an unreadable image, or list and pack it; training on the pack then needs "
+      "--on-bad-image skip too",
+      "fail|skip", .fallback = "fail" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
       "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
       .note = MAX_PIXELS_NOTE },
@@ -45,14 +46,15 @@ static bool tell_progress(void *user, int64_t n_done, int64_t n)
     return caught_signal == 0;
 }
 
-static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_status status)
+/* by_image: an image is the cause of a failure. */
+static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_status status,
+                     bool by_image)
 {
     progress_end(p);
     if (status == LS_OK) return EXIT_DONE;
     print_error(verb, ctx, EXIT_RUNTIME);
-    return caught_signal           ? EXIT_SIGNAL + caught_signal
-           : status == LS_ERR_DATA ? EXIT_DATA
-                                   : EXIT_RUNTIME;
+    if (caught_signal) return EXIT_SIGNAL + caught_signal;
+    return by_image || status == LS_ERR_DATA ? EXIT_DATA : EXIT_RUNTIME;
 }
 
 static void print_summary(const char *path, const ls_pack_summary *s)
@@ -74,7 +76,8 @@ static int check(const cli_verb *verb, ls_context *ctx, const char *path)
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_pack_config config = { .progress = tell_progress, .user = &bar };
     ls_pack_summary summary;
-    const int answer = answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary));
+    const int answer =
+        answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
     print_text(stdout, "all of it is as it was written\n");
@@ -100,8 +103,9 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
                       const char *path)
 {
     ls_pack_part parts[N_SPLITS];
+    if (!folders_check(verb, dir)) return EXIT_DATA;
     const int n = open_parts(ctx, dir, parts);
-    if (!parts[n - 1].dataset) return print_error(verb, ctx, EXIT_DATA);
+    if (!parts[n - 1].dataset) return folders_fail(verb, ctx, dir);
     if (!is_folder(dir)) {
         print_text(stderr, "lockstep pack: %s: a pack already; wanted a folder\n", dir);
         return EXIT_DATA;
@@ -118,8 +122,12 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
                                     .progress = tell_progress,
                                     .user = &bar };
     ls_pack_summary summary;
-    const int answer =
-        answer_of(verb, ctx, &bar, ls_pack_write(ctx, path, n, parts, &config, &summary));
+    const ls_status status = ls_pack_write(ctx, path, n, parts, &config, &summary);
+    const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
+    const int answer = answer_of(verb, ctx, &bar, status, by_image);
+    if (answer == EXIT_DATA && by_image)
+        print_text(stderr, "lockstep pack: --on-bad-image skip packs such images too; 'lockstep "
+                           "train --on-bad-image skip' leaves them out\n");
     if (answer != EXIT_DONE && !v->overwrite && is_file(path))
         print_text(stderr, "lockstep pack: --overwrite replaces it\n");
     if (answer != EXIT_DONE) return answer;
