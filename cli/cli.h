@@ -47,6 +47,9 @@ const char *plain_message(const char *message);
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);
 
+/* After an error about an image with more pixels than the limit: prints the option for it. */
+void print_pixels_hint(const cli_verb *verb, const char *message);
+
 /* Prints the context's error (ctx NULL: no memory) and returns `answer`. Returns EXIT_RUNTIME in
  * place of EXIT_DATA when memory, threads, file handles or the device failed, not the images. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);

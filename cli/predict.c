@@ -61,6 +61,7 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
     if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
     ls_context_status(ctx); /* read: the other pictures have a right to be seen */
     print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
+    print_pixels_hint(verb, reason);
     return EXIT_DATA;
 }
 
