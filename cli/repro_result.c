@@ -166,7 +166,7 @@ static void print_example(const repro *r)
     if (run.n_legs > 1)
         print_text(
             stdout,
-            "; ' @%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
+            "; '@%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
             (long long)a->stop_at, b->workers, b->threads, (long long)a->stop_at, b->workers,
             plural(b->workers), b->threads, plural(b->threads));
     print_text(stdout, "\n\n");
