@@ -218,11 +218,17 @@ static void tell_records(const comparison *c, const ls_record_difference *d)
     print_text(stdout, "\n");
 }
 
+static int put_json(const char *text, size_t length, void *user)
+{
+    print_json(user, text, length);
+    return 0;
+}
+
 static void tell(const comparison *c, const ls_record_difference *d)
 {
     static const char *const answers[] = { "identical", "different", "not comparable" };
     if (c->values->json) {
-        json_dumpf(c->report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        json_dump_callback(c->report, put_json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
         print_text(stdout, "\n");
         return;
     }

@@ -24,6 +24,10 @@ void print_words(FILE *out, int at, int indent, const char *text);
 /* Prints `text` escaped, with a backslash before each character of `marked`. */
 void print_escaped(FILE *out, const char *text, const char *marked);
 
+/* Prints JSON text as it is, but for the control characters that JSON leaves unescaped in strings,
+ * which become \u007f and the like. */
+void print_json(FILE *out, const char *text, size_t length);
+
 /* Whether print_text would escape something. */
 bool has_control_characters(const char *text);
 
