@@ -7,7 +7,7 @@
 
 enum { PATH_SIZE = 4096 };
 
-const char *const split_names[N_SPLITS] = { "train", "val", "validation", "valid", "test" };
+const char *const split_names[N_SPLITS] = { LS_SPLIT_NAMES };
 
 /* "photos.pack/train": a part of a pack. */
 static bool is_part(const char *path)
@@ -114,7 +114,7 @@ static void tell_ignored(const ls_dataset *dataset, const char *path)
     if (n > 0)
         print_text(
             stderr,
-            "lockstep: warning: %s: left out %lld file%s of no known kind of picture, such as %s\n",
+            "lockstep: warning: %s: left out %lld file%s of no known image format, such as %s\n",
             path, (long long)n, plural(n), example);
 }
 

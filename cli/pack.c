@@ -24,9 +24,8 @@ static const cli_option options[] = {
       "stop at an unreadable image, or list and pack it; training on the pack then needs "
       "--on-bad-image skip too",
       "fail|skip", .fallback = "fail" },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
-      .note = MAX_PIXELS_NOTE },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
     { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists", .value = NULL },
     { OPTION_SWITCH, 0, "check", AT(check), "check a whole pack FILE for damage, and write nothing",
       .value = NULL },
@@ -59,13 +58,13 @@ static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_stat
 
 static void print_summary(const char *path, const ls_pack_summary *s)
 {
-    print_text(stdout, "%s: %lld picture%s, %.1f MB", path, (long long)s->n_samples,
+    print_text(stdout, "%s: %lld image%s, %.1f MB", path, (long long)s->n_samples,
                plural(s->n_samples), (double)s->bytes / 1e6);
     if (s->resize)
         print_text(stdout, " of pixels, shorter sides of %lld", (long long)s->resize);
     else
         print_text(stdout, " of %s", s->pixels ? "pixels" : "files");
-    if (s->n_bad) print_text(stdout, "; %lld of the pictures can't be used", (long long)s->n_bad);
+    if (s->n_bad) print_text(stdout, "; %lld of the images can't be used", (long long)s->n_bad);
     print_text(stdout, "\n");
 }
 
@@ -135,7 +134,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     for (int i = 0; i < n; i++) {
         const int64_t count = ls_dataset_count(parts[i].dataset);
         const int classes = ls_dataset_classes(parts[i].dataset);
-        print_text(stdout, "  %-10s %lld picture%s, %d class%s\n",
+        print_text(stdout, "  %-10s %lld image%s, %d class%s\n",
                    *parts[i].name ? parts[i].name : "in all", (long long)count, plural(count),
                    classes, classes == 1 ? "" : "es");
     }

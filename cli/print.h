@@ -14,7 +14,7 @@
 void print_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A line of fields with two spaces between, escaped as by print_text. Where it would have more than
- * `columns` columns it goes on, indented, in another line; columns 0: never. */
+ * `columns` columns it continues, indented, in another line; columns 0: never. */
 void print_fields(FILE *out, int columns, int n, const char *const *fields);
 
 /* Prints the words of `text`, separated by spaces and newlines, from column `at` on: in lines of at

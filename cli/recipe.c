@@ -18,12 +18,10 @@ const cli_option recipe_options[] = {
     { OPTION_INTEGER, 'j', "workers", AT(workers),
       "data-loader threads; 0 = the training thread loads the images", "N", 0, 256,
       .note = "one per processor, at most 8", .executor = true },
-    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable image, or take another image in its place", "fail|skip",
+    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
       .fallback = "fail", .lasting = true },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
-      .note = MAX_PIXELS_NOTE, .optional = true },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE, .optional = true },
     { OPTION_SWITCH, 0, "exif", AT(exif), "rotate images by their EXIF orientation",
       .value = NULL },
     { OPTION_CHOICE, 0, "decode", AT(decode),
@@ -149,8 +147,8 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
     const bool polynomial = r->schedule == SCHEDULE_POLYNOMIAL;
     const bool cosine = r->schedule == SCHEDULE_COSINE;
     const dependence table[] = {
-        { "crop-padding", small, "pictures under 64 pixels" },
-        { "scale-min", !small, "pictures from 64 pixels on" },
+        { "crop-padding", small, "images under 64 pixels" },
+        { "scale-min", !small, "images of 64 pixels or more" },
         { "momentum", sgd, "--opt sgd" },
         { "nesterov", sgd && r->momentum > 0, "--opt sgd and a momentum" },
         { "lr-warmup-epochs", r->schedule != SCHEDULE_ONE_CYCLE, "another --lr-scheduler" },

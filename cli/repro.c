@@ -177,7 +177,7 @@ static int check_data(const repro *r, const recipe *train)
     ls_dataset_close(&data);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
     print_text(stderr,
-               "lockstep %s: --steps %lld: %lld epochs of these pictures have %lld steps: use "
+               "lockstep %s: --steps %lld: %lld epochs of these images have %lld steps: use "
                "--epochs %lld or fewer steps\n",
                r->verb->name, (long long)r->steps, (long long)train->epochs,
                (long long)(per_epoch * train->epochs),

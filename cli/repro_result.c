@@ -26,18 +26,16 @@ static int read_seconds(const repro *r, repro_run *run)
         return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
     run->seconds = good ? t.seconds : 0;
 
-    run_path(r, run, "metrics.jsonl", path);
-    FILE *metrics = fopen(path, "r");
+    run_path(r, run, "", path);
     double pace = 0; /* seconds per image, summed over the rows */
     int64_t n_rows = 0;
     json_t *row;
-    while (metrics && (row = json_loadf(metrics, JSON_DISABLE_EOF_CHECK, NULL))) {
+    while ((row = ls__metrics_read_row(r->ctx, path, n_rows + 1))) {
         const double speed = json_number_value(json_object_get(row, "images_per_second"));
         pace += speed > 0 ? 1 / speed : 0;
         n_rows++;
         json_decref(row);
     }
-    if (metrics) fclose(metrics);
     const double in_rows = (double)(r->steps * r->batch - t.sums.n_images);
     if (n_rows > 0) run->seconds += in_rows / (double)n_rows * pace;
     return EXIT_DONE;

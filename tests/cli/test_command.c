@@ -142,7 +142,7 @@ START_TEST(mistakes_on_the_command_line)
         { "train --resume a --out b", "--out and --resume exclude each other" },
         { "eval --data-dir x", "--checkpoint FILE is needed" },
         { "eval --checkpoint x", "--data-dir DIR is needed" },
-        { "predict --checkpoint x", "no picture given" },
+        { "predict --checkpoint x", "no image given" },
         { "predict x.png", "--checkpoint FILE is needed" },
         { "describe --model vgg", "no model is called 'vgg'" },
         { "demo-data", "wants one folder" },
@@ -298,7 +298,7 @@ START_TEST(unusable_folders)
     ck_assert_int_eq(system("rm -r data/test && mkdir data/test && cp -r drawn/val/ring data/test"),
                      0);
     expect(3, TRAIN "-b 17");
-    expect_err("16 training pictures do not fill one batch of 17");
+    expect_err("16 training images do not fill one batch of 17");
     expect(0, TRAIN);
     expect(0, TRAIN "--no-val --out without");
     end_folder();
@@ -417,7 +417,7 @@ START_TEST(unusable_pictures)
     ck_assert(strstr(said_err, "data/train/star/cut.png") ||
               strstr(said_err, "data/train/ring/empty.jpg"));
     ck_assert_ptr_null(strstr(said_err, "left out: ")); /* the run ended instead */
-    expect_err("data/train: left out 1 file of no known kind of picture, such as");
+    expect_err("data/train: left out 1 file of no known image format, such as");
     expect(0, TRAIN "--on-bad-image skip --out skipped");
     expect_err("left out: data/train/star/cut.png");
     expect_err("left out: data/train/ring/empty.jpg");
@@ -532,7 +532,7 @@ START_TEST(checkpoints_from_elsewhere)
     expect(0, TRAIN);
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
     expect_out("  class       images  top-1   most confused with\n");
-    expect_out("20 pictures: loss");
+    expect_out("20 images: loss");
     expect_out("triangle");
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data/val");
     expect(3, "eval --checkpoint run/best.safetensors --data-dir nowhere");
@@ -636,7 +636,7 @@ START_TEST(hostile_names)
                             "cp $(ls data/val/star/* | head -1) image.png"),
                      0);
     expect(0, TRAIN);
-    expect_err("left out 1 file of no known kind of picture, such as");
+    expect_err("left out 1 file of no known image format, such as");
     expect_clean();
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
     expect_out("\n  e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm ");

@@ -34,8 +34,8 @@ START_TEST(packs_train_to_the_same_bits)
     draw_data();
     expect(0, TRAIN "--data-dir data --out run -j 0");
     expect(0, "pack data files.pack -j 2");
-    expect_out("files.pack: 100 pictures");
-    expect_out("train      80 pictures, 10 classes");
+    expect_out("files.pack: 100 images");
+    expect_out("train      80 images, 10 classes");
     expect_out("next: " LOCKSTEP_COMMAND " train --data-dir files.pack\n");
     expect(0, "pack --raw data raw.pack -j 0");
     expect_out("of pixels");
@@ -94,12 +94,12 @@ START_TEST(a_class_folder_alone)
     expect(0, TRAIN "--data-dir data --out run --steps 1 --epochs 1");
     expect(0, "pack data/val val.pack");
     expect(0, "eval --checkpoint run/last.safetensors --data-dir val.pack");
-    expect_out("20 pictures");
+    expect_out("20 images");
     ck_assert_int_eq(run_command(TRAIN "--data-dir val.pack --out other"), 3);
     expect_err("val.pack: a pack without a folder 'train'");
     expect(0, "pack data all.pack");
     expect(0, "eval --checkpoint run/last.safetensors --data-dir all.pack/val");
-    expect_out("20 pictures");
+    expect_out("20 images");
     ck_assert_int_eq(run_command("eval --checkpoint run/last.safetensors --data-dir all.pack/of"),
                      3);
     expect_err("all.pack/of: no such folder");
@@ -118,7 +118,7 @@ START_TEST(bad_pictures)
     write_text("data/train/star/notes.txt", "no picture");
     expect(3, "pack data p");
     expect_err("image 'data/train/star/cut.png': ");
-    expect_err("left out 1 file of no known kind of picture");
+    expect_err("left out 1 file of no known image format");
     expect_err("lockstep pack: --on-bad-image skip packs such images too; 'lockstep train "
                "--on-bad-image skip' leaves them out\n");
     ck_assert(!exists("p"));
@@ -126,7 +126,7 @@ START_TEST(bad_pictures)
     for (int raw = 0; raw < 2; raw++) {
         expect(0, "pack data p --overwrite --on-bad-image skip %s", raw ? "--raw" : "-j 1");
         expect_err("image 'data/train/star/cut.png': ");
-        expect_out("1 of the pictures can't be used");
+        expect_out("1 of the images can't be used");
         expect(3, TRAIN "--data-dir p --out fails%d", raw);
         expect_err("p/train/star/cut.png");
         expect(0, TRAIN "--data-dir p --out skips%d --on-bad-image skip", raw);
