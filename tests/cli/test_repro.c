@@ -143,7 +143,7 @@ START_TEST(misuse)
     expect(2, REPRO "--steps 3 --workers 2 --threads 1");
     expect_err("--workers 2 and --threads 1 make one run; at least two are needed to compare");
     expect(2, REPRO "--steps 41");
-    expect_err("2 epochs of these pictures have 40 steps: use --epochs 3 or fewer steps");
+    expect_err("2 epochs of these images have 40 steps: use --epochs 3 or fewer steps");
     expect(3, "repro --data-dir nowhere");
     ck_assert(!exists("repro"));
     write_text("repro", "mine");

@@ -12,15 +12,6 @@
 
 #define TRAIN "train --data-dir data --image-size 8 -b 8 --crop-padding 2 --seed 7 --threads 1 "
 
-/* Steps in the run log. */
-static long count_steps(const char *run)
-{
-    char path[64];
-    struct stat there;
-    snprintf(path, sizeof(path), "%s/record.txt", run);
-    return stat(path, &there) == 0 ? (long)there.st_size / 129 : 0;
-}
-
 static void write_bad_images(const char *folder, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* 20 steps an epoch, with everything that draws random numbers. */
@@ -23,20 +22,6 @@
 static void draw_data(void)
 {
     expect(0, "demo-data data --train 16 --val 4");
-}
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
-}
-
-/* Lines of the run's record; 0 when there is none yet. */
-static long count_steps(const char *run)
-{
-    char path[64];
-    struct stat there;
-    snprintf(path, sizeof(path), "%s/record.txt", run);
-    return stat(path, &there) == 0 ? (long)there.st_size / 129 : 0;
 }
 
 /* The last line that was printed. */
