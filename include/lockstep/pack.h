@@ -41,7 +41,7 @@ typedef struct ls_pack_config {
     int workers;               /* threads that read and decode; 0 = the calling thread does. They
                                   never change a byte of the pack */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
-    bool overwrite;     /* whatever file is there already, but for a picture to be packed */
+    bool overwrite;     /* whatever file is there already, but for an image to be packed */
 
     /* Called now and then by the calling thread; false stops, which is LS_ERR_IO and leaves no
      * file. */
