@@ -34,7 +34,8 @@ static ls_status check_best(trainer *t)
     snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
     if (t->best_epoch == 0) return LS_OK;
     const ls_status status = ls__checkpoint_check(t->ctx, path);
-    if (status == LS_OK || status == LS_ERR_MEMORY) return status;
+    const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE;
+    if (status == LS_OK || by_process) return status;
     ls_context_status(t->ctx); /* read: the context works on */
     t->best_is_lost = true;
     const bool is_missing = status == LS_ERR_NOT_FOUND;
