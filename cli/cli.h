@@ -23,7 +23,11 @@ enum {
 enum { MAX_IMAGE_SIZE = 4096 };
 
 /* LS_DEFAULT_MAX_PIXELS, for help texts. */
-#define MAX_PIXELS_NOTE "89478485"
+#define MAX_PIXELS      89478485
+#define TEXT_OF_(x)     #x
+#define TEXT_OF(x)      TEXT_OF_(x)
+#define MAX_PIXELS_NOTE TEXT_OF(MAX_PIXELS)
+_Static_assert(MAX_PIXELS == LS_DEFAULT_MAX_PIXELS, "help texts name the library's default");
 
 /* In the order of ls_precision. */
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
@@ -33,6 +37,8 @@ enum { MAX_IMAGE_SIZE = 4096 };
 #define BENCHMARK_HELP     "select kernels by timing them before the first step"
 #define DETERMINISTIC_HELP "refuse, warn about or allow kernels whose results vary between runs"
 #define DEVICE_HELP        "device: cpu, cuda, cuda:1, ..., or auto"
+#define MAX_PIXELS_HELP    "most pixels of an image; a larger image counts as unreadable"
+#define ON_BAD_IMAGE_HELP  "stop at an unreadable image, or take another image in its place"
 #define PRECISION_HELP                                                                             \
     "number type of products, with bf16 and f16 also of activations; tf32 on CUDA devices only"
 #define SHORTCUTS_HELP "zero-padded shortcuts in place of 1x1 convolutions where the shape changes"
@@ -46,6 +52,9 @@ const char *plain_message(const char *message);
 /* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);
+
+/* After an error about an image with more pixels than the limit: prints the option for it. */
+void print_pixels_hint(const cli_verb *verb, const char *message);
 
 /* Prints the context's error (ctx NULL: no memory) and returns `answer`. Returns EXIT_RUNTIME in
  * place of EXIT_DATA when memory, threads, file handles or the device failed, not the images. */
@@ -68,7 +77,7 @@ void handle_unless_ignored(int number, const struct sigaction *action);
 /* From now on the first SIGINT, SIGTERM or SIGHUP is noted in caught_signal, and the verb ends in
  * good order. Further ones are ignored for one second; after that the next one ends the process.
  * Signals that were ignored stay ignored. SIGPIPE is ignored: when the reader of the output ends,
- * the work goes on, and main reports that output was lost. */
+ * the work continues, and main reports that output was lost. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 

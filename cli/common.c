@@ -34,6 +34,15 @@ const char *limit_hint(const char *message)
     return "";
 }
 
+void print_pixels_hint(const cli_verb *verb, const char *message)
+{
+    static const char end[] = "(max_pixels)"; /* of the decoders' messages about the limit */
+    const size_t length = strlen(message), n = sizeof(end) - 1;
+    if (length < n || strcmp(message + length - n, end) != 0) return;
+    print_text(stderr, "lockstep %s: larger images need a larger limit: %s--max-pixels N\n",
+               verb->name, verb == &verb_train ? "begin a new run with " : "");
+}
+
 int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
@@ -46,6 +55,7 @@ int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
                    hint);
     else
         print_text(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
+    print_pixels_hint(verb, message);
     const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
     return by_process ? EXIT_RUNTIME : EXIT_DATA;
 }

@@ -49,14 +49,18 @@ static json_t *option_differences(const comparison *c)
 {
     json_t *all = ls__identity_differences(json_object_get(c->sides[0].config, "options"),
                                            json_object_get(c->sides[1].config, "options"), true);
-    json_t *out = json_array(), *difference;
+    json_t *out = all ? json_array() : NULL, *difference;
     size_t i;
     json_array_foreach(all, i, difference)
     {
         const char *name = json_string_value(json_object_get(difference, "field"));
         if (is_executor(name)) continue;
-        json_object_set_new(difference, "field", json_sprintf("--%s", name));
-        json_array_append(out, difference);
+        if (json_object_set_new(difference, "field", json_sprintf("--%s", name)) == 0 &&
+            json_array_append(out, difference) == 0)
+            continue;
+        json_decref(out);
+        out = NULL;
+        break;
     }
     json_decref(all);
     return out;
@@ -218,11 +222,17 @@ static void tell_records(const comparison *c, const ls_record_difference *d)
     print_text(stdout, "\n");
 }
 
+static int put_json(const char *text, size_t length, void *user)
+{
+    print_json(user, text, length);
+    return 0;
+}
+
 static void tell(const comparison *c, const ls_record_difference *d)
 {
     static const char *const answers[] = { "identical", "different", "not comparable" };
     if (c->values->json) {
-        json_dumpf(c->report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        json_dump_callback(c->report, put_json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
         print_text(stdout, "\n");
         return;
     }
@@ -260,10 +270,15 @@ static int compare_runs(comparison *c)
 {
     ls_record_difference d;
     if (!compare_records(c, &d)) return ANSWER_NOT_COMPARABLE;
-    json_t *differences = identity_differences(c);
-    const bool same = differences && json_array_size(differences) == 0;
-    put(c, "option_differences", option_differences(c));
+    json_t *differences = identity_differences(c), *options_differ = option_differences(c);
+    const bool complete = differences && options_differ;
+    const bool same = json_array_size(differences) == 0;
+    put(c, "option_differences", options_differ);
     put(c, "identity_differences", differences);
+    if (!complete) {
+        print_error(c->verb, NULL, EXIT_RUNTIME);
+        return ANSWER_NOT_COMPARABLE;
+    }
     const bool forced = report_forced(c);
     int answer = ANSWER_NOT_COMPARABLE;
     if (same && d.n_a > 0 && d.n_b > 0) {

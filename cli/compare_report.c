@@ -129,19 +129,19 @@ static void tell_element(const json_t *element)
 
 static void tell_batch(const json_t *batch)
 {
-    const json_t *pictures = json_object_get(batch, "pictures");
+    const json_t *images = json_object_get(batch, "pictures");
     if (json_integer_value(json_object_get(batch, "place")) < 0) {
         print_text(stdout, "  their batches have different sizes\n");
         return;
     }
-    print_text(stdout, "  the first picture that differs is number %lld of the batch\n",
+    print_text(stdout, "  the first image that differs is number %lld of the batch\n",
                (long long)json_integer_value(json_object_get(batch, "place")));
     for (size_t i = 0; i < 2; i++) {
-        const json_t *picture = json_array_get(pictures, i);
-        const char *file = json_string_value(json_object_get(picture, "file"));
+        const json_t *image = json_array_get(images, i);
+        const char *file = json_string_value(json_object_get(image, "file"));
         print_text(stdout, "  %c: sample %lld, label %lld, %s\n", "AB"[i],
-                   (long long)json_integer_value(json_object_get(picture, "sample")),
-                   (long long)json_integer_value(json_object_get(picture, "label")),
+                   (long long)json_integer_value(json_object_get(image, "sample")),
+                   (long long)json_integer_value(json_object_get(image, "label")),
                    file ? file : "");
     }
 }

@@ -101,7 +101,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (answer == EXIT_DONE) answer = write_split(dir, "train", 0, values.n_train, seed);
     if (answer == EXIT_DONE) answer = write_split(dir, "val", 1, values.n_val, seed);
     if (answer == EXIT_DONE) {
-        print_text(stdout, "%s: %d classes, %lld pictures to train on, %lld to validate\n", dir,
+        print_text(stdout, "%s: %d classes, %lld images to train on, %lld to validate\n", dir,
                    DRAW_CLASSES, (long long)(DRAW_CLASSES * values.n_train),
                    (long long)(DRAW_CLASSES * values.n_val));
         print_command(stdout, "next", "train", "--data-dir", dir, "--model", "resnet20", NULL);

@@ -28,12 +28,10 @@ static const cli_option options[] = {
     { OPTION_INTEGER, 'j', "workers", AT(workers),
       "data-loader threads; 0 = the main thread loads the images", "N", 0, 256,
       .note = "one per processor, at most 8" },
-    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable image, or take another image in its place", "fail|skip",
+    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
       .fallback = "fail" },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
-      .note = MAX_PIXELS_NOTE },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
     { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
@@ -151,7 +149,7 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
                 "lockstep eval: --on-bad-image skip takes other images in place of bad ones\n");
         const double n = (double)s.n_images;
         if (end == OUTCOME_DONE) {
-            print_text(stdout, "%s, %lld picture%s: loss %.4f without label smoothing, top-1 %.4f",
+            print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
                        card->model->name, (long long)s.n_images, plural(s.n_images), s.loss / n,
                        s.top1 / n);
             if (n_classes > 5) print_text(stdout, ", top-5 %.4f", s.top5 / n);

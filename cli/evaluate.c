@@ -9,10 +9,10 @@ static void tell_nonfinite(const tally *t, const ls_results *r)
     const char *loss = isnan(r->loss) ? "nan" : r->loss > 0 ? "inf" : "-inf"; /* no "-nan" */
     if (t->trains)
         print_text(stderr,
-                   "lockstep: the loss is %s at epoch %lld, step %lld; the batch's pictures:\n",
-                   loss, (long long)r->epoch + 1, (long long)r->step + 1);
+                   "lockstep: the loss is %s at epoch %lld, step %lld; the batch's images:\n", loss,
+                   (long long)r->epoch + 1, (long long)r->step + 1);
     else
-        print_text(stderr, "lockstep: the loss is %s in validation, batch %lld; its pictures:\n",
+        print_text(stderr, "lockstep: the loss is %s in validation, batch %lld; its images:\n",
                    loss, (long long)t->n_added + 1);
     for (int64_t i = 0; i < n && i < TALLY_SAMPLES; i++)
         print_text(stderr, "  %s\n", ls_dataset_sample_path(t->dataset, t->samples[batch][i]));

@@ -7,7 +7,7 @@
 
 enum { PATH_SIZE = 4096 };
 
-const char *const split_names[N_SPLITS] = { "train", "val", "validation", "valid", "test" };
+const char *const split_names[N_SPLITS] = { LS_SPLIT_NAMES };
 
 /* "photos.pack/train": a part of a pack. */
 static bool is_part(const char *path)
@@ -74,6 +74,39 @@ static const char *lack(const char *dir, const char *folder_lacks, const char *p
     return is_folder(dir) ? folder_lacks : is_file(dir) ? pack_lacks : "no such folder";
 }
 
+static void print_wrong_kind(const cli_verb *verb, const char *dir, const char *kind)
+{
+    print_text(stderr, "lockstep %s: %s: %s; expected a folder or a pack\n", verb->name, dir, kind);
+}
+
+bool folders_check(const cli_verb *verb, const char *dir)
+{
+    struct stat there;
+    if (stat(dir, &there) != 0 || S_ISDIR(there.st_mode) || S_ISREG(there.st_mode)) return true;
+    print_wrong_kind(verb, dir,
+                     S_ISFIFO(there.st_mode)   ? "a pipe"
+                     : S_ISSOCK(there.st_mode) ? "a socket"
+                                               : "a device");
+    return false;
+}
+
+static bool is_image(const char *path)
+{
+    if (!is_file(path)) return false;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const bool decoded = ls_image_load(ctx, path, false) != NULL;
+    ls_context_close(&ctx);
+    return decoded;
+}
+
+int folders_fail(const cli_verb *verb, ls_context *ctx, const char *dir)
+{
+    if (!is_image(dir)) return print_error(verb, ctx, EXIT_DATA);
+    ls_context_status(ctx); /* read: the kind of file says more */
+    print_wrong_kind(verb, dir, "a single image");
+    return EXIT_DATA;
+}
+
 static void tell_ignored(const ls_dataset *dataset, const char *path)
 {
     const char *example;
@@ -81,7 +114,7 @@ static void tell_ignored(const ls_dataset *dataset, const char *path)
     if (n > 0)
         print_text(
             stderr,
-            "lockstep: warning: %s: left out %lld file%s of no known kind of picture, such as %s\n",
+            "lockstep: warning: %s: left out %lld file%s of no known image format, such as %s\n",
             path, (long long)n, plural(n), example);
 }
 
@@ -105,21 +138,39 @@ static bool find_nested(const char *dir, char path[PATH_SIZE])
     return found;
 }
 
+/* DIR is "ABOVE/train", so one level too low. */
+static bool find_above(const char *dir, char path[PATH_SIZE])
+{
+    size_t n = strlen(dir);
+    const size_t length = strlen(split_names[0]);
+    while (n > 1 && dir[n - 1] == '/') n--;
+    if (n < length || n >= PATH_SIZE || memcmp(dir + n - length, split_names[0], length) != 0)
+        return false;
+    n -= length;
+    if (n > 0 && dir[n - 1] != '/') return false;
+    snprintf(path, PATH_SIZE, "%.*s", n > 1 ? (int)n - 1 : (int)n, dir);
+    if (n == 0) snprintf(path, PATH_SIZE, ".");
+    return true;
+}
+
 int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, ls_dataset **out)
 {
     char path[PATH_SIZE];
     *out = NULL;
+    if (!folders_check(verb, dir)) return EXIT_DATA;
     if (!find_folder(dir, 1, split_names, path)) {
         char nested[PATH_SIZE];
         print_text(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<image>", verb->name,
                    dir, lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
         if (find_nested(dir, nested))
             print_text(stderr, "; %s has one: --data-dir %s", nested, nested);
+        else if (is_folder(dir) && find_above(dir, nested))
+            print_text(stderr, "; the folder above has one: --data-dir %s", nested);
         print_text(stderr, "\n");
         return EXIT_DATA;
     }
     *out = ls_image_folder_open(ctx, path);
-    if (!*out) return print_error(verb, ctx, EXIT_DATA);
+    if (!*out) return folders_fail(verb, ctx, dir);
     if (ls_dataset_classes(*out) < 2) {
         print_text(stderr,
                    "lockstep %s: %s: only one class, '%s'; at least two are needed to tell apart\n",
@@ -136,6 +187,7 @@ int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, boo
 {
     char path[PATH_SIZE];
     *out = NULL;
+    if (!folders_check(verb, dir)) return EXIT_DATA;
     if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
         if (!dir_itself || !is_whole(dir)) {
             print_text(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
@@ -147,7 +199,7 @@ int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, boo
         snprintf(path, sizeof(path), "%s", dir);
     }
     *out = ls_image_folder_open_classes(ctx, path, n_classes, classes);
-    if (!*out) return print_error(verb, ctx, EXIT_DATA);
+    if (!*out) return folders_fail(verb, ctx, dir);
     tell_ignored(*out, path);
     return EXIT_DONE;
 }

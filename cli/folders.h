@@ -14,8 +14,14 @@ extern const char *const split_names[N_SPLITS];
 /* Which of the splits are in DIR. */
 int folders_find_splits(const char *dir, const char *found[N_SPLITS]);
 
+/* Whether DIR is a folder or a file, which may be a pack; else prints what it is. */
+bool folders_check(const cli_verb *verb, const char *dir);
+
 /* An image folder, and tells which files were left out. */
 ls_dataset *folders_open(ls_context *ctx, const char *dir);
+
+/* Prints why DIR could not be opened, and returns the command's answer. */
+int folders_fail(const cli_verb *verb, ls_context *ctx, const char *dir);
 
 /* DIR/train. On failure prints why and returns the command's answer, as the next one does. */
 int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, ls_dataset **out);

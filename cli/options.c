@@ -1,6 +1,7 @@
 /* options.c: command-line options from a table; see options.h. */
 #include "options.h"
 #include "print.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,11 +51,13 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
 {
     void *out = field(option, values);
     char *end = NULL;
+    const bool begins =
+        text && *text && !isspace((unsigned char)*text); /* strtoll skips white space */
     errno = 0;
     switch (option->kind) {
     case OPTION_INTEGER: {
         const long long n = strtoll(text, &end, 10);
-        if (*text && !*end && !errno && (double)n >= option->min && (double)n <= option->max) {
+        if (begins && !*end && !errno && (double)n >= option->min && (double)n <= option->max) {
             *(int64_t *)out = n;
             return true;
         }
@@ -64,7 +67,7 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
     }
     case OPTION_NUMBER: {
         const double x = strtod(text, &end);
-        if (*text && !*end && x >= option->min && x <= option->max) {
+        if (begins && !*end && x >= option->min && x <= option->max) {
             *(double *)out = options_round(x);
             return true;
         }

@@ -21,11 +21,11 @@ static const cli_option options[] = {
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable image, or list it, so that training leaves it out", "fail|skip",
-      .fallback = "fail" },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
-      .note = MAX_PIXELS_NOTE },
+      "stop at an unreadable image, or list and pack it; training on the pack then needs "
+      "--on-bad-image skip too",
+      "fail|skip", .fallback = "fail" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
     { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists", .value = NULL },
     { OPTION_SWITCH, 0, "check", AT(check), "check a whole pack FILE for damage, and write nothing",
       .value = NULL },
@@ -45,25 +45,26 @@ static bool tell_progress(void *user, int64_t n_done, int64_t n)
     return caught_signal == 0;
 }
 
-static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_status status)
+/* by_image: an image is the cause of a failure. */
+static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_status status,
+                     bool by_image)
 {
     progress_end(p);
     if (status == LS_OK) return EXIT_DONE;
     print_error(verb, ctx, EXIT_RUNTIME);
-    return caught_signal           ? EXIT_SIGNAL + caught_signal
-           : status == LS_ERR_DATA ? EXIT_DATA
-                                   : EXIT_RUNTIME;
+    if (caught_signal) return EXIT_SIGNAL + caught_signal;
+    return by_image || status == LS_ERR_DATA ? EXIT_DATA : EXIT_RUNTIME;
 }
 
 static void print_summary(const char *path, const ls_pack_summary *s)
 {
-    print_text(stdout, "%s: %lld picture%s, %.1f MB", path, (long long)s->n_samples,
+    print_text(stdout, "%s: %lld image%s, %.1f MB", path, (long long)s->n_samples,
                plural(s->n_samples), (double)s->bytes / 1e6);
     if (s->resize)
         print_text(stdout, " of pixels, shorter sides of %lld", (long long)s->resize);
     else
         print_text(stdout, " of %s", s->pixels ? "pixels" : "files");
-    if (s->n_bad) print_text(stdout, "; %lld of the pictures can't be used", (long long)s->n_bad);
+    if (s->n_bad) print_text(stdout, "; %lld of the images can't be used", (long long)s->n_bad);
     print_text(stdout, "\n");
 }
 
@@ -74,7 +75,8 @@ static int check(const cli_verb *verb, ls_context *ctx, const char *path)
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_pack_config config = { .progress = tell_progress, .user = &bar };
     ls_pack_summary summary;
-    const int answer = answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary));
+    const int answer =
+        answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
     print_text(stdout, "all of it is as it was written\n");
@@ -100,8 +102,9 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
                       const char *path)
 {
     ls_pack_part parts[N_SPLITS];
+    if (!folders_check(verb, dir)) return EXIT_DATA;
     const int n = open_parts(ctx, dir, parts);
-    if (!parts[n - 1].dataset) return print_error(verb, ctx, EXIT_DATA);
+    if (!parts[n - 1].dataset) return folders_fail(verb, ctx, dir);
     if (!is_folder(dir)) {
         print_text(stderr, "lockstep pack: %s: a pack already; wanted a folder\n", dir);
         return EXIT_DATA;
@@ -118,8 +121,12 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
                                     .progress = tell_progress,
                                     .user = &bar };
     ls_pack_summary summary;
-    const int answer =
-        answer_of(verb, ctx, &bar, ls_pack_write(ctx, path, n, parts, &config, &summary));
+    const ls_status status = ls_pack_write(ctx, path, n, parts, &config, &summary);
+    const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
+    const int answer = answer_of(verb, ctx, &bar, status, by_image);
+    if (answer == EXIT_DATA && by_image)
+        print_text(stderr, "lockstep pack: --on-bad-image skip packs such images too; 'lockstep "
+                           "train --on-bad-image skip' leaves them out\n");
     if (answer != EXIT_DONE && !v->overwrite && is_file(path))
         print_text(stderr, "lockstep pack: --overwrite replaces it\n");
     if (answer != EXIT_DONE) return answer;
@@ -127,7 +134,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     for (int i = 0; i < n; i++) {
         const int64_t count = ls_dataset_count(parts[i].dataset);
         const int classes = ls_dataset_classes(parts[i].dataset);
-        print_text(stdout, "  %-10s %lld picture%s, %d class%s\n",
+        print_text(stdout, "  %-10s %lld image%s, %d class%s\n",
                    *parts[i].name ? parts[i].name : "in all", (long long)count, plural(count),
                    classes, classes == 1 ? "" : "es");
     }

@@ -18,9 +18,8 @@ static const cli_option options[] = {
       .note = "required" },
     { OPTION_INTEGER, 'k', "top", AT(top),
       "classes to print for each image, the most probable first", "K", 1, 1e6, .fallback = "5" },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels),
-      "most pixels of an image; a larger image counts as unreadable", "N", 1, LS_LARGEST_MAX_PIXELS,
-      .note = MAX_PIXELS_NOTE },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
     { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
@@ -61,6 +60,7 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
     if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
     ls_context_status(ctx); /* read: the other pictures have a right to be seen */
     print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
+    print_pixels_hint(verb, reason);
     return EXIT_DATA;
 }
 
@@ -115,7 +115,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (!v.checkpoint || parsed.n_arguments == 0) {
         print_text(stderr, "lockstep predict: %s\n",
-                   v.checkpoint ? "no picture given" : "--checkpoint FILE is needed");
+                   v.checkpoint ? "no image given" : "--checkpoint FILE is needed");
         return EXIT_USAGE;
     }
     ls_context *ctx = ls_context_open(

@@ -135,6 +135,19 @@ void print_escaped(FILE *out, const char *text, const char *marked)
     print_line(out, 0, 0, text, strlen(text), marked);
 }
 
+void print_json(FILE *out, const char *text, size_t length)
+{
+    int32_t code;
+    for (const char *at = text, *end = text + length; at < end;) {
+        const int n = next_character(at, &code);
+        if (code >= 0x7F && is_control(at, code))
+            fprintf(out, "\\u%04x", (unsigned)code);
+        else
+            fwrite(at, 1, (size_t)n, out);
+        at += n;
+    }
+}
+
 void print_fields(FILE *out, int columns, int n, const char *const *fields)
 {
     enum { INDENT = 4, GAP = 2 };

@@ -14,7 +14,7 @@
 void print_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A line of fields with two spaces between, escaped as by print_text. Where it would have more than
- * `columns` columns it goes on, indented, in another line; columns 0: never. */
+ * `columns` columns it continues, indented, in another line; columns 0: never. */
 void print_fields(FILE *out, int columns, int n, const char *const *fields);
 
 /* Prints the words of `text`, separated by spaces and newlines, from column `at` on: in lines of at
@@ -23,6 +23,10 @@ void print_words(FILE *out, int at, int indent, const char *text);
 
 /* Prints `text` escaped, with a backslash before each character of `marked`. */
 void print_escaped(FILE *out, const char *text, const char *marked);
+
+/* Prints JSON text as it is, but for the control characters that JSON leaves unescaped in strings,
+ * which become \u007f and the like. */
+void print_json(FILE *out, const char *text, size_t length);
 
 /* Whether print_text would escape something. */
 bool has_control_characters(const char *text);

@@ -3,6 +3,7 @@
 #include "repro.h"
 #include "folders.h"
 #include "run/run_folder.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +109,8 @@ static bool read_axis(const cli_verb *verb, const char *name, const char *text, 
         char *end;
         errno = 0;
         const long value = strtol(at, &end, 10);
-        bool good = end != at && (!*end || *end == ',') && !errno && value >= min && value <= max;
+        bool good = end != at && !isspace((unsigned char)*at) && (!*end || *end == ',') && !errno &&
+                    value >= min && value <= max;
         for (int i = 0; i < out->n; i++) good = good && out->values[i] != value;
         if (!good || out->n == REPRO_MAX_AXIS) {
             print_text(
@@ -175,7 +177,7 @@ static int check_data(const repro *r, const recipe *train)
     ls_dataset_close(&data);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
     print_text(stderr,
-               "lockstep %s: --steps %lld: %lld epochs of these pictures have %lld steps: use "
+               "lockstep %s: --steps %lld: %lld epochs of these images have %lld steps: use "
                "--epochs %lld or fewer steps\n",
                r->verb->name, (long long)r->steps, (long long)train->epochs,
                (long long)(per_epoch * train->epochs),

@@ -26,18 +26,16 @@ static int read_seconds(const repro *r, repro_run *run)
         return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
     run->seconds = good ? t.seconds : 0;
 
-    run_path(r, run, "metrics.jsonl", path);
-    FILE *metrics = fopen(path, "r");
+    run_path(r, run, "", path);
     double pace = 0; /* seconds per image, summed over the rows */
     int64_t n_rows = 0;
     json_t *row;
-    while (metrics && (row = json_loadf(metrics, JSON_DISABLE_EOF_CHECK, NULL))) {
+    while ((row = ls__metrics_read_row(r->ctx, path, n_rows + 1))) {
         const double speed = json_number_value(json_object_get(row, "images_per_second"));
         pace += speed > 0 ? 1 / speed : 0;
         n_rows++;
         json_decref(row);
     }
-    if (metrics) fclose(metrics);
     const double in_rows = (double)(r->steps * r->batch - t.sums.n_images);
     if (n_rows > 0) run->seconds += in_rows / (double)n_rows * pace;
     return EXIT_DONE;
@@ -166,7 +164,7 @@ static void print_example(const repro *r)
     if (run.n_legs > 1)
         print_text(
             stdout,
-            "; ' @%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
+            "; '@%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
             (long long)a->stop_at, b->workers, b->threads, (long long)a->stop_at, b->workers,
             plural(b->workers), b->threads, plural(b->threads));
     print_text(stdout, "\n\n");

@@ -1,6 +1,7 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
 #include "advice.h"
 #include "progress_line.h"
+#include "run/checkpoint.h"
 #include "run/run_folder.h"
 #include "run_config.h"
 #include "run_manifest.h"
@@ -18,22 +19,33 @@ static ls_status open_record(trainer *t)
     return ls_context_status(t->ctx);
 }
 
-/* "best", or "last" where the best weights have gone. */
+/* "best", or "last" where the best weights are lost. */
 static const char *best_weights(const trainer *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
-    return file_exists(path) ? "best" : "last";
+    return !t->best_is_lost && file_exists(path) ? "best" : "last";
 }
 
-/* What has gone can't be had again, so it does not stop a run. */
-static void check_best(const trainer *t)
+/* Lost weights can't be restored, so they do not stop a run. */
+static ls_status check_best(trainer *t)
 {
-    if (t->best_epoch > 0 && strcmp(best_weights(t), "best") != 0)
-        print_text(stderr,
-                   "lockstep %s: warning: %s/best.safetensors, the weights after epoch %lld, is no "
-                   "longer there: it comes back with the first epoch that is better\n",
-                   t->verb->name, t->dir, (long long)t->best_epoch);
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
+    if (t->best_epoch == 0) return LS_OK;
+    const ls_status status = ls__checkpoint_check(t->ctx, path);
+    const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE;
+    if (status == LS_OK || by_process) return status;
+    ls_context_status(t->ctx); /* read: the context works on */
+    t->best_is_lost = true;
+    const bool is_missing = status == LS_ERR_NOT_FOUND;
+    print_text(stderr,
+               "lockstep %s: warning: %s, the weights after epoch %lld, %s%s; the first epoch that "
+               "is better writes it again\n",
+               t->verb->name, path, (long long)t->best_epoch,
+               is_missing ? "is missing" : "can't be used: ",
+               is_missing ? "" : plain_message(ls_context_message(t->ctx)));
+    return LS_OK;
 }
 
 static int fail_taken(const cli_verb *verb, const char *dir)
@@ -69,8 +81,8 @@ static int open_run(trainer *t, json_t *stored, const char *last)
     answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
     if (stored && !trainer_resume(t, last)) return EXIT_RUNTIME;
-    check_best(t);
-    ls_status status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
+    ls_status status = check_best(t);
+    if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) status = open_record(t);
     if (status == LS_OK) status = run_manifest_begin(t); /* a session only once it can begin */
     /* The first checkpoint: whoever resumes the run before it saves by itself has the kernels that
@@ -104,11 +116,12 @@ static void tell_begin(const trainer *t)
     const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
     snprintf(texts[3], NUMBER_SIZE, "%lld images left over in each epoch", (long long)n_left);
     print_fields(stdout, columns, n_left > 0 ? 5 : 4, fields);
-    if (r->label_smoothing > 0)
-        print_text(
-            stdout,
-            "loss    cross-entropy with label smoothing %g%s; 'lockstep eval' leaves it out\n",
-            r->label_smoothing, t->val ? ", also in validation" : "");
+    snprintf(name, sizeof(name), "loss    cross-entropy with label smoothing %g",
+             r->label_smoothing);
+    int used = 0;
+    if (t->val) snprintf(texts[used++], NUMBER_SIZE, "also in validation");
+    snprintf(texts[used++], NUMBER_SIZE, "'lockstep eval' leaves it out");
+    if (r->label_smoothing > 0) print_fields(stdout, columns, 1 + used, fields);
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
     print_text(stdout, "run     %s", t->dir);
     if (t->epoch >= r->epochs)
@@ -224,11 +237,36 @@ static int train(trainer *t, json_t *stored)
 
 /* ---- The command line ---- */
 
-/* "run", "run-2", ...: the first that holds no run. */
+/* "run", "run-2", ...: the first that a new run can have. */
 static void free_name(char out[RUN_DIR_SIZE])
 {
+    char name[LS__FILE_NAME_SIZE];
     snprintf(out, RUN_DIR_SIZE, "run");
-    for (int i = 2; ls__run_folder_holds_run(out); i++) snprintf(out, RUN_DIR_SIZE, "run-%d", i);
+    for (int i = 2; file_exists(out) && (!is_folder(out) || ls__run_folder_holds_run(out) ||
+                                         ls__run_folder_find_foreign(out, name));
+         i++)
+        snprintf(out, RUN_DIR_SIZE, "run-%d", i);
+}
+
+/* Whether a new run can have the folder; else prints why not. */
+static bool may_take(const cli_verb *verb, const char *dir)
+{
+    char name[LS__FILE_NAME_SIZE];
+    if (ls__run_folder_holds_run(dir)) {
+        if (run_has_no_step(dir)) return true;
+        fail_taken(verb, dir);
+        return false;
+    }
+    if (file_exists(dir) && !is_folder(dir)) {
+        print_text(stderr, "lockstep %s: --out %s: not a folder\n", verb->name, dir);
+        return false;
+    }
+    if (!ls__run_folder_find_foreign(dir, name)) return true;
+    print_text(stderr,
+               "lockstep %s: --out %s: the folder is not empty and holds no run (found '%s'); "
+               "expected a new or empty folder\n",
+               verb->name, dir, name);
+    return false;
 }
 
 /* Where seeds go by worker their number is a part of the recipe, which even --force leaves alone.
@@ -293,7 +331,7 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);
         return EXIT_USAGE;
     }
-    if (ls__run_folder_holds_run(dir) && !run_has_no_step(dir)) return fail_taken(verb, dir);
+    if (!may_take(verb, dir)) return EXIT_USAGE;
     return recipe_resolve(verb, &parsed, r) ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -321,7 +359,8 @@ const cli_verb verb_train = {
                "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the "
                "schedule is constant, step, exponential or plateau.\n"
                "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data "
-               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n",
+               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving (SIGINT, "
+               "SIGTERM, SIGHUP; SIGQUIT ends the process without saving).\n",
     .options = recipe_options,
     .run = run,
 };

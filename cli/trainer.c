@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { TITLE_SIZE = 64 };
+enum {
+    TITLE_SIZE = 64,
+    MOST_AFTER_ERROR = 5 /* bad images that are listed below the error that ends a run */
+};
 
 int64_t trainer_steps_done(const trainer *t)
 {
@@ -203,11 +206,13 @@ static ls_status finish_epoch(trainer *t, const sums *val, double val_seconds)
     return trainer_save(t);
 }
 
-/* The pictures whose places others have taken. */
-static void tell_bad(const ls_loader *loader, const ls_dataset *dataset)
+/* The images that were replaced by others, at most `most` of them. */
+static void tell_bad(const ls_loader *loader, const ls_dataset *dataset, int64_t most)
 {
     const int64_t n = ls_loader_statistics(loader).n_bad;
-    for (int64_t i = 0; i < n; i++) {
+    if (n > most)
+        print_text(stderr, "lockstep: warning: left out: %lld images, among them:\n", (long long)n);
+    for (int64_t i = 0; i < n && i < most; i++) {
         const char *reason;
         const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
         print_text(stderr, "lockstep: warning: left out: %s: %s\n",
@@ -256,8 +261,9 @@ outcome trainer_run(trainer *t)
     const bool to_continue = end == OUTCOME_STOPPED || end == OUTCOME_HALTED;
     if (to_continue && trainer_save(t) != LS_OK) end = OUTCOME_ERROR;
     if (t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL) {
-        tell_bad(t->train, t->train_data);
-        if (t->val) tell_bad(t->val, t->val_data);
+        const int64_t most = end == OUTCOME_DATA ? MOST_AFTER_ERROR : INT64_MAX;
+        tell_bad(t->train, t->train_data, most);
+        if (t->val) tell_bad(t->val, t->val_data, most);
     }
     return end;
 }

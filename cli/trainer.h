@@ -37,6 +37,7 @@ typedef struct trainer {
     int64_t epoch, step; /* the next step; step = the epoch's steps when validation is next */
     double best;         /* of the metric by which best.safetensors is chosen; below 0 = none yet */
     int64_t best_epoch;  /* after which it was reached */
+    bool best_is_lost;   /* best.safetensors can't be read, and was not written since */
     sums sums;           /* of the epoch's steps so far */
     tally tally;         /* adds to them */
     skipped_updates skipped; /* with loss scaling */

@@ -55,7 +55,9 @@ static ls_status save(trainer *t, const char *name, bool whole_state)
 
 ls_status trainer_save_best(trainer *t)
 {
-    return save(t, "best.safetensors", false);
+    LS_TRY(save(t, "best.safetensors", false));
+    t->best_is_lost = false;
+    return LS_OK;
 }
 
 /* Keeps what last.safetensors holds under the name of its step too. */

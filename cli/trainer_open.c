@@ -29,7 +29,7 @@ static int open_data(trainer *t)
     if (answer != EXIT_DONE) return answer;
     if (ls_dataset_count(t->train_data) < r->batch) {
         print_text(stderr,
-                   "lockstep %s: %s: %lld training pictures do not fill one batch of %lld: use -b "
+                   "lockstep %s: %s: %lld training images do not fill one batch of %lld: use -b "
                    "%lld or less\n",
                    t->verb->name, r->data_dir, (long long)ls_dataset_count(t->train_data),
                    (long long)r->batch, (long long)ls_dataset_count(t->train_data));

@@ -13,6 +13,10 @@ LS_BEGIN_DECLARATIONS
 typedef struct ls_dataset ls_dataset;
 typedef struct ls_loader ls_loader;
 
+/* Names of the folders of a whole dataset: training data first, then validation data in the order
+ * in which the lockstep command looks for them. */
+#define LS_SPLIT_NAMES "train", "val", "validation", "valid", "test"
+
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 
 /* dir may also name a pack (see pack.h): "photos.pack" or, where it has parts, "photos.pack/train".

@@ -41,7 +41,7 @@ typedef struct ls_pack_config {
     int workers;               /* threads that read and decode; 0 = the calling thread does. They
                                   never change a byte of the pack */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
-    bool overwrite;     /* whatever file is there already, but for a picture to be packed */
+    bool overwrite;     /* whatever file is there already, but for an image to be packed */
 
     /* Called now and then by the calling thread; false stops, which is LS_ERR_IO and leaves no
      * file. */
@@ -60,7 +60,8 @@ typedef struct ls_pack_summary {
 } ls_pack_summary;
 
 /* Writes a pack, which appears whole or not at all. Each image is decoded, also for a pack of
- * files, so that what is unreadable is found now. config NULL: all defaults; out may be NULL.
+ * files, so that what is unreadable is found now. config NULL: all defaults; out may be NULL. On
+ * failure out has the unreadable images that were found, and no other number.
  *
  * LS_ERR_INVALID: a part without a name beside others, with a slash in it, or named twice; a data
  * set that is no image folder's, or of another context, or has its classes in another order than

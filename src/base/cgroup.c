@@ -1,4 +1,4 @@
-/* cgroup.c: walks a process's control groups up to the hierarchies' roots. */
+/* cgroup.c: reads a process's control groups up to the hierarchies' roots. */
 #include "base/cgroup.h"
 
 #include <stdio.h>

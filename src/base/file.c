@@ -333,6 +333,18 @@ void ls__atomic_file_sweep(const ls__atomic_file *file)
 
 /* ---- Reading ---- */
 
+ls_status ls__file_status(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR: return LS_ERR_NOT_FOUND;
+    case ENOMEM: return LS_ERR_MEMORY;
+    case EMFILE:
+    case ENFILE: return LS_ERR_DEVICE;
+    default: return LS_ERR_IO;
+    }
+}
+
 ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
                            char reason[LS__ERRNO_TEXT_SIZE])
 {
@@ -354,7 +366,7 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
              has_kind ? kind : ls__errno_text(error, text, sizeof(text)));
     if (*fd >= 0) close(*fd);
     *fd = -1;
-    return error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO;
+    return ls__file_status(error);
 }
 
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,

@@ -38,15 +38,20 @@ int ls__folder_sweep(const char *folder);
 /* The same for the file's folder, as far as that can be done. */
 void ls__atomic_file_sweep(const ls__atomic_file *file);
 
+/* The status for an errno of opening or reading a file: LS_ERR_NOT_FOUND; LS_ERR_MEMORY;
+ * LS_ERR_DEVICE where the process has no more file handles; else LS_ERR_IO. */
+ls_status ls__file_status(int error);
+
 /* Opens a regular file with open's `flags`; *size: its bytes. Returns at once where path is a pipe,
  * and follows no link at path when the file is to be written. On failure *fd is -1 and the reason
- * is in `reason`: "not a regular file", or the system's. A missing file is LS_ERR_NOT_FOUND.
- * Thread-safe. */
+ * is in `reason`: "not a regular file", which is LS_ERR_IO, or the system's with the status of
+ * ls__file_status. Thread-safe. */
 ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
                            char reason[LS__ERRNO_TEXT_SIZE]);
 
 /* Reads a whole regular file into new memory from the context's allocator, with a 0 byte after its
- * end. max_bytes guards against surprises. A missing file is LS_ERR_NOT_FOUND. Thread-safe: on
+ * end. max_bytes guards against surprises. Statuses are those of ls__open_regular, LS_ERR_DATA
+ * beyond max_bytes, LS_ERR_MEMORY. Thread-safe: on
  * failure the status is returned and a text written to `message`; the context is not touched. */
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
                         unsigned char **out, size_t *size, char *message, size_t message_size);

@@ -16,7 +16,7 @@ typedef struct ls__headroom {
     void *block;  /* NULL: lent, or not there */
 } ls__headroom;
 
-/* Holds the block, unless it is held already. False where that much cannot be had. */
+/* Holds the block, unless it is held already. False where that much is not available. */
 bool ls__headroom_hold(ls__headroom *headroom);
 /* Gives the block back to the system, after holding it if it was not. False: there is less. */
 bool ls__headroom_lend(ls__headroom *headroom);

@@ -4,12 +4,12 @@
 #include "data/image.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes)
@@ -175,18 +175,6 @@ static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
     return turn(decoder);
 }
 
-ls_status ls__file_status(int number)
-{
-    switch (number) {
-    case ENOENT:
-    case ENOTDIR: return LS_ERR_NOT_FOUND;
-    case ENOMEM: return LS_ERR_MEMORY;
-    case EMFILE:
-    case ENFILE: return LS_ERR_DEVICE;
-    default: return LS_ERR_IO;
-    }
-}
-
 static ls_status undecodable_errno(ls__decoder *decoder, int number)
 {
     char text[LS__ERRNO_TEXT_SIZE];
@@ -194,18 +182,12 @@ static ls_status undecodable_errno(ls__decoder *decoder, int number)
                            ls__errno_text(number, text, sizeof(text)));
 }
 
-static ls_status read_open_file(ls__decoder *decoder, int fd)
+static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes)
 {
-    struct stat info;
-    if (fstat(fd, &info) != 0) return undecodable_errno(decoder, errno);
-    if (!S_ISREG(info.st_mode))
-        return ls__undecodable(decoder, LS_ERR_DATA,
-                               S_ISDIR(info.st_mode) ? "a folder, not a file"
-                                                     : "not a regular file");
-    if (info.st_size > LS__MAX_FILE_BYTES)
+    if (file_bytes > LS__MAX_FILE_BYTES)
         return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
-                               (long long)info.st_size, LS__MAX_FILE_BYTES);
-    const size_t size = (size_t)info.st_size;
+                               (long long)file_bytes, LS__MAX_FILE_BYTES);
+    const size_t size = (size_t)file_bytes;
     if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, size))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
 
@@ -224,10 +206,12 @@ static ls_status read_open_file(ls__decoder *decoder, int fd)
 
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
 {
-    /* Without O_NONBLOCK a pipe with an image's name would be waited on for ever. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return undecodable_errno(decoder, errno);
-    const ls_status status = read_open_file(decoder, fd);
+    int fd;
+    int64_t file_bytes;
+    char reason[LS__ERRNO_TEXT_SIZE];
+    ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
+    if (status != LS_OK) return ls__undecodable(decoder, status, "%s", reason);
+    status = read_open_file(decoder, fd, file_bytes);
     close(fd);
     return status;
 }

@@ -44,7 +44,7 @@ typedef struct ls__want {
     bool known_whole;
 } ls__want;
 
-/* What one thread needs to decode pictures. Start with all zero but ctx, and max_pixels where it is
+/* What one thread needs to decode images. Start with all zero but ctx, and max_pixels where it is
  * set. */
 typedef struct ls__decoder {
     const ls_context *ctx;
@@ -92,10 +92,6 @@ ls_status ls__decode_jpeg(ls__decoder *decoder);
 ls_status ls__decode_png(ls__decoder *decoder);
 ls_status ls__decode_bmp(ls__decoder *decoder);
 ls_status ls__decode_pnm(ls__decoder *decoder);
-
-/* What an errno of opening or reading a file means: is the file at fault, or have we run out of
- * something? */
-ls_status ls__file_status(int number);
 
 /* Keeps the reason and returns the status. */
 ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)

@@ -258,8 +258,7 @@ static ls_dataset *finish(reading *r, ls_status status)
     return r->dataset;
 }
 
-/* Names that folders of whole data sets have, those for training and validation first. */
-static const char *const splits[] = { "train", "val", "validation", "valid", "test" };
+static const char *const splits[] = { LS_SPLIT_NAMES };
 enum { N_SPLITS = sizeof(splits) / sizeof(splits[0]) };
 
 /* The split number i or the next one that was found; NULL: no more. */

@@ -88,8 +88,8 @@ typedef struct ls__pack {
     const char *text;
 } ls__pack;
 
-/* Opens a pack and checks all of it but the data: what the index says is sound afterwards, whoever
- * wrote it. LS_ERR_FORMAT: damaged, or no pack; LS_ERR_MEMORY; else as ls__decoder_read. */
+/* Opens a pack and checks all of it but the data: what the index says is sound afterwards, also in
+ * a hostile file. LS_ERR_FORMAT: damaged, or no pack; LS_ERR_MEMORY; else as ls__decoder_read. */
 ls_status ls__pack_open(const ls_context *ctx, const char *path, ls__pack *out,
                         char reason[LS__REASON_SIZE]);
 void ls__pack_close(ls__pack *pack);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,13 +20,6 @@ static ls_status refuse(char reason[LS__REASON_SIZE], const char *format, ...)
     vsnprintf(reason, LS__REASON_SIZE, format, args);
     va_end(args);
     return LS_ERR_FORMAT;
-}
-
-static ls_status refuse_errno(char reason[LS__REASON_SIZE], int number)
-{
-    char text[LS__ERRNO_TEXT_SIZE];
-    refuse(reason, "%s", ls__errno_text(number, text, sizeof(text)));
-    return ls__file_status(number);
 }
 
 /* How many bytes the file has now, for the message about a short read; -1 = not known. */
@@ -263,26 +257,13 @@ static ls_status check_groups(const ls__pack *pack, char reason[LS__REASON_SIZE]
 
 /* ---- Opening ---- */
 
-static ls_status measure(ls__pack *pack, char reason[LS__REASON_SIZE])
-{
-    struct stat info;
-    if (fstat(pack->fd, &info) != 0) return refuse_errno(reason, errno);
-    if (!S_ISREG(info.st_mode)) {
-        refuse(reason, "not a regular file");
-        return LS_ERR_IO;
-    }
-    if (info.st_size < 2 * LS__PACK_BLOCK)
-        return refuse(reason, "neither a folder nor a whole pack: a file of %lld bytes",
-                      (long long)info.st_size);
-    pack->bytes = (uint64_t)info.st_size;
-    return LS_OK;
-}
-
 static ls_status read_and_check(ls__pack *pack, char reason[LS__REASON_SIZE])
 {
     uint8_t header[LS__PACK_BLOCK], trailer[LS__PACK_BLOCK];
     uint64_t bytes = 0;
-    LS_TRY(measure(pack, reason));
+    if (pack->bytes < 2 * LS__PACK_BLOCK)
+        return refuse(reason, "neither a folder nor a whole pack: a file of %llu bytes",
+                      (unsigned long long)pack->bytes);
     LS_TRY(ls__pack_pread(pack, 0, sizeof(header), header, reason));
     LS_TRY(check_header(pack, header, reason));
     LS_TRY(ls__pack_pread(pack, pack->bytes - sizeof(trailer), sizeof(trailer), trailer, reason));
@@ -295,8 +276,11 @@ static ls_status read_and_check(ls__pack *pack, char reason[LS__REASON_SIZE])
 ls_status ls__pack_open(const ls_context *ctx, const char *path, ls__pack *out,
                         char reason[LS__REASON_SIZE])
 {
-    *out = (ls__pack){ .ctx = ctx, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
-    if (out->fd < 0) return refuse_errno(reason, errno);
+    _Static_assert((int)LS__REASON_SIZE >= (int)LS__ERRNO_TEXT_SIZE, "of ls__open_regular");
+    int64_t bytes;
+    *out = (ls__pack){ .ctx = ctx };
+    LS_TRY(ls__open_regular(path, O_RDONLY, &out->fd, &bytes, reason));
+    out->bytes = (uint64_t)bytes;
     const ls_status status = read_and_check(out, reason);
     if (status != LS_OK) ls__pack_close(out);
     return status;

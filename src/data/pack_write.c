@@ -148,12 +148,13 @@ static void fill(void *arg, const ls__queue_item *item)
 static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, int64_t i)
 {
     if (s->status != LS_OK) {
-        if (p->config.on_bad_image == LS_BAD_IMAGE_FAIL || !ls__is_bad_image(s->status))
+        const bool is_bad = ls__is_bad_image(s->status);
+        p->n_bad += is_bad;
+        if (p->config.on_bad_image == LS_BAD_IMAGE_FAIL || !is_bad)
             return ls__fail(p->ctx, s->status, "%s: '%s': image '%s': %s", what, p->path,
                             dataset->paths[i], s->reason);
         ls__warn(p->ctx, "'%s': packed though it can't be used: image '%s': %s", p->path,
                  dataset->paths[i], s->reason);
-        p->n_bad++;
     }
     if (i == 0 || dataset->labels[i] != dataset->labels[i - 1])
         LS_TRY(ls__pack_file_class(&p->file, dataset->class_names[dataset->labels[i]]));
@@ -318,6 +319,7 @@ ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts, const ls
     }
     ls_status status = open_workers(&p);
     if (status == LS_OK) status = write_all(&p);
+    if (out) out->n_bad = p.n_bad;
     if (status == LS_OK && out)
         *out = (ls_pack_summary){ .n_parts = n_parts,
                                   .n_samples = p.n_samples,

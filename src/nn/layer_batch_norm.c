@@ -2,6 +2,7 @@
  * hangs on it. */
 #include "base/error.h"
 #include "nn/lower.h"
+#include <stdio.h>
 
 enum { FEW_VALUES = 8 }; /* fewer per channel than this make poor statistics */
 
@@ -36,15 +37,25 @@ static ls__op norm_op(const ls__stage *stage, ls__op_kind kind)
     return op;
 }
 
-static void warn_of_few_values(ls__builder *b, const ls_node *node)
+/* Of a channel's statistics. */
+static int64_t count_values(ls__builder *b, const ls_node *node)
 {
     const ls_shape *shape = &ls__spec_of(b, node)->shape;
-    const int64_t n = ls_shape_count(shape) / shape->dims[shape->n_dims - 1];
-    if (n < FEW_VALUES)
-        ls__warn(b->program->ctx,
-                 "batch_norm '%s': statistics over %lld value%s a channel; below %d they are poor: "
-                 "use a larger batch",
-                 node->name, (long long)n, n == 1 ? "" : "s", FEW_VALUES);
+    return ls_shape_count(shape) / shape->dims[shape->n_dims - 1];
+}
+
+void ls__warn_of_few_values(ls__builder *b)
+{
+    if (b->n_few_values == 0) return;
+    const int64_t n = count_values(b, b->few_values);
+    char more[64] = "";
+    if (b->n_few_values > 1)
+        snprintf(more, sizeof more, " (also in %d more layer%s)", b->n_few_values - 1,
+                 b->n_few_values == 2 ? "" : "s");
+    ls__warn(b->program->ctx,
+             "batch_norm '%s': statistics over %lld value%s a channel; below %d they are poor: "
+             "use a larger batch%s",
+             b->few_values->name, (long long)n, n == 1 ? "" : "s", FEW_VALUES, more);
 }
 
 static void forward(ls__builder *b, const ls__stage *stage)
@@ -63,7 +74,7 @@ static void forward(ls__builder *b, const ls__stage *stage)
         const ls__op op = norm_op(stage, LS__OP_BATCH_NORM_EVAL);
         ls__emit(b, &op, 6, inputs, 1, &y);
     } else {
-        warn_of_few_values(b, node);
+        if (count_values(b, node) < FEW_VALUES && b->n_few_values++ == 0) b->few_values = node;
         const ls_shape channels = b->program->graph->entries[node->entries[LS__WEIGHT]].shape;
         int *saved = &b->saved[node->id * LS__MAX_SAVED];
         saved[0] = ls__value_new(b, LS_F32, channels);

@@ -422,6 +422,7 @@ ls_status ls__program_lower(ls__program *p)
     for (int i = 0; i < graph->inputs.n; i++) p->input_gradients[i] = -1;
     ls__find_wants(&b);
     lower_forward(&b);
+    if (b.status == LS_OK) ls__warn_of_few_values(&b);
     if (p->gradients) ls__lower_backward(&b);
     return b.status == LS_OK ? ls__fuse_norms(&b) : b.status;
 }

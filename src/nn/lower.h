@@ -23,8 +23,13 @@ typedef struct ls__builder {
      * layers: f32, or what the net's precision says. All else is f32, whatever a node's spec. */
     ls_dtype activations;
     int *as_activation; /* per node: its forward value cast to that type, -1 */
+    int n_few_values;   /* batch norms whose statistics are over few values; the first of them */
+    const ls_node *few_values;
 } ls__builder;
 enum { LS__MAX_SAVED = 2 };
+
+/* One warning for all batch norms whose statistics are over few values. */
+void ls__warn_of_few_values(ls__builder *b);
 
 /* A new arena value; those of rank 4 get a layout group of their own. */
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);

@@ -283,6 +283,15 @@ ls_status ls_checkpoint_load(const char *path, ls_state *state)
     return status;
 }
 
+ls_status ls__checkpoint_check(ls_context *ctx, const char *path)
+{
+    LS__ENTER(ctx);
+    loading l = { .ctx = ctx, .path = path, .file = ls_tensor_file_open(ctx, path) };
+    const ls_status status = l.file ? check_digest(&l, true) : ctx->error;
+    ls_tensor_file_close(&l.file);
+    return status;
+}
+
 static ls_status load_plan(loading *l, const char *path)
 {
     LS_TRY(open(l, "ls_checkpoint_load_plan", path));

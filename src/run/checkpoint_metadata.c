@@ -14,6 +14,7 @@
  * When a run goes on, what it is now must be what the file says. */
 #include "run/checkpoint.h"
 
+#include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "data/loader.h"
@@ -23,6 +24,7 @@
 #include "run/identity.h"
 #include "run/json.h"
 #include "run/plan.h"
+#include "tensor/json_text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -50,16 +52,16 @@ static char *copy(ls__bump *bump, const char *format, ...)
     return out;
 }
 
-/* Numbers come back exactly. NULL without memory, or when json is NULL. Not json_dumps, which
- * without memory may answer half a text (jansson 2.14). */
+/* Numbers come back exactly. NULL without memory, or when json is NULL. */
 static const char *dump(ls__bump *bump, const json_t *json)
 {
-    LS__IN_C_LOCALE;
-    const size_t flags =
-        JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
-    const size_t size = json ? json_dumpb(json, NULL, 0, flags) : 0;
-    char *out = size > 0 ? ls__bump_alloc(bump, size + 1) : NULL;
-    return out && json_dumpb(json, out, size, flags) == size ? out : NULL;
+    char *text;
+    size_t size;
+    if (!ls__json_dump(bump->ctx, json, ls__json_exact(json), &text, &size)) return NULL;
+    char *out = ls__bump_alloc(bump, size + 1);
+    if (out) memcpy(out, text, size);
+    ls__free(bump->ctx, text);
+    return out;
 }
 
 /* The same, for a new value, which is released. */

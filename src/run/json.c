@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "optim/config.h"
+#include "tensor/json_text.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,22 +48,16 @@ size_t ls__json_digits(const json_t *json)
     return most;
 }
 
-/* Not json_dumps, which without memory may return half a text (jansson 2.14). */
+size_t ls__json_exact(const json_t *json)
+{
+    return JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
+}
+
 ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json, size_t flags,
                           char **out, size_t *size)
 {
-    *out = NULL;
-    if (!json) return ls__fail_memory(ctx, path, 0);
-    LS__IN_C_LOCALE;
-    flags |= JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
-    *size = json_dumpb(json, NULL, 0, flags);
-    char *text = *size > 0 ? ls__alloc(ctx, *size) : NULL;
-    if (!text || json_dumpb(json, text, *size, flags) != *size) {
-        ls__free(ctx, text);
-        return ls__fail_memory(ctx, path, *size);
-    }
-    *out = text;
-    return LS_OK;
+    const bool good = ls__json_dump(ctx, json, flags | ls__json_exact(json), out, size);
+    return good ? LS_OK : ls__fail_memory(ctx, path, *size);
 }
 
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,

@@ -10,6 +10,9 @@
  * exactly: no more than 15, which leave 0.1 as it is, unless one of them has more. */
 size_t ls__json_digits(const json_t *json);
 
+/* jansson's flags for a value of any kind, with such numbers and the keys in their order. */
+size_t ls__json_exact(const json_t *json);
+
 /* A file of a run's folder (ls__atomic_file_replace). Indented, keys in the order in which they
  * were put in. json NULL reports that there was no memory for it. Numbers come back exactly. */
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);

@@ -2,6 +2,7 @@
 #include "run/metrics.h"
 
 #include "base/alloc.h"
+#include "base/bump.h"
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -26,20 +27,16 @@ struct ls__metrics {
 /* ---- Rows as text ---- */
 
 typedef struct text {
+    ls__bump bump;
     char *bytes;
     size_t size, capacity;
 } text;
 
 static ls_status put(ls__metrics *m, text *t, const char *bytes, size_t size)
 {
-    if (size == 0) return LS_OK;
-    if (t->capacity - t->size < size) {
-        const size_t capacity = 2 * (t->size + size);
-        char *larger = ls__realloc(m->ctx, t->bytes, t->size, capacity);
-        if (!larger) return ls__fail_memory(m->ctx, m->paths[JSONL], capacity);
-        t->bytes = larger;
-        t->capacity = capacity;
-    }
+    char *room = ls__bump_room(&t->bump, t->bytes, t->size, size, &t->capacity, 1);
+    if (!room) return ls__fail_memory(m->ctx, m->paths[JSONL], size);
+    t->bytes = room;
     memcpy(t->bytes + t->size, bytes, size);
     t->size += size;
     return LS_OK;
@@ -96,7 +93,7 @@ static ls_status put_all(ls__metrics *m, kind k, text *t)
 
 static ls_status write_whole(ls__metrics *m, kind k)
 {
-    text t = { 0 };
+    text t = { .bump.ctx = m->ctx };
     ls__atomic_file *file = NULL;
     m->sizes[k] = UNKNOWN;
     ls_status status = put_all(m, k, &t);
@@ -107,7 +104,7 @@ static ls_status write_whole(ls__metrics *m, kind k)
     else
         ls__atomic_file_abandon(&file);
     if (status == LS_OK) m->sizes[k] = (int64_t)t.size;
-    ls__free(m->ctx, t.bytes);
+    ls__bump_close(&t.bump);
     return status;
 }
 
@@ -143,7 +140,7 @@ static ls_status write_row(ls__metrics *m, kind k)
     if (m->sizes[k] == UNKNOWN ||
         ls__open_regular(m->paths[k], O_WRONLY, &fd, &size, reason) != LS_OK)
         return write_whole(m, k);
-    text t = { 0 };
+    text t = { .bump.ctx = m->ctx };
     ls_status status = LS_OK;
     if (size != m->sizes[k]) {
         status = write_whole(m, k);
@@ -151,7 +148,7 @@ static ls_status write_row(ls__metrics *m, kind k)
         status = put_row(m, k, &t, last_row(m));
         if (status == LS_OK) status = write_end(m, k, fd, &t);
     }
-    ls__free(m->ctx, t.bytes);
+    ls__bump_close(&t.bump);
     close(fd);
     return status;
 }

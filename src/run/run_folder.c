@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +19,36 @@ bool ls__run_folder_holds_run(const char *dir)
     char path[4096];
     const int length = snprintf(path, sizeof(path), "%s/config.json", dir);
     return length > 0 && (size_t)length < sizeof(path) && access(path, F_OK) == 0;
+}
+
+static bool is_of_run(const char *name)
+{
+    static const char *const names[] = { ".",
+                                         "..",
+                                         ".lock",
+                                         "config.json",
+                                         "manifest.json",
+                                         "metrics.jsonl",
+                                         "metrics.csv",
+                                         "record.txt",
+                                         "last.safetensors",
+                                         "best.safetensors" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    int end = 0;
+    sscanf(name, "checkpoint-%*[0-9].safetensors%n", &end);
+    return (end > 0 && name[end] == '\0') || ls__atomic_file_is_temporary(name);
+}
+
+bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE])
+{
+    DIR *folder = opendir(dir);
+    *name = '\0';
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (!is_of_run(entry->d_name) && (!*name || strcmp(entry->d_name, name) < 0))
+            snprintf(name, LS__FILE_NAME_SIZE, "%s", entry->d_name);
+    if (folder) closedir(folder);
+    return *name != '\0';
 }
 
 /* Makes the folder `path`, whose name begins at `name`. Its name is flushed to disk, as those in it

@@ -17,4 +17,9 @@ bool ls__run_folder_holds_run(const char *dir);
  * run is read or written. */
 ls_status ls__run_folder_lock(ls_context *ctx, const char *dir);
 
+/* Finds a file or folder in `dir` that no run makes: the first by strcmp. False where there is
+ * none, or dir can't be read. */
+enum { LS__FILE_NAME_SIZE = 256 };
+bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE]);
+
 #endif

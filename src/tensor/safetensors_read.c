@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "tensor/safetensors.h"
 #include "tensor/tensor.h"
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -59,8 +59,8 @@ static ls_status fail_format(const ls_tensor_file *file, const char *format, ...
 static ls_status fail_read(const ls_tensor_file *file, int error)
 {
     char reason[LS__ERRNO_TEXT_SIZE];
-    return ls__fail(file->owned.ctx, error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO,
-                    "reading '%s': %s", file->path, ls__errno_text(error, reason, sizeof(reason)));
+    return ls__fail(file->owned.ctx, ls__file_status(error), "reading '%s': %s", file->path,
+                    ls__errno_text(error, reason, sizeof(reason)));
 }
 
 static ls_status read_at(const ls_tensor_file *file, void *out, size_t bytes, int64_t offset)
@@ -84,13 +84,12 @@ static ls_status read_at(const ls_tensor_file *file, void *out, size_t bytes, in
 
 static ls_status open_file(ls_tensor_file *file)
 {
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us */
-    struct stat there;
-    if (file->fd < 0 || fstat(file->fd, &there) != 0) return fail_read(file, errno);
-    if (S_ISDIR(there.st_mode)) return fail_read(file, EISDIR);
-    if (!S_ISREG(there.st_mode)) return fail_format(file, "not a regular file");
-    file->file_bytes = there.st_size;
-    return LS_OK;
+    char reason[LS__ERRNO_TEXT_SIZE];
+    const ls_status status =
+        ls__open_regular(file->path, O_RDONLY, &file->fd, &file->file_bytes, reason);
+    return status == LS_OK
+               ? LS_OK
+               : ls__fail(file->owned.ctx, status, "reading '%s': %s", file->path, reason);
 }
 
 /* Reads and parses the JSON. */

@@ -1,9 +1,9 @@
 /* safetensors_write.c: tensors to a safetensors file: a length of 8 bytes, that much JSON, then the
  * elements of all tensors without holes. https://huggingface.co/docs/safetensors */
 #include "base/alloc.h"
-#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "tensor/json_text.h"
 #include "tensor/safetensors.h"
 #include "tensor/tensor.h"
 #include <inttypes.h>
@@ -134,27 +134,21 @@ static ls_status make_header(ls_context *ctx, int64_t n, const entry *entries,
 
 static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json_t *root)
 {
-    LS__IN_C_LOCALE;
-    /* not json_dumps, which without memory may answer half a text (jansson 2.14) */
-    const size_t length = json_dumpb(root, NULL, 0, JSON_COMPACT);
-    if (length == 0) return ls__fail_memory(ctx, "ls_tensors_save", 0);
+    static const char spaces[] = "       "; /* to a multiple of 8 bytes */
+    char *text;
+    size_t length;
+    if (!ls__json_dump(ctx, root, JSON_COMPACT, &text, &length))
+        return ls__fail_memory(ctx, "ls_tensors_save", length);
     const uint64_t padded = ls__round_up(length, 8);
-    if (padded > LS__SAFETENSORS_MAX_HEADER) {
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_tensors_save: names and metadata take %zu bytes, at most %d are "
-                        "allowed",
-                        length, LS__SAFETENSORS_MAX_HEADER);
-    }
-    char *text = ls__alloc(ctx, padded);
-    if (!text) return ls__fail_memory(ctx, "ls_tensors_save", padded);
-    memset(text, ' ', padded);
-    ls_status status;
-    if (json_dumpb(root, text, length, JSON_COMPACT) != length) {
-        status = ls__fail_memory(ctx, "ls_tensors_save", 0);
-    } else {
-        status = ls__atomic_file_write(file, &padded, sizeof(padded));
-        if (status == LS_OK) status = ls__atomic_file_write(file, text, padded);
-    }
+    ls_status status = LS_OK;
+    if (padded > LS__SAFETENSORS_MAX_HEADER)
+        status = ls__fail(ctx, LS_ERR_INVALID,
+                          "ls_tensors_save: names and metadata take %zu bytes, at most %d are "
+                          "allowed",
+                          length, LS__SAFETENSORS_MAX_HEADER);
+    if (status == LS_OK) status = ls__atomic_file_write(file, &padded, sizeof(padded));
+    if (status == LS_OK) status = ls__atomic_file_write(file, text, length);
+    if (status == LS_OK) status = ls__atomic_file_write(file, spaces, padded - length);
     ls__free(ctx, text);
     return status;
 }

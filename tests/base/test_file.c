@@ -349,6 +349,7 @@ START_TEST(reading_misuse)
         const char *message;
     } cases[] = {
         { "missing", 100, LS_ERR_NOT_FOUND, "reading 'missing': No such file or directory" },
+        { "ten/file", 100, LS_ERR_NOT_FOUND, "reading 'ten/file': Not a directory" },
         { ".", 100, LS_ERR_IO, "reading '.': not a regular file" },
         { "pipe", 100, LS_ERR_IO, "reading 'pipe': not a regular file" },
         { "socket", 100, LS_ERR_IO, "reading 'socket': not a regular file" },

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 char said_out[1 << 16], said_err[1 << 16];
@@ -128,6 +129,11 @@ void expect_out(const char *text)
 void expect_err(const char *text)
 {
     ck_assert_msg(strstr(said_err, text), "'%s' is not in:\n%s", text, said_err);
+}
+
+void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
 bool exists(const char *path)

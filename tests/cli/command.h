@@ -32,6 +32,8 @@ int wait_command(pid_t pid);
 void expect_out(const char *text);
 void expect_err(const char *text);
 
+void sleep_ms(long ms);
+
 bool exists(const char *path);
 void write_text(const char *path, const char *text);
 /* Contents of a file, terminated; the test fails without it. To be freed. */

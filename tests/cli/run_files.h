@@ -5,6 +5,8 @@
 
 #include <jansson.h>
 
+/* Steps in a run's log; 0 where there is none yet. */
+long count_steps(const char *run);
 /* A line of a metrics.jsonl, from 0; NULL where there is none. */
 json_t *read_row(const char *path, int line);
 double number(const json_t *row, const char *key);

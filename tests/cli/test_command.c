@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include "../suite.h"
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +142,7 @@ START_TEST(mistakes_on_the_command_line)
         { "train --resume a --out b", "--out and --resume exclude each other" },
         { "eval --data-dir x", "--checkpoint FILE is needed" },
         { "eval --checkpoint x", "--data-dir DIR is needed" },
-        { "predict --checkpoint x", "no picture given" },
+        { "predict --checkpoint x", "no image given" },
         { "predict x.png", "--checkpoint FILE is needed" },
         { "describe --model vgg", "no model is called 'vgg'" },
         { "demo-data", "wants one folder" },
@@ -258,7 +259,13 @@ START_TEST(exit_statuses)
     ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
     expect(0, "train --help");
     expect_out("Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
-               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving.\n");
+               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving\n"
+               "(SIGINT, SIGTERM, SIGHUP; SIGQUIT ends the process without saving).\n");
+    expect_out("[epochs / 10, at least 1; 0 with one epoch\n");
+    json_t *config = json_load_file("run/config.json", 0, NULL); /* of one epoch */
+    const json_t *options = json_object_get(config, "options");
+    ck_assert_int_eq(json_integer_value(json_object_get(options, "lr-warmup-epochs")), 0);
+    json_decref(config);
     end_folder();
 }
 END_TEST
@@ -291,9 +298,52 @@ START_TEST(unusable_folders)
     ck_assert_int_eq(system("rm -r data/test && mkdir data/test && cp -r drawn/val/ring data/test"),
                      0);
     expect(3, TRAIN "-b 17");
-    expect_err("16 training pictures do not fill one batch of 17");
+    expect_err("16 training images do not fill one batch of 17");
     expect(0, TRAIN);
     expect(0, TRAIN "--no-val --out without");
+    end_folder();
+}
+END_TEST
+
+/* What --data-dir names is no dataset: what was found, what was expected, what to give instead. */
+START_TEST(data_folders_of_the_wrong_kind)
+{
+    static const struct {
+        const char *place, *said;
+    } cases[] = {
+        { "pipe", "pipe: a pipe; expected a folder or a pack\n" },
+        { "/dev/null", "/dev/null: a device; expected a folder or a pack\n" },
+        { "image.png", "image.png: a single image; expected a folder or a pack\n" },
+        { "notes.txt", "file 'notes.txt': neither a folder nor a whole pack" },
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 1");
+    expect(0, TRAIN "--steps 1");
+    ck_assert_int_eq(system("cp $(ls data/val/*/*.png | head -1) image.png"), 0);
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    write_text("notes.txt", "no pack");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect(3, TRAIN "--data-dir %s --out none", cases[i].place);
+        expect_err(cases[i].said);
+        expect(3, "eval --checkpoint run/last.safetensors --data-dir %s", cases[i].place);
+        expect_err(cases[i].said);
+        expect(3, "pack %s p", cases[i].place);
+        expect_err(cases[i].said);
+    }
+
+    /* one level too low */
+    expect(3, TRAIN "--data-dir data/train --out none");
+    expect_err("data/train: has no folder 'train'; expected data/train/train/<class>/<image>; the "
+               "folder above has one: --data-dir data\n");
+    expect(3, TRAIN "--data-dir ./data/train/ --out none");
+    expect_err("the folder above has one: --data-dir ./data\n");
+    ck_assert_int_eq(chdir("data"), 0);
+    expect(3, TRAIN "--data-dir train --out none");
+    expect_err("the folder above has one: --data-dir .\n");
+    ck_assert_int_eq(chdir(".."), 0);
+    expect(3, TRAIN "--data-dir data/val --out none");
+    ck_assert_ptr_null(strstr(said_err, "the folder above"));
+    ck_assert(!exists("none") && !exists("p"));
     end_folder();
 }
 END_TEST
@@ -341,6 +391,18 @@ START_TEST(warnings_before_training)
 }
 END_TEST
 
+/* Statistics over few values: one warning for all layers, naming the first. */
+START_TEST(one_warning_of_small_batches)
+{
+    begin_folder();
+    expect(0, "describe --image-size 8 -b 1");
+    ck_assert_int_eq(count_said("batch_norm"), 1);
+    expect_err("warning: batch_norm 'layer3.0.bn1': statistics over 4 values a channel; below 8 "
+               "they are poor: use a larger batch (also in 6 more layers)\n");
+    end_folder();
+}
+END_TEST
+
 START_TEST(unusable_pictures)
 {
     begin_folder();
@@ -355,7 +417,7 @@ START_TEST(unusable_pictures)
     ck_assert(strstr(said_err, "data/train/star/cut.png") ||
               strstr(said_err, "data/train/ring/empty.jpg"));
     ck_assert_ptr_null(strstr(said_err, "left out: ")); /* the run ended instead */
-    expect_err("data/train: left out 1 file of no known kind of picture, such as");
+    expect_err("data/train: left out 1 file of no known image format, such as");
     expect(0, TRAIN "--on-bad-image skip --out skipped");
     expect_err("left out: data/train/star/cut.png");
     expect_err("left out: data/train/ring/empty.jpg");
@@ -380,7 +442,7 @@ START_TEST(losses_name_their_label_smoothing)
     expect(0, "demo-data data --train 4 --val 1");
     expect(0, TRAIN);
     expect_out(
-        "loss    cross-entropy with label smoothing 0.1, also in validation; 'lockstep eval' "
+        "loss    cross-entropy with label smoothing 0.1  also in validation  'lockstep eval' "
         "leaves it out\n");
     expect(0, "eval --checkpoint run/last.safetensors --data-dir data");
     ck_assert_ptr_nonnull(strstr(strstr(said_out, ": loss "), " without label smoothing, top-1 "));
@@ -395,6 +457,32 @@ START_TEST(losses_name_their_label_smoothing)
 }
 END_TEST
 
+/* On a terminal no line of results is wider than it. */
+START_TEST(lines_fit_the_terminal)
+{
+    static const int widths[] = { 60, 80, 120 };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        char line[1024];
+        snprintf(line, sizeof(line),
+                 "script -qec 'stty cols %d; exec " LOCKSTEP_COMMAND " " TRAIN
+                 " --out run%d 2>/dev/null' /dev/null </dev/null >said",
+                 widths[i], widths[i]);
+        ck_assert_int_eq(system(line), 0);
+        size_t size;
+        char *said = read_text("said", &size), *rest = said;
+        ck_assert_ptr_nonnull(strstr(said, "'lockstep eval' leaves it out"));
+        for (char *at; (at = strsep(&rest, "\r\n"));) {
+            const bool is_command = strstr(at, LOCKSTEP_COMMAND) != NULL;
+            ck_assert_msg(is_command || strlen(at) <= (size_t)widths[i], "%s", at);
+        }
+        free(said);
+    }
+    end_folder();
+}
+END_TEST
+
 /* demo-data draws images of 32 x 32 pixels or more. */
 START_TEST(images_beyond_max_pixels)
 {
@@ -402,6 +490,12 @@ START_TEST(images_beyond_max_pixels)
     expect(0, "demo-data data --train 8 --val 2");
     expect(3, TRAIN "--max-pixels 1000 --out small");
     expect_err("pixels, more than the limit of 1000 (max_pixels)");
+    expect_err("larger images need a larger limit: begin a new run with --max-pixels N\n");
+    expect(3, TRAIN "--max-pixels 1 --on-bad-image skip --out none");
+    expect_err("larger images need a larger limit: begin a new run with --max-pixels N\n");
+    expect_err("warning: left out: data/train/");
+    ck_assert_int_eq(count_said("warning: left out: "), 6);
+    expect_err(" images, among them:\n");
     expect(2, TRAIN "--max-pixels 268435456");
     expect_err("--max-pixels wants a whole number from 1 to 268435455");
     expect(0, TRAIN "--max-pixels 5000 --stop-at 1");
@@ -411,11 +505,16 @@ START_TEST(images_beyond_max_pixels)
     const char *with = "--checkpoint run/last.safetensors --max-pixels 1000";
     expect(3, "eval %s --data-dir data", with);
     expect_err("limit of 1000 (max_pixels)");
+    expect_err("larger images need a larger limit: --max-pixels N\n");
+    expect(3, "eval %s --data-dir data --on-bad-image skip", with);
+    expect_err("larger images need a larger limit: --max-pixels N\n");
     ck_assert_int_eq(system("cp $(ls data/val/star/* | head -1) picture"), 0);
     expect(3, "predict %s picture", with);
     expect_err("limit of 1000 (max_pixels)");
+    expect_err("larger images need a larger limit: --max-pixels N\n");
     expect(3, "pack data data.pack --max-pixels 1000");
     expect_err("limit of 1000 (max_pixels)");
+    expect_err("larger images need a larger limit: --max-pixels N\n");
 
     /* a run of a version that had no such option */
     expect(0, TRAIN "--stop-at 1 --out old");
@@ -433,7 +532,7 @@ START_TEST(checkpoints_from_elsewhere)
     expect(0, TRAIN);
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
     expect_out("  class       images  top-1   most confused with\n");
-    expect_out("20 pictures: loss");
+    expect_out("20 images: loss");
     expect_out("triangle");
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data/val");
     expect(3, "eval --checkpoint run/best.safetensors --data-dir nowhere");
@@ -537,7 +636,7 @@ START_TEST(hostile_names)
                             "cp $(ls data/val/star/* | head -1) image.png"),
                      0);
     expect(0, TRAIN);
-    expect_err("left out 1 file of no known kind of picture, such as");
+    expect_err("left out 1 file of no known image format, such as");
     expect_clean();
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
     expect_out("\n  e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm ");
@@ -606,8 +705,9 @@ int main(void)
 {
     return RUN_SUITE("command", help_and_version, help_of_each_verb, mistakes_on_the_command_line,
                      full_standard_output, closed_standard_files, failures_at_run_time,
-                     exit_statuses, unusable_folders, warnings_before_training, unusable_pictures,
+                     exit_statuses, unusable_folders, data_folders_of_the_wrong_kind,
+                     warnings_before_training, one_warning_of_small_batches, unusable_pictures,
                      images_beyond_max_pixels, losses_name_their_label_smoothing,
-                     checkpoints_from_elsewhere, classes_are_aligned, predictions, hostile_names,
-                     demo_data);
+                     lines_fit_the_terminal, checkpoints_from_elsewhere, classes_are_aligned,
+                     predictions, hostile_names, demo_data);
 }

@@ -230,6 +230,24 @@ START_TEST(names_that_are_not_utf8)
 }
 END_TEST
 
+/* In JSON too no control character reaches a terminal, and all come back. */
+START_TEST(control_characters_in_json)
+{
+#define NAME "b\177\xc2\x9b\xe2\x80\xae\xc3\xa9"
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out a --steps 1");
+    expect(0, TRAIN "--out " NAME " --steps 1");
+    expect(0, "compare a " NAME " --json");
+    expect_out("\"b\\u007f\\u009b\\u202e\xc3\xa9\"");
+    json_t *report = json_loads(said_out, 0, NULL);
+    ck_assert_str_eq(json_string_value(json_object_get(report, "b")), NAME);
+    json_decref(report);
+    end_folder();
+#undef NAME
+}
+END_TEST
+
 /* The data's bytes change unnoticed by names and sizes: the batch tells. */
 START_TEST(another_picture_is_found)
 {
@@ -316,6 +334,6 @@ int main(void)
 {
     return RUN_SUITE("compare_command", the_same, full_standard_output, other_runs,
                      options_are_named, digests_of_contents_in_one_run, a_fault_is_found,
-                     names_that_are_not_utf8, another_picture_is_found, mistakes,
-                     files_of_a_run_that_are_no_files);
+                     names_that_are_not_utf8, control_characters_in_json, another_picture_is_found,
+                     mistakes, files_of_a_run_that_are_no_files);
 }

@@ -34,8 +34,8 @@ START_TEST(packs_train_to_the_same_bits)
     draw_data();
     expect(0, TRAIN "--data-dir data --out run -j 0");
     expect(0, "pack data files.pack -j 2");
-    expect_out("files.pack: 100 pictures");
-    expect_out("train      80 pictures, 10 classes");
+    expect_out("files.pack: 100 images");
+    expect_out("train      80 images, 10 classes");
     expect_out("next: " LOCKSTEP_COMMAND " train --data-dir files.pack\n");
     expect(0, "pack --raw data raw.pack -j 0");
     expect_out("of pixels");
@@ -94,12 +94,12 @@ START_TEST(a_class_folder_alone)
     expect(0, TRAIN "--data-dir data --out run --steps 1 --epochs 1");
     expect(0, "pack data/val val.pack");
     expect(0, "eval --checkpoint run/last.safetensors --data-dir val.pack");
-    expect_out("20 pictures");
+    expect_out("20 images");
     ck_assert_int_eq(run_command(TRAIN "--data-dir val.pack --out other"), 3);
     expect_err("val.pack: a pack without a folder 'train'");
     expect(0, "pack data all.pack");
     expect(0, "eval --checkpoint run/last.safetensors --data-dir all.pack/val");
-    expect_out("20 pictures");
+    expect_out("20 images");
     ck_assert_int_eq(run_command("eval --checkpoint run/last.safetensors --data-dir all.pack/of"),
                      3);
     expect_err("all.pack/of: no such folder");
@@ -118,13 +118,15 @@ START_TEST(bad_pictures)
     write_text("data/train/star/notes.txt", "no picture");
     expect(3, "pack data p");
     expect_err("image 'data/train/star/cut.png': ");
-    expect_err("left out 1 file of no known kind of picture");
+    expect_err("left out 1 file of no known image format");
+    expect_err("lockstep pack: --on-bad-image skip packs such images too; 'lockstep train "
+               "--on-bad-image skip' leaves them out\n");
     ck_assert(!exists("p"));
     expect_clean();
     for (int raw = 0; raw < 2; raw++) {
         expect(0, "pack data p --overwrite --on-bad-image skip %s", raw ? "--raw" : "-j 1");
         expect_err("image 'data/train/star/cut.png': ");
-        expect_out("1 of the pictures can't be used");
+        expect_out("1 of the images can't be used");
         expect(3, TRAIN "--data-dir p --out fails%d", raw);
         expect_err("p/train/star/cut.png");
         expect(0, TRAIN "--data-dir p --out skips%d --on-bad-image skip", raw);
@@ -133,6 +135,26 @@ START_TEST(bad_pictures)
     expect(0, TRAIN "--data-dir data --out run --on-bad-image skip");
     ck_assert(same_files("run/record.txt", "skips0/record.txt"));
     ck_assert(same_files("run/record.txt", "skips1/record.txt"));
+    end_folder();
+}
+END_TEST
+
+/* Gone, or not readable, since the folder was listed: the images are to blame, not the pack. */
+START_TEST(images_that_cannot_be_read)
+{
+    begin_folder();
+    draw_data();
+    ck_assert_int_eq(symlink("nowhere.png", "data/train/star/gone.png"), 0);
+    expect(3, "pack data p");
+    expect_err("image 'data/train/star/gone.png': No such file or directory\n");
+    expect_err("--on-bad-image skip");
+    ck_assert_int_eq(unlink("data/train/star/gone.png"), 0);
+    ck_assert_int_eq(symlink("loop.png", "data/train/star/loop.png"), 0);
+    expect(3, "pack data p");
+    expect_err("image 'data/train/star/loop.png': Too many levels");
+    expect(0, "pack data p --on-bad-image skip");
+    expect(1, "pack data none/q --on-bad-image skip");
+    ck_assert_ptr_null(strstr(said_err, "--on-bad-image"));
     end_folder();
 }
 END_TEST
@@ -230,6 +252,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("pack_command", packs_train_to_the_same_bits, resized_packs_are_other_data,
-                     a_class_folder_alone, bad_pictures, nothing_to_use, damage_and_mistakes,
-                     packs_appear_whole_or_not_at_all);
+                     a_class_folder_alone, bad_pictures, images_that_cannot_be_read, nothing_to_use,
+                     damage_and_mistakes, packs_appear_whole_or_not_at_all);
 }

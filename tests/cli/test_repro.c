@@ -55,7 +55,7 @@ START_TEST(one_result)
     expect(0, REPRO "--steps 22 --workers 0,3 --threads 2,1 --restart 2 --out a/b");
     expect_out("One result: all 8 runs are the same in every bit of all 22 steps.");
     ck_assert_str_eq(said_err, "");
-    expect_out("'3x1': 3 workers, 1 thread; ' @"); /* a run that is there, with its restart */
+    expect_out("'3x1': 3 workers, 1 thread; '@"); /* a run that is there, with its restart */
     expect_out("resumed with 0 workers, 2 threads\n");
     ck_assert_int_eq(count_lines("a/b/repro.csv"), 9);
     expect_in_file("a/b/repro.csv", "\nw3-t2,3,2,0,3x2,22,");
@@ -113,7 +113,7 @@ START_TEST(one_combination)
     draw_data();
     expect(0, REPRO "--steps 3 --workers 2 --threads 1 --restart 1");
     expect_out("One result: all 2 runs");
-    expect_out("'2x1': 2 workers, 1 thread; ' @");
+    expect_out("'2x1': 2 workers, 1 thread; '@");
     expect(0, REPRO "--steps 2 --workers 0,1 --threads 2");
     expect_out("\n'1x2': 1 worker, 2 threads\n");
     end_folder();
@@ -124,9 +124,10 @@ START_TEST(misuse)
 {
     begin_folder();
     draw_data();
-    static const char *const lists[] = { "--workers 1,1", "--workers 1,",    "--workers ,1",
-                                         "--workers x",   "--workers 0,257", "--workers 1;2",
-                                         "--threads 0",   "--threads -1" };
+    static const char *const lists[] = { "--workers 1,1",  "--workers 1,",    "--workers ,1",
+                                         "--workers x",    "--workers 0,257", "--workers 1;2",
+                                         "--threads 0",    "--threads -1",    "--workers \t1",
+                                         "--workers 0,\n1" };
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         expect(2, REPRO "%s", lists[i]);
         expect_err("wants different whole numbers");
@@ -142,7 +143,7 @@ START_TEST(misuse)
     expect(2, REPRO "--steps 3 --workers 2 --threads 1");
     expect_err("--workers 2 and --threads 1 make one run; at least two are needed to compare");
     expect(2, REPRO "--steps 41");
-    expect_err("2 epochs of these pictures have 40 steps: use --epochs 3 or fewer steps");
+    expect_err("2 epochs of these images have 40 steps: use --epochs 3 or fewer steps");
     expect(3, "repro --data-dir nowhere");
     ck_assert(!exists("repro"));
     write_text("repro", "mine");

@@ -12,15 +12,6 @@
 
 #define TRAIN "train --data-dir data --image-size 8 -b 8 --crop-padding 2 --seed 7 --threads 1 "
 
-/* Steps in the run log. */
-static long count_steps(const char *run)
-{
-    char path[64];
-    struct stat there;
-    snprintf(path, sizeof(path), "%s/record.txt", run);
-    return stat(path, &there) == 0 ? (long)there.st_size / 129 : 0;
-}
-
 static void write_bad_images(const char *folder, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -138,6 +129,34 @@ START_TEST(a_run_without_a_step_may_be_begun_again)
 }
 END_TEST
 
+/* A new run takes an empty folder, or one that holds only what a run leaves before it begins. */
+START_TEST(folders_with_other_files_are_refused)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(2, TRAIN "--epochs 1 --out data");
+    expect_err("lockstep train: --out data: the folder is not empty and holds no run (found "
+               "'train'");
+    expect_err("expected a new or empty folder\n");
+    ck_assert_int_eq(system("test \"$(ls -A data)\" = \"$(printf 'train\\nval')\""), 0);
+    ck_assert_int_eq(system("mkdir begun && touch begun/.lock begun/.lockstep-1-0.tmp "
+                            "begun/record.txt begun/metrics.csv begun/metrics.jsonl "
+                            "begun/last.safetensors begun/best.safetensors begun/manifest.json "
+                            "begun/checkpoint-000000000003.safetensors"),
+                     0);
+    expect(0, TRAIN "--epochs 1 --out begun");
+    ck_assert_int_eq(system("mkdir other && touch other/checkpoint-3.txt"), 0);
+    expect(2, TRAIN "--epochs 1 --out other");
+    expect_err("(found 'checkpoint-3.txt')");
+    write_text("file", "");
+    expect(2, TRAIN "--epochs 1 --out file");
+    expect_err("lockstep train: --out file: not a folder\n");
+    ck_assert_int_eq(mkdir("empty", 0777), 0);
+    expect(0, TRAIN "--epochs 1 --out empty");
+    end_folder();
+}
+END_TEST
+
 /* Where earlier learning rates do not depend on the number of epochs, a lengthened run has the bits
  * of one that was begun with as many. */
 START_TEST(a_finished_run_is_lengthened)
@@ -197,6 +216,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("resume", bad_images_are_skipped_from_now_on,
-                     a_run_without_a_step_may_be_begun_again, a_finished_run_is_lengthened,
-                     a_schedule_over_all_epochs_is_not_lengthened);
+                     a_run_without_a_step_may_be_begun_again, folders_with_other_files_are_refused,
+                     a_finished_run_is_lengthened, a_schedule_over_all_epochs_is_not_lengthened);
 }

@@ -9,15 +9,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TRAIN "train --data-dir data --image-size 8 -b 8 --seed 7 -j 0 --threads 1 "
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
-}
 
 /* Waits until the run's log has a step; false when the command ended before. */
 static bool has_step(pid_t pid, const char *run)

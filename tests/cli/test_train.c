@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* 20 steps an epoch, with everything that draws random numbers. */
@@ -23,20 +22,6 @@
 static void draw_data(void)
 {
     expect(0, "demo-data data --train 16 --val 4");
-}
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
-}
-
-/* Lines of the run's record; 0 when there is none yet. */
-static long count_steps(const char *run)
-{
-    char path[64];
-    struct stat there;
-    snprintf(path, sizeof(path), "%s/record.txt", run);
-    return stat(path, &there) == 0 ? (long)there.st_size / 129 : 0;
 }
 
 /* The last line that was printed. */
@@ -321,11 +306,34 @@ START_TEST(best_weights_that_have_gone)
     ck_assert_str_eq(said_err, "");
     ck_assert_int_eq(unlink("run/best.safetensors"), 0);
     expect(0, "train --resume run");
-    expect_err("run/best.safetensors, the weights after epoch 1, is no longer there");
+    expect_err("run/best.safetensors, the weights after epoch 1, is missing; the first epoch");
     ck_assert_ptr_nonnull(strstr(last_line(), " (epoch 1)  weights run/last.safetensors\n"));
     ck_assert_int_eq(strncmp(last_line(), "time since resume 0:", 20), 0);
     expect_out("next: " LOCKSTEP_COMMAND " eval --checkpoint run/last.safetensors --data-dir ");
     expect_out("next: " LOCKSTEP_COMMAND " predict --checkpoint run/last.safetensors");
+    end_folder();
+}
+END_TEST
+
+/* Truncated, or with one bit changed: the run continues, but does not call the file usable. */
+START_TEST(best_weights_that_are_damaged)
+{
+    static const char *const damages[] = {
+        "truncate -s 1000 run/best.safetensors",
+        "printf '\\377' | dd of=run/best.safetensors bs=1 seek=100000 conv=notrunc status=none",
+        "rm run/best.safetensors && mkdir run/best.safetensors",
+    };
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out run --lr 1e-12 --stop-at 25");
+    ck_assert_int_eq(system("cp -r run begun"), 0);
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        ck_assert_int_eq(system("rm -r run; cp -r begun run"), 0);
+        ck_assert_int_eq(system(damages[i]), 0);
+        expect(0, "train --resume run --stop-at 26");
+        expect_err("warning: run/best.safetensors, the weights after epoch 1, can't be used: ");
+        ck_assert_ptr_nonnull(strstr(last_line(), "  weights run/last.safetensors\n"));
+    }
     end_folder();
 }
 END_TEST
@@ -669,10 +677,10 @@ int main(void)
     return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
                      stopped_and_resumed_is_the_same, sixteen_bits, signals_save_and_stop,
                      ignored_signals_stay_so, a_run_of_so_many_steps, checkpoints_in_mid_epoch,
-                     patience, best_weights_that_have_gone, killed_before_its_first_epoch_ends,
-                     killed_at_any_moment, full_disk, a_resume_that_fails_leaves_no_trace,
-                     nonfinite_loss, changed_data, unusable_plans,
-                     seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
-                     timed_runs_go_on_with_their_kernels, bad_images_are_remembered,
-                     a_run_that_is_going_on_is_left_alone);
+                     patience, best_weights_that_have_gone, best_weights_that_are_damaged,
+                     killed_before_its_first_epoch_ends, killed_at_any_moment, full_disk,
+                     a_resume_that_fails_leaves_no_trace, nonfinite_loss, changed_data,
+                     unusable_plans, seeds_by_worker_keep_their_number,
+                     a_run_goes_on_without_its_plan_file, timed_runs_go_on_with_their_kernels,
+                     bad_images_are_remembered, a_run_that_is_going_on_is_left_alone);
 }

@@ -182,6 +182,23 @@ START_TEST(png_bombs_and_oddities_are_refused)
 }
 END_TEST
 
+/* Refused: an image of 1 x 1 pixel whose compressed data are in one chunk, or with `second` > 0 in
+ * two of so many bytes. */
+static void expect_too_much_data(ls__decoder *decoder, const unsigned char *z, size_t first,
+                                 size_t second)
+{
+    const unsigned char header[13] = { 0, 0, 0, 1, 0, 0, 0, 1, 8 };
+    unsigned char *bytes = malloc(first + second + 1000);
+    memcpy(bytes, "\x89PNG\r\n\x1a\n", 8);
+    size_t n = 8;
+    n += put_chunk(bytes + n, "IHDR", header, 13);
+    n += put_chunk(bytes + n, "IDAT", z, first);
+    if (second > 0) n += put_chunk(bytes + n, "IDAT", z + first, second);
+    n += put_chunk(bytes + n, "IEND", NULL, 0);
+    expect_bad(decoder, bytes, n, "more data than its size allows");
+    free(bytes);
+}
+
 START_TEST(png_that_swells_beyond_its_size_is_cut_off)
 {
     /* 1 x 1 pixel, and 200 MB of zeros: deflate's blocks of fixed codes, runs of 258 at 13 bits or
@@ -199,14 +216,8 @@ START_TEST(png_that_swells_beyond_its_size_is_cut_off)
     for (int i = 0; i < RUNS; i++) PUT("1100010100000");
     PUT("0000000");
 #undef PUT
-    unsigned char *bytes = malloc(RUNS * 2 + 1000), header[13] = { 0, 0, 0, 1, 0, 0, 0, 1, 8 };
-    memcpy(bytes, "\x89PNG\r\n\x1a\n", 8);
-    size_t n = 8;
-    n += put_chunk(bytes + n, "IHDR", header, 13);
-    n += put_chunk(bytes + n, "IDAT", z, bit / 8 + 5);
-    n += put_chunk(bytes + n, "IEND", NULL, 0);
-    expect_bad(&decoder, bytes, n, "more data than its size allows");
-    free(z), free(bytes);
+    expect_too_much_data(&decoder, z, bit / 8 + 5, 0);
+    free(z);
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
 }
@@ -218,19 +229,12 @@ START_TEST(png_of_empty_blocks_is_refused)
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
     enum { BYTES = 70000 };
-    unsigned char *z = calloc(BYTES, 1), *bytes = malloc(BYTES + 1000);
+    unsigned char *z = calloc(BYTES, 1);
     z[0] = 0x78, z[1] = 0x01;
     for (size_t bit = 16; bit + 10 <= 8 * BYTES; bit += 10)
         z[(bit + 1) / 8] |= (unsigned char)(1 << (bit + 1) % 8);
-    const unsigned char header[13] = { 0, 0, 0, 1, 0, 0, 0, 1, 8 };
-    memcpy(bytes, "\x89PNG\r\n\x1a\n", 8);
-    size_t n = 8;
-    n += put_chunk(bytes + n, "IHDR", header, 13);
-    n += put_chunk(bytes + n, "IDAT", z, BYTES / 2);
-    n += put_chunk(bytes + n, "IDAT", z + BYTES / 2, BYTES / 2);
-    n += put_chunk(bytes + n, "IEND", NULL, 0);
-    expect_bad(&decoder, bytes, n, "more data than its size allows");
-    free(z), free(bytes);
+    expect_too_much_data(&decoder, z, BYTES / 2, BYTES / 2);
+    free(z);
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
 }

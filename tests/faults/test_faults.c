@@ -47,7 +47,7 @@ static bool is_unchecked(const char *caller)
 
 static int n_findings;
 
-/* Reports a finding and goes on with the next call. */
+/* Reports a finding and continues with the next call. */
 __attribute__((format(printf, 2, 3))) static void check(bool good, const char *format, ...)
 {
     va_list args;

@@ -1,6 +1,7 @@
 /* test_misuse.c: wrong labels, batches, names and threads: each is an error that names what is
  * wrong, and changes nothing. */
 #include "../suite.h"
+#include "expect_error.h"
 #include <lockstep/lockstep.h>
 #include <pthread.h>
 #include <string.h>
@@ -36,14 +37,6 @@ static setup open_setup(ls_model_fn fn)
     ck_assert_int_eq(ls_tensor_fill(s.images, 77), LS_OK);
     s.batch = (ls_batch){ .images = s.images, .labels = s.labels, .n = N };
     return s;
-}
-
-static void expect_error(ls_context *ctx, ls_status status, const char *part)
-{
-    const ls_status got = ls_context_status(ctx);
-    ck_assert_msg(got == status, "status '%s': %s", ls_status_text(got), ls_context_message(ctx));
-    ck_assert_msg(strstr(ls_context_message(ctx), part) != NULL, "'%s' lacks '%s'",
-                  ls_context_message(ctx), part);
 }
 
 static ls_digest weights_of(ls_net *net)

@@ -1,5 +1,6 @@
 /* test_net.c: building, planning, feeding and reading nets, and every way to get them wrong. */
 #include "../suite.h"
+#include "expect_error.h"
 #include <lockstep/lockstep.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -61,14 +62,6 @@ static data make_data(ls_context *ctx, int64_t n, int64_t size)
     for (int64_t i = 0; i < n; i++) ((int32_t *)ls_tensor_data(d.labels))[i] = (int32_t)(i % 10);
     d.batch = (ls_batch){ .images = d.images, .labels = d.labels, .n = n };
     return d;
-}
-
-static void expect_error(ls_context *ctx, ls_status status, const char *part)
-{
-    const ls_status got = ls_context_status(ctx);
-    ck_assert_msg(got == status, "status %s: %s", ls_status_text(got), ls_context_message(ctx));
-    ck_assert_msg(strstr(ls_context_message(ctx), part) != NULL, "'%s' lacks '%s'",
-                  ls_context_message(ctx), part);
 }
 
 START_TEST(a_warm_step_allocates_nothing)
