@@ -12,7 +12,7 @@ title "formatting"
 git ls-files '*.c' '*.h' '*.cu' '*.cpp' | xargs clang-format-14 --dry-run -Werror
 
 title "shell scripts"
-shellcheck -x scripts/*.sh .ci/run tests/*/*.sh
+shellcheck -x scripts/*.sh scripts/*/*.sh .ci/run tests/*/*.sh
 
 title "folder rules"
 tests/folders/rules.sh .
