@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_bundle_check.sh BUILD: packs the bundle of a build folder (cmake -C cmake/bundle.cmake) and runs it where no library of our
-# packages is installed: as root in a chroot that holds glibc, libstdc++, libgcc_s and a shell's programs, else
-# with an empty environment and a look at what the loader finds. Exit status 77: skipped, for the reason that is printed.
+# packages is installed: in a chroot that holds glibc, libstdc++, libgcc_s and a shell's programs, or where that
+# is not allowed with an empty environment and a look at what the loader finds. Exit status 77: skipped, for the reason that is printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:?usage: gpu_bundle_check.sh BUILD}
@@ -21,7 +21,7 @@ trap 'rm -rf "$work"' EXIT
 arch=$(sed -n 's/^LOCKSTEP_CUDA_ARCHITECTURES:[A-Z]*=//p' "$build/CMakeCache.txt")
 XZ_OPT=-1 scripts/gpu_bundle.sh "$work/bundle.tar.xz" --arch "$arch" --build "$build"
 
-# What a user does with it; ends at the first failure. The smoke stage must fail, because there is no driver.
+# What a user does with it; ends at the first failure. Without a driver the smoke stage must say so, and fail.
 cat >"$work/session.sh" <<'END'
 set -euo pipefail
 tar xJf bundle.tar.xz
@@ -38,8 +38,10 @@ done
 echo "-- gpu_check.sh smoke"
 status=0
 scripts/gpu_check.sh smoke || status=$?
-test "$status" -eq 1
-grep -q '"part": "driver".*"result": "failed".*no NVIDIA driver' gpu_check/gpu_check.jsonl
+if [ ! -e /proc/driver/nvidia/version ]; then
+  test "$status" -eq 1
+  grep -q '"part": "driver".*"result": "failed".*no NVIDIA driver' gpu_check/gpu_check.jsonl
+fi
 grep -q '"part": "end", "result": "done"' gpu_check/gpu_check.jsonl
 tar tJf gpu_check.tar.xz | grep gpu_check.txt
 echo "-- done"
@@ -49,8 +51,8 @@ END
 make_root() {
   local name file
   mkdir -p "$1"/{bin,dev,proc,tmp,home,usr}
-  for name in bash env awk basename cat chmod cp cut date dirname getconf grep head ldd ls mkdir mktemp mv nproc ps readlink rm sed sleep \
-    sort tail tar tee timeout tr uname wc xargs xz; do
+  for name in bash env awk basename cat chmod cp cut date dirname getconf grep head ldd ls mkdir mktemp mv nproc readlink rm sed sleep \
+    paste sort tail tar tee timeout tr uname wc xargs xz; do
     file=$(command -v "$name") || fail "$name is not installed"
     cp -L "$file" "$1/bin/$name"
   done
@@ -65,17 +67,20 @@ make_root() {
   } | grep -oE '/[^ ]+\.so[^ ]*' | sort -u)
 }
 
-if [ "$(id -u)" -eq 0 ]; then
+# Root in a mount namespace of its own, which ends with its mounts; for other users also in a user namespace, where that is allowed.
+apart=(unshare --mount --fork)
+[ "$(id -u)" -eq 0 ] || apart+=(--map-root-user)
+if "${apart[@]}" true 2>/dev/null; then
   make_root "$work/root"
   if find "$work/root" | grep -E "$ours"; then fail "the root holds what it must not hold"; fi
   cp "$work/bundle.tar.xz" "$work/session.sh" "$work/root/home"
-  # The mounts end with the namespace.
   # shellcheck disable=SC2016
-  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --mount --fork bash -euc '
-    mount --bind /dev "$1/dev"
-    mount -t proc none "$1/proc" 2>/dev/null || mount --bind /proc "$1/proc"
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "${apart[@]}" bash -euc '
+    mount --rbind /dev "$1/dev"
+    mount --rbind /proc "$1/proc"
     chroot "$1" /bin/env -i PATH=/bin HOME=/home /bin/bash -c "cd /home && . ./session.sh"' - "$work/root"
 else
+  echo "no mount namespace is allowed here: the system's libraries stay visible"
   (cd "$work" && env -i PATH=/usr/bin:/bin HOME="$work" bash session.sh)
   while read -r library file; do
     [[ ! $library =~ $ours ]] || [[ $file = "$work"/bundle/* ]] || fail "$library is taken from $file, not from the bundle"

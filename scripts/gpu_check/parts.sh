@@ -8,7 +8,7 @@ machine() {
   uname -srm
   sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null || true
   getconf GNU_LIBC_VERSION 2>/dev/null || true
-  printf '%s x %s\n' "$(nproc)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+  printf '%s x %s\n' "$(nproc)" "$(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo)"
   awk '/^MemTotal/ { printf "%.1f GiB of memory\n", $2 / 1048576 }' /proc/meminfo
   for python in "$@"; do
     "$python" -c 'import sys, torch; print("Python", sys.version.split()[0], "with PyTorch", torch.__version__)' 2>/dev/null || true
@@ -34,7 +34,11 @@ libraries() {
   loaded=$("$1" --module "$2" ldd "$2")
   printf '%s\n' "$found"
   grep -E 'cudnn|cublas' <<<"$loaded" || true
-  if grep 'not found' <<<"$found"$'\n'"$loaded" >&2; then return 1; fi
+  loaded=$(awk '/not found/ { print $1 }' <<<"$found"$'\n'"$loaded" | sort -u | paste -sd ' ')
+  if [ -n "$loaded" ]; then
+    echo "not found: $loaded" >&2
+    return 1
+  fi
 }
 
 # warm FINDER MODULE: reads CUDA's libraries once, so that no part that is timed waits for the disk.
