@@ -69,7 +69,8 @@ sanitize() {
   log=$(mktemp)
   CK_FORK=no CK_RUN_CASE=same_bits_again "$1" --tool "$2" --error-exitcode 99 "$4" >"$log" 2>&1 || status=$?
   cat "$log"
-  ours=$(grep -cE "^=========.* at ([a-z_ ]+ )?($(paste -sd '|' "$kernels"))[<(]" "$log" || true)
+  # "at void NAME<...>(...)+0x10 in FILE" or, in older versions, "at 0x10 in FILE:LINE:NAME(...)"; other kernels have namespaces.
+  ours=$(grep -cE "^=========.* at (.*[0-9]:|.* )?($(paste -sd '|' "$kernels"))[<(]" "$log" || true)
   rm -f "$log"
   echo "$ours findings in our own kernels"
   if [ "$status" -eq 99 ]; then return $((ours > 0)); fi

@@ -178,7 +178,7 @@ START_TEST(parts_are_independent)
                          "program bench_sizes 'echo device cuda: lost >&2; exit 3'\n"
                          "program test_cuda_fuse 'trap \"\" TERM; sleep 100; sleep 100'\n"
                          "program lockstep 'kill -KILL $$'\n"
-                         "rm fake/bin/test_cuda_device\n"
+                         "rm fake/bin/test_cuda_device fake/bin/philox_curand\n"
                          "GPU_CHECK_PART_SECONDS=2 check --build fake smoke checks"),
                      1);
     json_t *lines = read_lines();
@@ -187,7 +187,7 @@ START_TEST(parts_are_independent)
     check_part(lines, "smoke", "net", "passed", NULL);
     check_part(lines, "checks", "fuse", "too slow", "not done after 2 s");
     check_part(lines, "checks", "tensors", "failed", "No such file");
-    check_part(lines, "checks", "philox_curand", "passed", NULL);
+    check_part(lines, "checks", "philox_curand", "skipped", "not built");
     check_part(lines, "checks", "demo_data", "crashed", "killed");
     check_part(lines, "checks", "repro", "crashed", "killed");
     check_goal(lines, "checks", "the same run twice: equal run logs", -1, false);
@@ -346,6 +346,34 @@ START_TEST(refused)
 }
 END_TEST
 
+/* Findings of compute-sanitizer in kernels of the libraries do not count, even of the same name. */
+START_TEST(sanitizer_findings)
+{
+    static const struct {
+        const char *text;
+        int exit, wanted;
+    } cases[] = {
+        { "", 0, 0 },
+        { "at void cudnn::ops::relu_kernel<float>(int)+0x10 in x.cu:1", 99, 0 },
+        { "at my_relu_kernel(int)+0x10 in x.cu:1", 99, 0 },
+        { "Program hit cudaErrorInvalidValue on CUDA API call to cudaMalloc", 99, 0 },
+        { "at void relu_kernel<float>(const T1 *)+0x10 in elementwise.cu:31", 99, 1 },
+        { "at 0x10 in elementwise.cu:31:norm_kernel(int)", 99, 1 },
+        { "Race between Write access at norm_kernel(int)+0x1 and Read access", 99, 1 },
+        { "at void cudnn::ops::relu_kernel<float>(int)+0x10 in x.cu:1", 3, 3 },
+    };
+    make_folder();
+    ck_assert_int_eq(run("$scripts/gpu_check/parts.sh kernels $scripts/.. >kernels"), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_msg(
+            run("tool compute-sanitizer 'echo \"=========     %s\"; exit %d'\n"
+                "$scripts/gpu_check/parts.sh sanitize compute-sanitizer memcheck kernels true",
+                cases[i].text, cases[i].exit) == cases[i].wanted,
+            "%s", cases[i].text);
+    remove_folder();
+}
+END_TEST
+
 /* CUDA_HOME, then the system, then Python's folders; each library from the first that has it. */
 START_TEST(cuda_libraries)
 {
@@ -381,5 +409,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("gpu check", all_is_well, parts_are_independent, too_slow, no_time, goals,
-                     no_driver, stopped, killed, later_stages_append, refused, cuda_libraries);
+                     no_driver, stopped, killed, later_stages_append, refused, sanitizer_findings,
+                     cuda_libraries);
 }
