@@ -64,7 +64,7 @@ fi
 # build_for_this_gpu: the GPU's architecture alone, where nvidia-smi tells it.
 build_for_this_gpu() {
   local architecture
-  architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ' || true)
+  architecture=$(timeout 20 nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ' || true)
   echo "building in $build"
   cmake -S "$root" -B "$build" -DLOCKSTEP_CUDA=ON ${architecture:+"-DLOCKSTEP_CUDA_ARCHITECTURES=$architecture"} >/dev/null
   cmake --build "$build" --parallel >"$build/gpu_check_build.log" 2>&1 || {
@@ -100,7 +100,7 @@ sanitizer=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v compute-sani
 cores=$(nproc)
 python=""
 for candidate in python3 /usr/bin/python3; do
-  if [ -z "$python" ] && "$candidate" -c "import torch" >/dev/null 2>&1; then python=$candidate; fi
+  if [ -z "$python" ] && timeout 60 "$candidate" -c "import torch" >/dev/null 2>&1; then python=$candidate; fi
 done
 
 # shellcheck source=scripts/gpu_check/report.sh
@@ -113,7 +113,7 @@ done
 finish() {
   trap '' TERM INT HUP
   rm -rf "$work"
-  tar -C "${out%/*}" -cf - "${out##*/}" | xz -1 -T0 >"$out.tar.xz.new" && mv "$out.tar.xz.new" "$out.tar.xz"
+  tar -C "${out%/*}/" -cf - "${out##*/}" | xz -1 -T0 >"$out.tar.xz.new" && mv "$out.tar.xz.new" "$out.tar.xz"
 }
 stopped() {
   [ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true
@@ -138,7 +138,7 @@ $(quote "$commit"), \"size\": \"$size\", \"budget\": $budget, \"cores\": $cores,
 }
 
 commit=$(cat "$root/COMMIT" 2>/dev/null || git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)
-driver=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
+driver=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
 set_sizes
 set +e # from here on nothing that fails ends the script
 stage=${stages[0]}
