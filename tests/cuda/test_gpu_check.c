@@ -28,7 +28,7 @@ static int run(const char *format, ...)
     va_list arguments;
     int n = snprintf(
         command, sizeof(command),
-        "cd %s || exit 99; exec >>printed 2>&1; mkdir -p path fake/bin\n"
+        "cd %s || exit 99; export TMPDIR=$PWD; exec >>printed 2>&1; mkdir -p path fake/bin\n"
         "program() { printf '#!/bin/sh\\n%%s\\n' \"$2\" >fake/bin/$1; chmod +x fake/bin/$1; }\n"
         "tool() { printf '#!/bin/sh\\n%%s\\n' \"$2\" >path/$1; chmod +x path/$1; }\n"
         "scripts=%s/scripts build=%s PATH=$PWD/path:$PATH\n"
