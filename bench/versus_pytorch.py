@@ -62,8 +62,9 @@ def first_line(error):
     return (str(error).strip() or type(error).__name__).splitlines()[0][:160]
 
 
-def run_json(command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+def run_json(command, library_path=None):
+    environment = {**os.environ, "LD_LIBRARY_PATH": library_path} if library_path else None
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         sys.exit(done.stderr.strip() or "%s failed" % command[0])
     return json.loads(done.stdout)
@@ -80,7 +81,7 @@ def ours(options):
                "--steps", options.steps]
     command += ["--plan", options.plan] if options.plan else []
     command += ["--benchmark"] if options.benchmark else []
-    result = run_json(command)
+    result = run_json(command, options.library_path)
     if options.device == "cpu":
         return result["step_ms_median"] / 1000 / options.batch, result
     return 1 / result["throughput"], result
@@ -304,6 +305,7 @@ def main():
     parser.add_argument("--plan", help="of Lockstep: its file of kernel choices")
     parser.add_argument("--benchmark", action="store_true", help="Lockstep measures its kernels first")
     parser.add_argument("--bench", default=BENCH)
+    parser.add_argument("--library-path", help="LD_LIBRARY_PATH of Lockstep alone: PyTorch finds its own libraries")
     parser.add_argument("--first-step", action="store_true", help="from a process's start to its first step's end")
     parser.add_argument("--torch-first-step", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--table", action="store_true", help="every row that has a goal")

@@ -12,7 +12,7 @@ title "formatting"
 git ls-files '*.c' '*.h' '*.cu' '*.cpp' | xargs clang-format-14 --dry-run -Werror
 
 title "shell scripts"
-shellcheck -x scripts/*.sh .ci/run tests/*/*.sh
+shellcheck -x scripts/*.sh scripts/*/*.sh .ci/run tests/*/*.sh
 
 title "folder rules"
 tests/folders/rules.sh .
@@ -27,7 +27,10 @@ done
 title "warnings as errors: the system's compiler"
 build_in build -DLOCKSTEP_WERROR=ON
 title "warnings as errors: clang"
-build_in build/clang -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON -DLOCKSTEP_CUDA_ARCHITECTURES=90
+build_in build/clang -C cmake/bundle.cmake -DCMAKE_C_COMPILER=clang-14 -DLOCKSTEP_WERROR=ON -DLOCKSTEP_CUDA_ARCHITECTURES=90
+# The bundle is packed from that folder: a build of its own would take minutes.
+title "bundle for a machine with a GPU, where our packages are not installed"
+scripts/gpu_bundle_check.sh build/clang || [ $? -eq 77 ]
 
 # -O1 with assertions.
 sanitizer_build=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g)

@@ -1,25 +1,63 @@
-/* scripts/gpu_check.sh on the emulated device: its verdicts, its JSON, its table. */
+/* scripts/gpu_check.sh on the emulated device, and on programs that are shell scripts: its
+ * verdicts, its JSON lines, its goals, what is left when it is stopped; and
+ * scripts/cuda_libraries.sh. */
 #include "../suite.h"
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static char folder[64];
 
-/* Runs the script with settings of the environment; its exit status. */
-static int run_script(const char *settings)
+static void make_folder(void)
 {
-    char command[1024];
     snprintf(folder, sizeof(folder), "/tmp/lockstep-gpu-check-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(command, sizeof(command), "%s %s/scripts/gpu_check.sh %s %s/out >%s/printed 2>&1",
-             settings, LOCKSTEP_SOURCE_DIR, LOCKSTEP_BUILD_DIR, folder, folder);
-    const int status = system(command);
-    ck_assert(WIFEXITED(status));
-    return WEXITSTATUS(status);
+}
+
+/* Runs bash commands in the folder; their exit status, 128 and the signal where one ended them.
+ * `check` is gpu_check.sh, which finds a driver; `program NAME TEXT` makes a program of the build
+ * folder fake/ that is a shell script. */
+static int run(const char *format, ...)
+{
+    char command[4096];
+    va_list arguments;
+    int n = snprintf(
+        command, sizeof(command),
+        "cd %s || exit 99; export TMPDIR=$PWD; exec >>printed 2>&1; mkdir -p path fake/bin\n"
+        "program() { printf '#!/bin/sh\\n%%s\\n' \"$2\" >fake/bin/$1; chmod +x fake/bin/$1; }\n"
+        "tool() { printf '#!/bin/sh\\n%%s\\n' \"$2\" >path/$1; chmod +x path/$1; }\n"
+        "scripts=%s/scripts build=%s PATH=$PWD/path:$PATH\n"
+        "[ -e path/nvidia-smi ] || tool nvidia-smi 'echo emulated GPU, 1.0'\n"
+        "[ -e path/python3 ] || tool python3 'exit 1'\n"
+        "check() { $scripts/gpu_check.sh --out out \"$@\"; }\n",
+        folder, LOCKSTEP_SOURCE_DIR, LOCKSTEP_BUILD_DIR);
+    va_start(arguments, format);
+    n += vsnprintf(command + n, sizeof(command) - (size_t)n, format, arguments);
+    va_end(arguments);
+    ck_assert_int_lt(n, (int)sizeof(command));
+    const pid_t child = fork();
+    if (child == 0) {
+        execlp("bash", "bash", "-c", command, (char *)NULL);
+        _exit(99);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The programs of a build folder, none of which does anything. */
+static void make_programs(void)
+{
+    make_folder();
+    ck_assert_int_eq(
+        run("for name in lockstep bench_{step,sizes,photos,load} device_json philox_curand "
+            "test_cuda_{net,ops,fuse,device}; do program $name 'exit 0'; done"),
+        0);
 }
 
 static void remove_folder(void)
@@ -39,132 +77,338 @@ static void read_text(const char *name, char *out, size_t size)
     fclose(file);
 }
 
-static json_t *read_json(void)
+/* The results as a list; every line is an object. */
+static json_t *read_lines(void)
 {
-    char path[128], printed[8192];
+    char path[128], printed[16384];
     json_error_t error;
-    snprintf(path, sizeof(path), "%s/out/gpu_check.json", folder);
-    json_t *json = json_load_file(path, 0, &error);
+    json_t *lines = json_array();
+    snprintf(path, sizeof(path), "%s/out/gpu_check.jsonl", folder);
+    FILE *file = fopen(path, "r");
     read_text("printed", printed, sizeof(printed));
-    ck_assert_msg(json != NULL, "%s, line %d; printed: %s", error.text, error.line, printed);
-    ck_assert_str_eq(json_string_value(json_object_get(json, "format")), "lockstep gpu_check 1");
-    return json;
+    ck_assert_msg(file != NULL, "no %s; printed: %s", path, printed);
+    for (json_t *line; (line = json_loadf(file, JSON_DISABLE_EOF_CHECK, &error));)
+        json_array_append_new(lines, line);
+    ck_assert_msg(feof(file), "%s; printed: %s", error.text, printed);
+    fclose(file);
+    return lines;
 }
 
-/* The object of a list whose `key` is `name`. */
-static const json_t *find(const json_t *json, const char *list, const char *key, const char *name)
+/* The line of a stage whose `key`, part or goal, is `name`; NULL: there is none. */
+static const json_t *line_of(const json_t *lines, const char *stage, const char *key,
+                             const char *name)
 {
     size_t i;
-    json_t *item;
-    json_array_foreach(json_object_get(json, list), i, item)
+    json_t *line;
+    json_array_foreach(lines, i, line)
     {
-        const char *text = json_string_value(json_object_get(item, key));
-        if (text && strcmp(text, name) == 0) return item;
+        const char *text = json_string_value(json_object_get(line, key));
+        if (text && strcmp(text, name) == 0 &&
+            strcmp(json_string_value(json_object_get(line, "stage")), stage) == 0)
+            return line;
     }
-    ck_abort_msg("%s has no %s", list, name);
+    return NULL;
 }
 
-static bool is_text(const json_t *item, const char *key, const char *wanted)
+static bool is_text(const json_t *line, const char *key, const char *wanted)
 {
-    const char *text = json_string_value(json_object_get(item, key));
+    const char *text = json_string_value(json_object_get(line, key));
     return text && strstr(text, wanted);
+}
+
+static void check_part(const json_t *lines, const char *stage, const char *name, const char *result,
+                       const char *why)
+{
+    const json_t *line = line_of(lines, stage, "part", name);
+    ck_assert_msg(line != NULL, "%s has no part %s", stage, name);
+    char *text = json_dumps(line, 0);
+    ck_assert_msg(is_text(line, "result", result), "expected '%s': %s", result, text);
+    ck_assert_msg(!why || is_text(line, "why", why), "expected '%s': %s", why, text);
+    free(text);
+}
+
+/* measured: -1 where it must not have been. */
+static void check_goal(const json_t *lines, const char *stage, const char *name, double measured,
+                       bool met)
+{
+    const json_t *line = line_of(lines, stage, "goal", name);
+    ck_assert_msg(line != NULL, "%s has no goal '%s'", stage, name);
+    const json_t *value = json_object_get(line, "measured"),
+                 *verdict = json_object_get(line, "met");
+    if (measured < 0) {
+        ck_assert_msg(json_is_null(value) && json_is_null(verdict), "%s", name);
+        return;
+    }
+    ck_assert_double_eq_tol(json_number_value(value), measured, 1e-3);
+    ck_assert_msg(met ? json_is_true(verdict) : json_is_false(verdict), "%s", name);
 }
 
 START_TEST(all_is_well)
 {
-    ck_assert_int_eq(run_script("GPU_CHECK=small"), 0);
-    json_t *json = read_json();
-    ck_assert(is_text(json, "device", "emulated GPU"));
-    ck_assert_int_eq(json_integer_value(json_object_get(json, "failed")), 0);
-    ck_assert_uint_eq(json_array_size(json_object_get(json, "cut")), 0);
-    ck_assert(is_text(find(json, "checks", "check", "net"), "result", "passed"));
-    ck_assert(is_text(find(json, "checks", "check", "tensors"), "result", "passed"));
-    ck_assert(is_text(find(json, "checks", "check", "repro"), "result", "passed"));
-    /* Speeds, and why there is none. */
-    const json_t *tf32 = find(json, "measurements", "name", "resnet20_tf32");
-    const json_t *line = json_object_get(tf32, "line");
+    make_folder();
+    ck_assert_int_eq(run("GPU_CHECK=small check --build $build smoke checks input cpu"), 0);
+    json_t *lines = read_lines();
+    check_part(lines, "smoke", "libraries", "passed", NULL);
+    check_part(lines, "smoke", "net", "passed", NULL);
+    check_part(lines, "checks", "ops", "passed", NULL);
+    check_part(lines, "checks", "repro", "passed", NULL);
+    check_goal(lines, "checks", "the same run twice: equal run logs", 1, true);
+    const json_t *line = json_object_get(line_of(lines, "smoke", "part", "open"), "line");
+    ck_assert(is_text(line, "device", "emulated GPU"));
+    line = json_object_get(line_of(lines, "input", "part", "resnet50_f16_small"), "line");
     ck_assert_double_gt(json_number_value(json_object_get(line, "throughput")), 0);
-    ck_assert(is_text(line, "data", "random"));
-    line = json_object_get(find(json, "measurements", "name", "resnet20_tf32_folder"), "line");
     ck_assert(is_text(line, "data", "folder"));
-    ck_assert(is_text(find(json, "measurements", "name", "resnet20_f64"), "not_measured",
-                      "unknown precision 'f64'"));
-    ck_assert(json_is_object(json_object_get(find(json, "measurements", "name", "sizes"), "line")));
-    /* A goal that is met, one that is missed, one that was not measured. */
-    ck_assert(json_is_false(json_object_get(find(json, "goals", "goal", "images/s"), "met")));
-    ck_assert(json_is_true(
-        json_object_get(find(json, "goals", "goal", "from JPEG files / random pictures"), "met")));
-    const json_t *none = find(json, "goals", "goal", "times PyTorch's best");
-    ck_assert(json_is_null(json_object_get(none, "met")));
-    ck_assert(json_is_null(json_object_get(none, "measured")));
-    char table[8192], printed[8192];
+    line = json_object_get(line_of(lines, "cpu", "part", "resnet18_1_threads"), "line");
+    ck_assert_int_eq(json_integer_value(json_object_get(line, "threads")), 1);
+    char table[16384], printed[16384];
     read_text("out/gpu_check.txt", table, sizeof(table));
     read_text("printed", printed, sizeof(printed));
-    ck_assert_ptr_nonnull(strstr(table, "missed\n"));
-    ck_assert_ptr_nonnull(strstr(table, "0 checks failed, 0 parts had no time left"));
+    ck_assert_ptr_nonnull(strstr(table, "smoke: 0 checks failed, 0 parts had no time"));
     ck_assert_ptr_nonnull(strstr(printed, table));
-    json_decref(json);
+    json_decref(lines);
     remove_folder();
 }
 END_TEST
 
-/* All parts are told as left out, and that is not success. */
+/* Parts that fail, crash and hang are lines, and the next one runs. */
+START_TEST(parts_are_independent)
+{
+    make_programs();
+    ck_assert_int_eq(run("program device_json 'kill -SEGV $$'\n"
+                         "program bench_sizes 'echo device cuda: lost >&2; exit 3'\n"
+                         "program test_cuda_fuse 'trap \"\" TERM; sleep 100; sleep 100'\n"
+                         "program lockstep 'kill -KILL $$'\n"
+                         "rm fake/bin/test_cuda_device fake/bin/philox_curand\n"
+                         "GPU_CHECK_PART_SECONDS=2 check --build fake smoke checks"),
+                     1);
+    json_t *lines = read_lines();
+    check_part(lines, "smoke", "device_json", "crashed", "signal 11");
+    check_part(lines, "smoke", "open", "failed", "device cuda: lost");
+    check_part(lines, "smoke", "net", "passed", NULL);
+    check_part(lines, "checks", "fuse", "too slow", "not done after 2 s");
+    check_part(lines, "checks", "tensors", "failed", "No such file");
+    check_part(lines, "checks", "philox_curand", "skipped", "not built");
+    check_part(lines, "checks", "demo_data", "crashed", "killed");
+    check_part(lines, "checks", "repro", "crashed", "killed");
+    check_goal(lines, "checks", "the same run twice: equal run logs", -1, false);
+    json_decref(lines);
+    remove_folder();
+}
+END_TEST
+
+/* What is too slow has not failed, and is no success. */
+START_TEST(too_slow)
+{
+    make_programs();
+    ck_assert_int_eq(run("program test_cuda_net 'sleep 100'\n"
+                         "GPU_CHECK_PART_SECONDS=2 check --build fake smoke"),
+                     2);
+    json_t *lines = read_lines();
+    check_part(lines, "smoke", "net", "too slow", NULL);
+    check_part(lines, "smoke", "end", "done", NULL);
+    json_decref(lines);
+    remove_folder();
+}
+END_TEST
+
+/* All parts are reported as left out, and that is no success. */
 START_TEST(no_time)
 {
-    ck_assert_int_eq(run_script("GPU_CHECK=full GPU_CHECK_SECONDS=0"), 2);
-    json_t *json = read_json();
-    ck_assert_int_eq(json_integer_value(json_object_get(json, "failed")), 0);
-    ck_assert_uint_eq(json_array_size(json_object_get(json, "checks")), 0);
-    ck_assert_uint_gt(json_array_size(json_object_get(json, "cut")), 15);
-    size_t i;
-    json_t *goal;
-    json_array_foreach(json_object_get(json, "goals"), i, goal)
-        ck_assert(json_is_null(json_object_get(goal, "met")));
-    ck_assert_uint_eq(i, 10);
-    json_decref(json);
+    make_programs();
+    ck_assert_int_eq(run("check --build fake --seconds 0"), 2);
+    json_t *lines = read_lines(), *line;
+    size_t i, parts = 0, goals = 0;
+    json_array_foreach(lines, i, line)
+    {
+        if (json_object_get(line, "goal")) {
+            goals++;
+            ck_assert(json_is_null(json_object_get(line, "met")));
+        }
+        parts += is_text(line, "result", "no time");
+    }
+    ck_assert_uint_gt(parts, 40);
+    ck_assert_uint_eq(goals, 8);
+    json_decref(lines);
     remove_folder();
 }
 END_TEST
 
-START_TEST(failing_checks_decide)
+/* Goals, from programs that print what they are to be computed from. */
+START_TEST(goals)
 {
-    ck_assert_int_eq(run_script("GPU_CHECK=small LOCKSTEP_EMULATED_LIBRARY=broken"), 1);
-    json_t *json = read_json();
-    ck_assert_int_eq(json_integer_value(json_object_get(json, "failed")), 2);
-    ck_assert(is_text(find(json, "checks", "check", "net"), "result", "FAILED"));
-    ck_assert(is_text(find(json, "measurements", "name", "resnet20_tf32"), "not_measured",
-                      "it is broken"));
-    json_decref(json);
+    make_programs();
+    /* 8000 images/s are 32 ms a step, of which the table's kernels are 31.68; strict takes 1.25
+     * times as long as off. */
+    ck_assert_int_eq(run("program bench_step 'rate=8000\n"
+                         "case \"$*\" in *strict*) rate=6000;; *off*) rate=7500;; esac\n"
+                         "echo conv1 conv2d cudnn 62 2=4,13=0 31.18 98.4%% 1.0 2.0 >&2\n"
+                         "echo relu own 0.5 1.6%% 1.0 2.0 >&2\n"
+                         "echo \"{\\\"batch\\\": 256, \\\"throughput\\\": $rate, "
+                         "\\\"first_step_seconds\\\": 1.5}\"'\n"
+                         "tool python3 'case \"$1 $*\" in -c*) exit 0;; *bf16*) exit 1;; esac\n"
+                         "echo \"{\\\"lockstep_images_per_second\\\": 8000.0, "
+                         "\\\"best_images_per_second\\\": 6400,"
+                         " \\\"best\\\": \\\"fused\\\", \\\"times_best\\\": 1.25}\"'\n"
+                         "check --build fake speed pytorch"),
+                     0);
+    json_t *lines = read_lines();
+    check_goal(lines, "speed", "resnet50 224 px batch 256, f16 or bf16, images/s", 8000, true);
+    check_goal(lines, "speed", "time of strict determinism / off", 1.25, false);
+    check_goal(lines, "speed", "launch overhead of a replayed step", 0.01, true);
+    check_goal(lines, "speed", "seconds to the first step with a plan file", 1.5, false);
+    check_goal(lines, "pytorch", "resnet50 224 px f16, times PyTorch's best", 1.25, false);
+    check_goal(lines, "pytorch", "resnet50 224 px bf16, times PyTorch's best", -1, false);
+    char table[16384];
+    read_text("out/gpu_check.txt", table, sizeof(table));
+    ck_assert_ptr_nonnull(strstr(table, "8000.0 images/s, PyTorch 6400.0 (fused): 1.25 times"));
+    json_decref(lines);
     remove_folder();
 }
 END_TEST
 
-START_TEST(no_gpu)
+START_TEST(no_driver)
 {
-    char printed[8192];
-    ck_assert_int_eq(run_script("GPU_CHECK=small LOCKSTEP_EMULATED_DEVICES=0"), 1);
+    make_programs();
+    ck_assert_int_eq(run("tool nvidia-smi 'echo no NVIDIA driver answers >&2; exit 9'\n"
+                         "for name in bench_sizes bench_step test_cuda_net; do\n"
+                         "  program $name 'echo no CUDA-capable device >&2; exit 1'; done\n"
+                         "check --build fake smoke"),
+                     1);
+    json_t *lines = read_lines();
+    check_part(lines, "smoke", "driver", "failed", "no NVIDIA driver answers");
+    check_part(lines, "smoke", "open", "failed", "no CUDA-capable device");
+    check_part(lines, "smoke", "resnet50_f16", "failed", "no CUDA-capable device");
+    check_part(lines, "smoke", "end", "done", NULL);
+    json_decref(lines);
+    remove_folder();
+}
+END_TEST
+
+/* A part ends the script, whose process is the parent of timeout, its own parent. */
+#define END_SCRIPT                                                                                 \
+    "program test_cuda_net 'read -r _ _ _ script _ </proc/$PPID/stat; kill -%s $script; sleep "    \
+    "%d'\n"
+
+START_TEST(stopped)
+{
+    make_programs();
+    ck_assert_int_eq(run(END_SCRIPT "check --build fake smoke checks", "TERM", 100), 2);
+    json_t *lines = read_lines();
+    check_part(lines, "smoke", "resnet20_f16", "passed", NULL);
+    check_part(lines, "smoke", "end", "stopped", NULL);
+    ck_assert_ptr_null(line_of(lines, "smoke", "part", "net"));
+    ck_assert_ptr_null(line_of(lines, "checks", "part", "start"));
+    ck_assert_int_eq(run("rm -r out; tar xJf out.tar.xz && grep -q stopped out/gpu_check.jsonl"),
+                     0);
+    json_decref(lines);
+    remove_folder();
+}
+END_TEST
+
+/* Nothing can be done after SIGKILL: results have been written before. */
+START_TEST(killed)
+{
+    make_programs();
+    ck_assert_int_eq(
+        run(END_SCRIPT "$scripts/gpu_check.sh --out out --build fake smoke", "KILL", 0), 128 + 9);
+    json_t *lines = read_lines();
+    check_part(lines, "smoke", "resnet20_f16", "passed", NULL);
+    json_decref(lines);
+    remove_folder();
+}
+END_TEST
+
+START_TEST(later_stages_append)
+{
+    make_programs();
+    ck_assert_int_eq(run("check --build fake cpu && check --build fake input"), 0);
+    json_t *lines = read_lines();
+    check_part(lines, "cpu", "end", "done", NULL);
+    check_part(lines, "input", "end", "done", NULL);
+    json_decref(lines);
+    remove_folder();
+}
+END_TEST
+
+START_TEST(refused)
+{
+    char printed[16384];
+    make_programs();
+    ck_assert_int_eq(run("mkdir out; echo mine >out/mine; check --build fake smoke"), 1);
+    ck_assert_int_eq(run("grep -q mine out/mine && [ $(ls out | wc -l) = 1 ]"), 0);
+    ck_assert_int_eq(run("check --build fake smok"), 1);
+    ck_assert_int_eq(run("check --build fake --seconds soon"), 1);
     read_text("printed", printed, sizeof(printed));
-    ck_assert_msg(strstr(printed, "no GPU: "), "%s", printed);
+    ck_assert_ptr_nonnull(strstr(printed, "out exists, and is not of an earlier check"));
+    ck_assert_ptr_nonnull(strstr(printed, "unknown stage or option 'smok'"));
+    ck_assert_ptr_nonnull(strstr(printed, "--seconds requires a number, not 'soon'"));
     remove_folder();
 }
 END_TEST
 
-START_TEST(folders_of_others_are_left_alone)
+/* Findings of compute-sanitizer in kernels of the libraries do not count, even of the same name. */
+START_TEST(sanitizer_findings)
 {
-    char command[1024];
-    snprintf(folder, sizeof(folder), "/tmp/lockstep-gpu-check-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(command, sizeof(command),
-             "echo mine >%s/mine; GPU_CHECK=small %s/scripts/gpu_check.sh %s %s 2>/dev/null; "
-             "test $? = 1 && grep -q mine %s/mine",
-             folder, LOCKSTEP_SOURCE_DIR, LOCKSTEP_BUILD_DIR, folder, folder);
-    ck_assert_int_eq(system(command), 0);
+    static const struct {
+        const char *text;
+        int exit, wanted;
+    } cases[] = {
+        { "", 0, 0 },
+        { "at void cudnn::ops::relu_kernel<float>(int)+0x10 in x.cu:1", 99, 0 },
+        { "at my_relu_kernel(int)+0x10 in x.cu:1", 99, 0 },
+        { "Program hit cudaErrorInvalidValue on CUDA API call to cudaMalloc", 99, 0 },
+        { "at void relu_kernel<float>(const T1 *)+0x10 in elementwise.cu:31", 99, 1 },
+        { "at 0x10 in elementwise.cu:31:norm_kernel(int)", 99, 1 },
+        { "Race between Write access at norm_kernel(int)+0x1 and Read access", 99, 1 },
+        { "at void cudnn::ops::relu_kernel<float>(int)+0x10 in x.cu:1", 3, 3 },
+    };
+    make_folder();
+    ck_assert_int_eq(run("$scripts/gpu_check/parts.sh kernels $scripts/.. >kernels"), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_msg(
+            run("tool compute-sanitizer 'echo \"=========     %s\"; exit %d'\n"
+                "$scripts/gpu_check/parts.sh sanitize compute-sanitizer memcheck kernels true",
+                cases[i].text, cases[i].exit) == cases[i].wanted,
+            "%s", cases[i].text);
+    remove_folder();
+}
+END_TEST
+
+/* CUDA_HOME, then the system, then Python's folders; each library from the first that has it. */
+START_TEST(cuda_libraries)
+{
+    char listed[4096], wanted[1024];
+    make_folder();
+    ck_assert_int_eq(
+        run("mkdir -p home/lib64 system site/nvidia/{a,b}/lib\n"
+            "echo libcudnn.so.999 libcublasLt.so.888 >module\n"
+            "touch home/lib64/libcudnn.so.999 "
+            "site/nvidia/{a,b}/lib/libc{udnn.so.999,ublasLt.so.888}\n"
+            "tool python3 \"ls -d $PWD/site/nvidia/*/lib\"\n"
+            "export CUDA_HOME=$PWD/home LD_LIBRARY_PATH=; find=\"$scripts/cuda_libraries.sh "
+            "--module module\"\n"
+            "$find --list >listed && $find --path >>listed && touch system/libcublasLt.so.888 &&\n"
+            "LD_LIBRARY_PATH=$PWD/system $find --path >>listed &&\n"
+            "$find printenv LD_LIBRARY_PATH >>listed && ! $find && ! $find --module nowhere "
+            "--list"),
+        0);
+    read_text("listed", listed, sizeof(listed));
+    snprintf(wanted, sizeof(wanted),
+             "libcublasLt.so.888 %s/site/nvidia/a/lib/libcublasLt.so.888 (Python)\n"
+             "libcudnn.so.999    %s/home/lib64/libcudnn.so.999 (CUDA_HOME)\n"
+             "libnvrtc.so.888    not found \n"
+             "%s/home/lib64:%s/site/nvidia/a/lib\n"
+             "%s/home/lib64:%s/system\n"
+             "%s/home/lib64:%s/site/nvidia/a/lib\n",
+             folder, folder, folder, folder, folder, folder, folder, folder);
+    ck_assert_str_eq(listed, wanted);
     remove_folder();
 }
 END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("gpu check", all_is_well, no_time, failing_checks_decide, no_gpu,
-                     folders_of_others_are_left_alone);
+    return RUN_SUITE("gpu check", all_is_well, parts_are_independent, too_slow, no_time, goals,
+                     no_driver, stopped, killed, later_stages_append, refused, sanitizer_findings,
+                     cuda_libraries);
 }

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# gpu_bundle.sh OUT.tar.xz [--arch 90] [--build DIR]: packs all that a Linux machine with a GPU, but without a compiler and without
+# our packages, needs to run, check and measure Lockstep: the command, the shared library, the CUDA module for one architecture
+# (and its PTX), benchmarks, CUDA tests, the emulated CUDA module, scripts/gpu_check.sh, and every shared library but those of glibc,
+# of the C++ compiler and of CUDA, which are found on that machine (scripts/cuda_libraries.sh).
+#
+# Builds in build/bundle. --build packs a folder that has been built already, with cmake -C cmake/bundle.cmake and for that
+# architecture. XZ_OPT sets the compression [-T0 -6].
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/packages.sh
+
+most_mib=60
+glibc=2.36 # Debian 12's
+# Libraries that every Linux machine has, and CUDA's.
+foreign='^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s|cuda|cudart|cudnn.*|cublas.*|nvrtc.*|nvidia-.*))\.so'
+
+fail() {
+  echo "gpu_bundle.sh: $*" >&2
+  exit 1
+}
+
+out="" arch=90 build=""
+while [ $# -gt 0 ]; do
+  case $1 in
+    --arch | --build)
+      [ $# -gt 1 ] || fail "$1 requires a value"
+      declare "${1#--}=$2"
+      shift
+      ;;
+    -*) fail "unknown option '$1'" ;;
+    *) out=$1 ;;
+  esac
+  shift
+done
+[[ $out = *.tar.xz ]] || fail "expected the name of an archive, OUT.tar.xz, not '$out'"
+[[ $arch =~ ^[0-9]+$ ]] || fail "--arch requires a number such as 90, not '$arch'"
+
+if [ -z "$build" ]; then
+  build=build/bundle
+  build_in "$build" -C cmake/bundle.cmake -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_CUDA=ON -DLOCKSTEP_CUDA_ARCHITECTURES="$arch" \
+    -- lockstep_product lockstep_product_cuda bench/all tests/cuda/all
+fi
+
+# ---- What the folder must be ----
+
+[ -e "$build/liblockstep_cuda.so" ] || fail "$build has no CUDA module: was the CUDA toolkit found?"
+[ -e "$build/tests/cuda/modules/liblockstep_cuda.so" ] || fail "$build has no emulated CUDA module: was a C++ compiler found?"
+built_for=$(sed -n 's/^LOCKSTEP_CUDA_ARCHITECTURES:[A-Z]*=//p' "$build/CMakeCache.txt")
+[ "$built_for" = "$arch" ] || fail "$build is for the architectures '$built_for', expected '$arch'"
+# shellcheck disable=SC2016 # the loader expands $ORIGIN
+grep -qF 'RPATH                $ORIGIN/../lib' <<<"$(objdump -p "$build/lockstep")" ||
+  fail "the programs of $build do not look for libraries in ../lib: expected a build with cmake -C cmake/bundle.cmake"
+
+# ---- Packing ----
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+name=$(basename "$out" .tar.xz)
+root=$work/$name
+mkdir -p "$root"/{bin,lib/emulated,bench,scripts,share}
+# Tests that read the sources stay.
+mapfile -t programs < <(find "$build/lockstep" "$build/bench" "$build/tests/cuda" -maxdepth 1 -type f -perm -u+x \
+  ! -name test_gpu_check ! -name test_cudnn_plans ! -name '*.so*' | sort)
+cp "${programs[@]}" "$root/bin"
+cp -P "$build"/liblockstep.so* "$build/liblockstep_cuda.so" "$root/lib"
+cp "$build/tests/cuda/modules/liblockstep_cuda.so" "$root/lib/emulated"
+while read -r library file; do
+  [[ $library =~ $foreign ]] && continue
+  [ -e "$file" ] || fail "$library, which the programs need, is not found"
+  cp -L "$file" "$root/lib/$library"
+done < <(find "$root/bin" "$root/lib" -type f -exec ldd {} + 2>/dev/null | awk '$2 == "=>" { print $1, $3 }' | sort -u |
+  grep -v '^liblockstep')
+find "$root/bin" "$root/lib" -type f -exec strip --strip-unneeded {} +
+
+cp -r scripts/gpu_check.sh scripts/gpu_check scripts/cuda_libraries.sh "$root/scripts"
+cp bench/versus_pytorch.py bench/torch_side.py "$root/bench"
+cp tests/cuda/h200.json "$root/share"
+scripts/gpu_check/parts.sh kernels . >"$root/share/kernels.txt"
+commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+echo "$commit" >"$root/COMMIT"
+cat >"$root/README" <<END
+Lockstep $("$build/lockstep" --version | sed 's/^lockstep //'), commit $commit, CUDA module for sm_$arch.
+For Linux on x86-64 with glibc $glibc or later; the GPU needs NVIDIA's driver, cuDNN 9 and cuBLASLt.
+
+    scripts/gpu_check.sh smoke              what works here, in 3 minutes; --help lists the other stages
+    scripts/cuda_libraries.sh --list        which cuDNN, cuBLASLt and NVRTC are used
+    scripts/cuda_libraries.sh bin/lockstep train --device cuda --data-dir DIR
+    LOCKSTEP_MODULES=\$PWD/lib/emulated bin/test_cuda_net     a test on the emulated device, without a GPU
+END
+
+# ---- What the bundle must be ----
+
+newest=$(find "$root/bin" "$root/lib" -type f -exec objdump -T {} + | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1)
+[ "$(printf '%s\n' "GLIBC_$glibc" "$newest" | sort -V | tail -n 1)" = "GLIBC_$glibc" ] ||
+  fail "the bundle needs $newest; at most GLIBC_$glibc is allowed"
+XZ_OPT=${XZ_OPT:--T0 -6} tar -C "$work" --owner=0 --group=0 --sort=name -cJf "$out" "$name"
+size=$(stat -c %s "$out")
+if [ "$size" -gt $((most_mib << 20)) ]; then
+  du -a "$root" | sort -rn | head -n 12 >&2
+  rm -f "$out"
+  fail "$out has $size bytes; at most $most_mib MiB are allowed"
+fi
+echo "$out: $(awk -v n="$size" 'BEGIN { printf "%.1f", n / 1048576 }') MiB, commit $commit, sm_$arch"

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# parts.sh PART [ARGUMENT...]: parts of gpu_check.sh that are not programs of the build.
+set -euo pipefail
+
+# What the machine is.
+machine() {
+  local python
+  uname -srm
+  sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null || true
+  getconf GNU_LIBC_VERSION 2>/dev/null || true
+  printf '%s x %s\n' "$(nproc)" "$(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo)"
+  awk '/^MemTotal/ { printf "%.1f GiB of memory\n", $2 / 1048576 }' /proc/meminfo
+  for python in "$@"; do
+    "$python" -c 'import sys, torch; print("Python", sys.version.split()[0], "with PyTorch", torch.__version__)' 2>/dev/null || true
+  done
+}
+
+# The driver's version, or a failure that says that there is none.
+driver() {
+  if command -v nvidia-smi >/dev/null; then
+    nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader
+  elif [ -e /proc/driver/nvidia/version ]; then
+    head -n 1 /proc/driver/nvidia/version
+  else
+    echo "no NVIDIA driver: neither nvidia-smi nor /proc/driver/nvidia/version exists" >&2
+    return 1
+  fi
+}
+
+# libraries FINDER MODULE: where the module's libraries come from. Fails when one is missing.
+libraries() {
+  local found loaded
+  found=$("$1" --module "$2" --list)
+  loaded=$("$1" --module "$2" ldd "$2")
+  printf '%s\n' "$found"
+  grep -E 'cudnn|cublas' <<<"$loaded" || true
+  loaded=$(awk '/not found/ { print $1 }' <<<"$found"$'\n'"$loaded" | sort -u | paste -sd ' ')
+  if [ -n "$loaded" ]; then
+    echo "not found: $loaded" >&2
+    return 1
+  fi
+}
+
+# warm FINDER MODULE: reads CUDA's libraries once, so that no part that is timed waits for the disk.
+warm() {
+  local files
+  mapfile -t files < <("$1" --module "$2" --list | awk '$2 ~ /^\// { print $2 }' |
+    while IFS= read -r file; do ls "${file%.so.*}"*.so.*; done | xargs -r readlink -f | sort -u)
+  [ "${#files[@]}" -eq 0 ] || cat "${files[@]}" | wc -c |
+    awk -v n="${#files[@]}" '{ printf "{\"files\": %d, \"bytes\": %d}\n", n, $1 }'
+}
+
+# sizes PROGRAM OPTION...: bench_sizes, whose object has many lines, on one line.
+sizes() { "$@" | tr -d '\n'; }
+
+# kernels ROOT: the names of our own kernels, from the sources, or from the list that a bundle has instead.
+kernels() {
+  if [ -e "$1/share/kernels.txt" ]; then
+    cat "$1/share/kernels.txt"
+  else
+    cat "$1"/src/cuda/kernels/*.cu | grep -oE '__global__ .*[a-z0-9_]+\(' | sed -E 's/.* ([a-z0-9_]+)\($/\1/' | sort -u
+  fi
+}
+
+# sanitize SANITIZER TOOL KERNELS PROGRAM: NVIDIA's checkers on ten steps of a small net. Only findings in our own kernels count (KERNELS:
+# a file of their names): those of cuDNN and cuBLASLt do things that the tools report and that do no harm.
+sanitize() {
+  local kernels=$3 status=0 log ours
+  log=$(mktemp)
+  CK_FORK=no CK_RUN_CASE=same_bits_again "$1" --tool "$2" --error-exitcode 99 "$4" >"$log" 2>&1 || status=$?
+  cat "$log"
+  # "at void NAME<...>(...)+0x10 in FILE" or, in older versions, "at 0x10 in FILE:LINE:NAME(...)"; other kernels have namespaces.
+  ours=$(grep -cE "^=========.* at (.*[0-9]:|.* )?($(paste -sd '|' "$kernels"))[<(]" "$log" || true)
+  rm -f "$log"
+  echo "$ours findings in our own kernels"
+  if [ "$status" -eq 99 ]; then return $((ours > 0)); fi
+  return "$status"
+}
+
+"$@"
