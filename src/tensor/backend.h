@@ -336,6 +336,10 @@ typedef struct ls__backend {
     ls_status (*stream_wait)(ls__device *device, ls__stream waiting, ls__stream awaited);
     /* Waits for all that was queued, in all streams. */
     ls_status (*wait)(ls__device *device);
+    /* Optional, both or neither: the device's own clock. timer_stop waits for what has been queued
+     * in COMPUTE since timer_start, and gives the milliseconds that it took the device. */
+    ls_status (*timer_start)(ls__device *device);
+    ls_status (*timer_stop)(ls__device *device, double *ms);
 
     /* Optional, all four or none: between recording_begin and recording_end what kernels and copies
      * queue is not done but recorded, with the buffers it has then. Inside nothing may be waited
