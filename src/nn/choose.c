@@ -49,18 +49,16 @@ const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op)
     return settled_choice(net, text);
 }
 
-/* Under which text a fusion stands among the choices: its op's, and a word. */
-enum { FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
-static void fusion_text(const ls__op *op, char *out)
+void ls__fusion_text(const ls__op *op, char *out)
 {
     const size_t length = ls__op_text(op, out, LS__OP_TEXT_SIZE);
-    snprintf(out + length, FUSION_TEXT_SIZE - length, " fusion");
+    snprintf(out + length, LS__FUSION_TEXT_SIZE - length, " fusion");
 }
 
 const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op)
 {
-    char text[FUSION_TEXT_SIZE];
-    fusion_text(op, text);
+    char text[LS__FUSION_TEXT_SIZE];
+    ls__fusion_text(op, text);
     return settled_choice(net, text);
 }
 
@@ -201,9 +199,9 @@ ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
 static ls_status note_fusion(ls_net *net, const ls__fusion *fusion)
 {
     const ls__choice *settled = ls__net_settled_fusion(net, &fusion->op);
-    char text[FUSION_TEXT_SIZE];
+    char text[LS__FUSION_TEXT_SIZE];
     ls__choice choice = { .op = text, .reason = "heuristic", .derived = true };
-    fusion_text(&fusion->op, text);
+    ls__fusion_text(&fusion->op, text);
     snprintf(choice.kernel, sizeof choice.kernel, "%s", fusion->taken ? LS__FUSED : LS__UNFUSED);
     if (settled) {
         choice.derived = settled->derived;
@@ -306,10 +304,10 @@ bool ls__reorder_is_identity(const ls__program *p, const ls__instruction *in)
     return x->shape.n_dims != 4 || y->shape.n_dims != 4 || x->block == y->block;
 }
 
-ls_status ls__program_choose(ls__program *p, bool timed)
+ls_status ls__program_choose(ls__program *p)
 {
     for (int i = 0; i < p->n_instructions; i++) ls__instruction_fill(p, &p->instructions[i]);
-    if (timed && p->ctx->config.benchmark == LS_BENCHMARK_ON) LS_TRY(ls__program_tune(p));
+    if (p->timed) LS_TRY(ls__program_tune(p));
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         if (!in->custom && !ls__reorder_is_identity(p, in)) LS_TRY(choose(p, in));

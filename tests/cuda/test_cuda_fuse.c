@@ -3,8 +3,10 @@
 #include "../nn/bottlenecks.h"
 #include "../suite.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { STEPS = 10 };
 
@@ -15,18 +17,43 @@ typedef struct run {
     ls_batch batch;
 } run;
 
-static run open_run(const char *device, ls_precision precision)
+static char logged[1 << 16];
+static void keep_log(void *user, ls_log_level level, const char *message)
+{
+    (void)user;
+    (void)level;
+    strncat(logged, message, sizeof logged - strlen(logged) - 2);
+    strcat(logged, "\n");
+}
+
+/* What a context is opened with, and the net is built for. */
+typedef struct settings {
+    const char *plan; /* a file's path, or NULL */
+    ls_benchmark benchmark;
+    int64_t steps;
+} settings;
+
+static run open_with(const char *device, ls_precision precision, settings s)
 {
     setenv("LOCKSTEP_EMULATED_LIBRARY", "fused", 1);
-    run r = { .ctx = ls_context_open(&(ls_context_config){ .device = device, .seed = 3 }) };
+    logged[0] = '\0';
+    run r = { .ctx = ls_context_open(&(ls_context_config){
+                  .device = device, .seed = 3, .benchmark = s.benchmark, .log = keep_log }) };
+    if (s.plan) ck_assert_int_eq(ls_plan_load(r.ctx, s.plan), LS_OK);
     r.net = ls_net_build(r.ctx, bottlenecks, NULL,
                          &(ls_net_config){ .input = { .image = bottleneck_images },
                                            .loss = { LS_CROSS_ENTROPY },
-                                           .precision = precision });
+                                           .precision = precision,
+                                           .steps = s.steps });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 1e-4f });
     r.batch = bottleneck_batch(r.ctx);
     ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
     return r;
+}
+
+static run open_run(const char *device, ls_precision precision)
+{
+    return open_with(device, precision, (settings){ 0 });
 }
 
 static double take_step(run *r)
@@ -39,14 +66,19 @@ static double take_step(run *r)
     return loss;
 }
 
+static int count_in(const char *all, const char *text)
+{
+    int n = 0;
+    for (; (all = strstr(all, text)); all++) n++;
+    return n;
+}
+
 /* How often a text stands in the net's description. */
 static int count(run *r, const char *text)
 {
     static char all[65536];
-    int n = 0;
     ck_assert_int_gt(ls_net_describe(r->net, all, sizeof all), 0);
-    for (const char *at = all; (at = strstr(at, text)); at++) n++;
-    return n;
+    return count_in(all, text);
 }
 
 /* Largest |a - b| over largest |b| of an entry; the floor is for what is 0 but for rounding. */
@@ -125,7 +157,98 @@ START_TEST(only_f16)
 }
 END_TEST
 
+/* ---- By time ---- */
+
+enum { MANY_STEPS = 1000000 };
+static const settings timed = { .benchmark = LS_BENCHMARK_ON, .steps = MANY_STEPS };
+
+/* Of the fusions that are taken. */
+static void expect_fusions(run *r, int statistics, int applications)
+{
+    const int a = count(r, "norm_finalize "), b = count(r, "norm_conv2d_statistics ");
+    ck_assert_msg(a == statistics && b == applications, "%d, %d\n%s", a, b, logged);
+}
+
+/* Unfused, the emulated device has one launch for a convolution and more for a norm; fused, one for
+ * each of three ops. So by its clock fusions are faster, but for what the test adds. */
+START_TEST(the_faster_side_is_taken)
+{
+    static const struct {
+        const char *slow;
+        int statistics, applications, timed;
+    } cases[] = { { "", 8, 4, 10 },
+                  { "conv2d_statistics=5", 0, 0, 7 },
+                  { "norm_conv2d_statistics=5", 8, 0, 10 },
+                  { "norm_conv2d_backward_data=5", 8, 0, 10 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("LOCKSTEP_EMULATED_MS", cases[i].slow, 1);
+        run r = open_with("cuda", LS_PRECISION_F16, timed);
+        expect_fusions(&r, cases[i].statistics, cases[i].applications);
+        ck_assert_int_eq(ls_plan_timed(r.ctx), cases[i].timed);
+        ck_assert_int_eq(count_in(logged, "fused (timed 0."), cases[i].timed);
+        ck_assert_int_eq(count_in(logged, " fusion\n"), cases[i].timed);
+        take_step(&r);
+        ls_context_close(&r.ctx);
+    }
+    unsetenv("LOCKSTEP_EMULATED_MS");
+}
+END_TEST
+
+/* Without benchmark, and where timing would not pay, the estimates decide. */
+START_TEST(nothing_is_timed_unasked)
+{
+    setenv("LOCKSTEP_EMULATED_MS", "conv2d_statistics=5", 1);
+    for (int i = 0; i < 2; i++) {
+        settings s = timed;
+        if (i == 0)
+            s.benchmark = LS_BENCHMARK_OFF;
+        else
+            s.steps = 1;
+        run r = open_with("cuda", LS_PRECISION_F16, s);
+        expect_fusions(&r, 8, 4);
+        ck_assert_int_eq(ls_plan_timed(r.ctx), 0);
+        ck_assert_int_eq(count_in(logged, "(timed "), 0);
+        ck_assert_int_gt(count_in(logged, "fused (heuristic)"), 0);
+        ls_context_close(&r.ctx);
+    }
+    unsetenv("LOCKSTEP_EMULATED_MS");
+}
+END_TEST
+
+/* A plan keeps what was faster when it was made. */
+START_TEST(plans_outlast_the_clock)
+{
+    static const char slow[] = "conv2d_statistics=5";
+    for (int i = 0; i < 2; i++) {
+        char path[] = "/tmp/lockstep-cuda-fuse-XXXXXX";
+        const int fd = mkstemp(path);
+        ck_assert_int_ge(fd, 0);
+        close(fd);
+        setenv("LOCKSTEP_EMULATED_MS", i ? slow : "", 1);
+        run r = open_with("cuda", LS_PRECISION_F16, timed);
+        expect_fusions(&r, i ? 0 : 8, i ? 0 : 4);
+        ck_assert_int_eq(ls_plan_save(r.ctx, path), LS_OK);
+        ls_context_close(&r.ctx);
+
+        setenv("LOCKSTEP_EMULATED_MS", i ? "" : slow, 1);
+        for (int benchmark = 0; benchmark < 2; benchmark++) {
+            settings s = { .plan = path, .steps = MANY_STEPS };
+            s.benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF;
+            r = open_with("cuda", LS_PRECISION_F16, s);
+            expect_fusions(&r, i ? 0 : 8, i ? 0 : 4);
+            ck_assert_int_eq(ls_plan_timed(r.ctx), 0);
+            ck_assert_int_eq(count_in(logged, i ? "unfused (plan)" : ": fused (plan)"),
+                             count_in(logged, " fusion\n"));
+            ls_context_close(&r.ctx);
+        }
+        remove(path);
+    }
+    unsetenv("LOCKSTEP_EMULATED_MS");
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("cuda fuse", as_on_the_cpu, same_bits_again, only_f16);
+    return RUN_SUITE("cuda fuse", as_on_the_cpu, same_bits_again, only_f16,
+                     the_faster_side_is_taken, nothing_is_timed_unasked, plans_outlast_the_clock);
 }

@@ -19,6 +19,15 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), 3, NULL);
 }
 
+/* Without a linear layer, for which the emulated device has estimates of hours. */
+static ls_node *convolutions(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    x = ls_conv2d(g, "conv1", x, 4, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    x = ls_conv2d(g, "conv2", x, 3, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    return ls_global_avg_pool(g, x);
+}
+
 static char logged[1 << 16];
 static void keep_log(void *user, ls_log_level level, const char *message)
 {
@@ -40,14 +49,21 @@ static ls_context *open_context(const ls_context_config *more)
     return ctx;
 }
 
-static ls_net *build(ls_context *ctx)
+static ls_net *build_for(ls_context *ctx, ls_model_fn model_of, ls_precision precision,
+                         int64_t steps)
 {
     return ls_net_build(
-        ctx, model, NULL,
+        ctx, model_of, NULL,
         &(ls_net_config){
             .input = { .image = { LS_F32, LS_SHAPE(BATCH, SIDE, SIDE, 3) }, .n_classes = 3 },
             .loss = { LS_CROSS_ENTROPY },
-            .steps = 1000000 });
+            .precision = precision,
+            .steps = steps });
+}
+
+static ls_net *build(ls_context *ctx)
+{
+    return build_for(ctx, model, LS_PRECISION_F32, 1000000);
 }
 
 /* Of weights after a step. */
@@ -136,6 +152,72 @@ START_TEST(refused_kernels_are_passed_over)
     ck_assert_int_eq(count(logged, "emulated 1 can't be made, another is taken"), 5);
     ck_assert_int_eq(count(logged, ": emulated 2 (heuristic) for conv2d"), 5);
     step_digest(ctx, net);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+static ls_context *open_tuned(void)
+{
+    return open_context(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON });
+}
+
+/* The device's clock decides in all precisions: the host's can't tell these kernels apart. */
+START_TEST(the_fastest_by_the_devices_clock)
+{
+    static const ls_precision precisions[] = { LS_PRECISION_F32, LS_PRECISION_TF32,
+                                               LS_PRECISION_BF16, LS_PRECISION_F16 };
+    for (int i = 0; i < 8; i++) {
+        char chosen[32];
+        setenv("LOCKSTEP_EMULATED_MS", i % 2 ? "emulated 2=5" : "emulated 3=5", 1);
+        ls_context *ctx = open_tuned();
+        ck_assert_ptr_nonnull(build_for(ctx, model, precisions[i / 2], 1000000));
+        snprintf(chosen, sizeof(chosen), ": emulated %d (timed 0.", i % 2 ? 3 : 2);
+        ck_assert_msg(count(logged, chosen) == 5, "%s", logged);
+        ck_assert_int_eq(ls_plan_timed(ctx), 5);
+        ls_context_close(&ctx);
+    }
+    unsetenv("LOCKSTEP_EMULATED_MS");
+}
+END_TEST
+
+/* Where both take as long, the estimate's stays. */
+START_TEST(no_faster_than_the_estimates_choice)
+{
+    ls_context *ctx = open_tuned();
+    ck_assert_ptr_nonnull(build(ctx));
+    ck_assert_msg(count(logged, ": emulated 2 (timed ") == 5, "%s", logged);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* Kernels that fail when they are run, or when a step is recorded, are not chosen. */
+START_TEST(kernels_that_fail_when_they_are_timed)
+{
+    static const char *const faults[] = { "emulated 2=run", "emulated 2=capture" };
+    for (int i = 0; i < 2; i++) {
+        setenv("LOCKSTEP_EMULATED_FAULTS", faults[i], 1);
+        setenv("LOCKSTEP_EMULATED_MS", "emulated 3=1", 1);
+        ls_context *ctx = open_tuned();
+        ls_net *net = build(ctx);
+        ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+        ck_assert_msg(count(logged, ": emulated 3 (") == 5, "%s", logged);
+        ck_assert_int_eq(count(logged, "emulated 2 can't be timed: "), 5);
+        step_digest(ctx, net);
+        ls_context_close(&ctx);
+    }
+    unsetenv("LOCKSTEP_EMULATED_FAULTS");
+    unsetenv("LOCKSTEP_EMULATED_MS");
+}
+END_TEST
+
+/* What there is no time for goes by the estimate, as far as the library has it. */
+START_TEST(refused_kernels_without_time_to_compare)
+{
+    ls_context *ctx = open_tuned();
+    ls_net *net = build_for(ctx, convolutions, LS_PRECISION_F32, 1);
+    ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+    ck_assert_msg(count(logged, ": emulated 2 (heuristic, no time to compare)") == 5, "%s", logged);
+    ck_assert_int_eq(ls_plan_timed(ctx), 0);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -231,7 +313,9 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("cuda plan", refused_kernels_are_passed_over, a_plan_needs_no_lists,
+    return RUN_SUITE("cuda plan", refused_kernels_are_passed_over, the_fastest_by_the_devices_clock,
+                     no_faster_than_the_estimates_choice, kernels_that_fail_when_they_are_timed,
+                     refused_kernels_without_time_to_compare, a_plan_needs_no_lists,
                      a_plan_repeats_the_timed_runs_bits, what_the_policy_forbids_in_a_plan,
                      what_no_library_has, a_library_that_fails);
 }

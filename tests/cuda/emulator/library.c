@@ -8,11 +8,18 @@
  *   "emulated 4"    is not deterministic
  *
  * LOCKSTEP_EMULATED_LIBRARY=broken makes listing fail. LOCKSTEP_EMULATED_LIBRARY=fused has kernels
- * for the optional convolutions instead, "emulated fused", which run in fused.cpp. */
+ * for the optional convolutions instead, "emulated fused", which run in fused.cpp.
+ *
+ * The device's clock gives every launch 0.1 ms. LOCKSTEP_EMULATED_MS="emulated 3=5,
+ * conv2d_statistics=2" lets runs of these kernels, or of all kernels for these ops, take so many
+ * milliseconds more. LOCKSTEP_EMULATED_FAULTS="emulated 2=run, emulated 3=capture" lets runs of
+ * these fail, always or while they are captured. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "driver.h"
+#include "graphs.h"
 #include "library.h"
+#include "streams.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,40 +54,69 @@ static bool is_for_fused(const ls__op *op)
 
 static const char fused_name[] = "emulated fused";
 
-typedef struct fused_kernel {
+typedef struct library_kernel {
     ls__kernel kernel; /* first */
     ls__cuda *cuda;
     ls__op op;
-} fused_kernel;
+    ls__kernel *inner; /* our own; NULL: fused.cpp's */
+} library_kernel;
 
-static ls_status fused_run(ls__kernel *kernel, void *const *buffers, void *workspace,
-                           const ls__step *step)
+/* What a variable like LOCKSTEP_EMULATED_MS says of a name; "" when it says nothing. */
+static const char *setting_of(const char *variable, const char *name)
 {
-    (void)step;
-    fused_kernel *k = (fused_kernel *)kernel;
-    return ls__cuda_check(k->cuda, emulate_fused(&k->op, buffers, workspace, k->cuda->stream),
-                          ls__op_name(k->op.kind));
+    const size_t length = strlen(name);
+    for (const char *at = getenv(variable); at; at = strchr(at, ',')) {
+        at += strspn(at, ", ");
+        if (strncmp(at, name, length) == 0 && at[length] == '=') return at + length + 1;
+    }
+    return "";
 }
 
-static void fused_close(ls__kernel *kernel)
+static ls_status library_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                             const ls__step *step)
 {
-    ls__free(((fused_kernel *)kernel)->cuda->device.ctx, kernel);
+    enum { LAUNCH_OUT_OF_RESOURCES = 701 };
+    library_kernel *k = (library_kernel *)kernel;
+    const char *op = ls__op_name(k->op.kind);
+    const char *fault = setting_of("LOCKSTEP_EMULATED_FAULTS", k->kernel.name);
+    const double ms = atof(setting_of("LOCKSTEP_EMULATED_MS", k->kernel.name)) +
+                      atof(setting_of("LOCKSTEP_EMULATED_MS", op));
+    int status = strncmp(fault, "run", 3) == 0       ? LAUNCH_OUT_OF_RESOURCES
+                 : strncmp(fault, "capture", 7) == 0 ? emulated_forbids()
+                                                     : 0;
+    if (status == 0 && ms > 0) status = emulated_spend(k->cuda->stream, ms);
+    if (status == 0 && k->inner) return k->inner->run(k->inner, buffers, workspace, step);
+    if (status == 0) status = emulate_fused(&k->op, buffers, workspace, k->cuda->stream);
+    return ls__cuda_check(k->cuda, status, op);
+}
+
+static void library_close(ls__kernel *kernel)
+{
+    library_kernel *k = (library_kernel *)kernel;
+    if (k->inner) k->inner->close(k->inner);
+    ls__free(k->cuda->device.ctx, k);
+}
+
+static ls_status library_open(ls__cuda *cuda, const ls__op *op, const char *name, ls__kernel **out)
+{
+    library_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
+    if (!k) return ls__fail_memory(cuda->device.ctx, name, sizeof(*k));
+    snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
+    k->kernel.run = library_run;
+    k->kernel.close = library_close;
+    k->cuda = cuda;
+    k->op = *op;
+    *out = &k->kernel;
+    return LS_OK;
 }
 
 static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
 {
-    fused_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
-    if (!k) return ls__fail_memory(cuda->device.ctx, fused_name, sizeof(*k));
-    snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", fused_name);
+    LS_TRY(library_open(cuda, op, fused_name, out));
     for (int i = 0; i < op->n_operands; i++)
         if (op->operands[i].shape.n_dims == 4)
-            k->kernel.workspace_bytes +=
+            (*out)->workspace_bytes +=
                 (size_t)ls_shape_count(&op->operands[i].shape) * sizeof(double);
-    k->kernel.run = fused_run;
-    k->kernel.close = fused_close;
-    k->cuda = cuda;
-    k->op = *op;
-    *out = &k->kernel;
     return LS_OK;
 }
 
@@ -117,9 +153,17 @@ static ls_status kernel_open(ls__cuda *cuda, void *state, const ls__op *op, cons
     if (!is_for(op) || number <= UNMADE || number > LAST)
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' can't be made",
                         ls__op_name(op->kind), name);
-    LS_TRY(ls__cuda_own_provider.kernel_open(cuda, NULL, op, "own direct", out));
-    snprintf((*out)->name, sizeof((*out)->name), "%s", name);
-    (*out)->nondeterministic = number == UNREPEATED;
+    LS_TRY(library_open(cuda, op, name, out));
+    library_kernel *k = (library_kernel *)*out;
+    const ls_status status =
+        ls__cuda_own_provider.kernel_open(cuda, NULL, op, "own direct", &k->inner);
+    if (status != LS_OK) {
+        library_close(*out);
+        *out = NULL;
+        return status;
+    }
+    k->kernel.workspace_bytes = k->inner->workspace_bytes;
+    k->kernel.nondeterministic = number == UNREPEATED;
     return LS_OK;
 }
 
