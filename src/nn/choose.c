@@ -112,10 +112,8 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
     return LS_OK;
 }
 
-/* Makes the best of the candidates that can be made: libraries may refuse what they have named. The
- * last one's error is kept. Those that failed leave the list. */
-static ls_status open_best(ls_context *ctx, const ls__op *op, const char *who,
-                           ls__candidate *candidates, int *n, ls__kernel **kernel, int *chosen)
+ls_status ls__open_best(ls_context *ctx, const ls__op *op, const char *who,
+                        ls__candidate *candidates, int *n, ls__kernel **kernel, int *chosen)
 {
     ls_status status = LS_OK;
     for (;;) {
@@ -164,7 +162,7 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
         LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
     } else {
         snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
-        LS_TRY(open_best(ctx, op, who, candidates, &n_allowed, kernel, &chosen));
+        LS_TRY(ls__open_best(ctx, op, who, candidates, &n_allowed, kernel, &chosen));
     }
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
         ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);

@@ -204,6 +204,10 @@ void ls__instruction_fill(const ls__program *program, ls__instruction *instructi
  * -1 when none is allowed; *n_found counts those that exist at all, and all allowed ones come first
  * in out. Keeps no error. */
 int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
+/* Makes the best of the candidates that can be made: libraries may refuse what they have named. The
+ * last one's error is kept. Those that failed leave the list. */
+ls_status ls__open_best(ls_context *ctx, const ls__op *op, const char *who,
+                        ls__candidate *candidates, int *n, ls__kernel **kernel, int *chosen);
 /* Does a failure to make a kernel only say that this one can't be had? Then its error is dropped.
  */
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);

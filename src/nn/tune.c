@@ -118,27 +118,22 @@ static ls_status settle(ls_context *ctx, const ls__choice *choice, bool timed)
     return LS_OK;
 }
 
-/* The cheapest candidate that can be made: libraries may refuse what they have named. No kernel
- * when there is none. */
+/* The cheapest candidate that can be made; no kernel after a failure, which is kept, and when there
+ * is none. */
 static ls__choice choose_by_estimate(ls_context *ctx, const job *j)
 {
     ls__choice choice = { .op = j->text, .reason = "heuristic, no time to compare" };
-    bool refused[LS__MAX_CANDIDATES] = { false };
-    for (int tries = 0; tries < j->n; tries++) {
-        int best = -1;
-        for (int i = 0; i < j->n; i++)
-            if (!refused[i] && (best < 0 || j->candidates[i].cost_ms < j->candidates[best].cost_ms))
-                best = i;
-        ls__kernel *kernel;
-        const ls_status status = ctx->device->backend->kernel_open(
-            ctx->device, &j->in->op, j->candidates[best].name, &kernel);
-        if (status == LS_OK) {
-            kernel->close(kernel);
-            memcpy(choice.kernel, j->candidates[best].name, sizeof choice.kernel);
-            break;
-        }
-        if (!ls__forgive_missing_kernel(ctx, status)) break;
-        refused[best] = true;
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    ls__kernel *kernel;
+    int n = j->n, chosen;
+    memcpy(candidates, j->candidates, (size_t)n * sizeof *candidates);
+    const ls_status status =
+        ls__open_best(ctx, &j->in->op, j->in->node->name, candidates, &n, &kernel, &chosen);
+    if (status == LS_OK) {
+        memcpy(choice.kernel, candidates[chosen].name, sizeof choice.kernel);
+        kernel->close(kernel);
+    } else {
+        (void)ls__forgive_missing_kernel(ctx, status); /* choose.c makes the error */
     }
     return choice;
 }
