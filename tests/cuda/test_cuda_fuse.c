@@ -1,5 +1,5 @@
-/* Batch norms fused with convolutions in f16 nets, on a CUDA device whose libraries have kernels
- * for it, beside the same nets unfused on the CPU. */
+/* Batch norms fused with convolutions in nets of 16 bits, on a CUDA device whose libraries have
+ * kernels for it, beside the same nets unfused on the CPU. */
 #include "../nn/bottlenecks.h"
 #include "../suite.h"
 #include <math.h>
@@ -99,57 +99,109 @@ static double distance(run *a, run *b, int64_t entry)
     return error / largest;
 }
 
-/* f16 has 11 bits, 5e-4; ten small steps make ten times that of it at most. */
-static void compare(run *cuda, run *cpu)
+/* `unit` is a type's rounding: 5e-4 in f16, which has 11 bits, 4e-3 in bf16, which has 8. Weights
+ * are compared while they have seen few roundings: later ones may bring a value to ReLU's other
+ * side, and a gradient of few values with it, with or without fusions. */
+enum { CLOSE_STEPS = 2 };
+static void compare(run *cuda, run *cpu, double unit)
 {
     for (int i = 0; i < STEPS; i++) {
         const double a = take_step(cuda), b = take_step(cpu);
-        ck_assert_msg(fabs(a - b) <= 2e-3 * fabs(b), "step %d: loss %.6g, cpu %.6g", i, a, b);
+        ck_assert_msg(fabs(a - b) <= 4 * unit * fabs(b), "step %d: loss %.6g, cpu %.6g", i, a, b);
+        for (int64_t j = 0; j < ls_net_entries(cuda->net) && i < CLOSE_STEPS; j++)
+            ck_assert_msg(distance(cuda, cpu, j) <= 4 * unit, "step %d: %s: %.3g", i,
+                          ls_net_entry(cuda->net, j).name, distance(cuda, cpu, j));
     }
-    for (int64_t i = 0; i < ls_net_entries(cuda->net); i++)
-        ck_assert_msg(distance(cuda, cpu, i) <= 5e-3, "%s: %.3g", ls_net_entry(cuda->net, i).name,
-                      distance(cuda, cpu, i));
     ck_assert_int_eq(ls_net_evaluate(cuda->net, &cuda->batch), LS_OK);
     ck_assert_int_eq(ls_net_evaluate(cpu->net, &cpu->batch), LS_OK);
     double a, b;
     ck_assert_int_eq(ls_net_loss(cuda->net, &a), LS_OK);
     ck_assert_int_eq(ls_net_loss(cpu->net, &b), LS_OK);
-    ck_assert_double_eq_tol(a, b, 2e-2);
+    ck_assert_double_eq_tol(a, b, 40 * unit);
 }
+
+static const struct {
+    ls_precision precision;
+    double unit;
+} halves[] = { { LS_PRECISION_F16, 5e-4 }, { LS_PRECISION_BF16, 4e-3 } };
+enum { N_HALVES = sizeof halves / sizeof *halves };
 
 START_TEST(as_on_the_cpu)
 {
-    run cuda = open_run("cuda", LS_PRECISION_F16), cpu = open_run("cpu", LS_PRECISION_F16);
-    ck_assert_int_eq(count(&cuda, "norm_conv2d_statistics "), 4);
-    ck_assert_int_eq(count(&cuda, "norm_conv2d_backward_weights "), 4);
-    ck_assert_int_eq(count(&cuda, "norm_conv2d_backward_data "), 4);
-    ck_assert_int_ge(count(&cuda, "norm_finalize "), 7); /* the first has 3 channels */
-    ck_assert_int_eq(count(&cpu, "norm_finalize"), 0);
-    compare(&cuda, &cpu);
-    ls_context_close(&cpu.ctx);
-    ls_context_close(&cuda.ctx);
+    for (int i = 0; i < N_HALVES; i++) {
+        run cuda = open_run("cuda", halves[i].precision),
+            cpu = open_run("cpu", halves[i].precision);
+        ck_assert_int_eq(count(&cuda, "norm_conv2d_statistics "), 4);
+        ck_assert_int_eq(count(&cuda, "norm_conv2d_backward_weights "), 4);
+        ck_assert_int_eq(count(&cuda, "norm_conv2d_backward_data "), 4);
+        ck_assert_int_ge(count(&cuda, "norm_finalize "), 7); /* the first has 3 channels */
+        ck_assert_int_eq(count(&cpu, "norm_finalize"), 0);
+        compare(&cuda, &cpu, halves[i].unit);
+        ls_context_close(&cpu.ctx);
+        ls_context_close(&cuda.ctx);
+    }
+}
+END_TEST
+
+/* cuDNN's share of it in bf16: no kernel gives the norm's gradients with the data's, so that the
+ * second fusion is out, and the first is not. */
+START_TEST(statistics_alone)
+{
+    setenv("LOCKSTEP_EMULATED_FAULTS", "norm_conv2d_backward_data=open", 1);
+    for (int i = 0; i < N_HALVES; i++) {
+        run cuda = open_run("cuda", halves[i].precision);
+        ck_assert_int_eq(count(&cuda, "norm_finalize "), 8);
+        ck_assert_int_eq(count(&cuda, "norm_conv2d_"), 0);
+        ck_assert_int_gt(count_in(logged, "unfused: norm_conv2d_backward_data: "), 0);
+        run cpu = open_run("cpu", halves[i].precision);
+        compare(&cuda, &cpu, halves[i].unit);
+        ls_context_close(&cpu.ctx);
+        ls_context_close(&cuda.ctx);
+    }
+    unsetenv("LOCKSTEP_EMULATED_FAULTS");
+}
+END_TEST
+
+/* A library may refuse what it has listed: the log says why the net is as it is. */
+START_TEST(refused_fusions)
+{
+    setenv("LOCKSTEP_EMULATED_FAULTS", "conv2d_statistics=open", 1);
+    for (int i = 0; i < 2 * N_HALVES; i++) {
+        const settings s = { .benchmark = i % 2 ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
+                             .steps = 1000000 };
+        run r = open_with("cuda", halves[i / 2].precision, s);
+        ck_assert_int_eq(count(&r, "norm_finalize"), 0);
+        ck_assert_msg(count_in(logged, "batch norm stays unfused: conv2d_statistics: 'emulated "
+                                       "fused' can't be made\n") == 7,
+                      "%s", logged);
+        take_step(&r);
+        ls_context_close(&r.ctx);
+    }
+    unsetenv("LOCKSTEP_EMULATED_FAULTS");
 }
 END_TEST
 
 START_TEST(same_bits_again)
 {
-    ls_step_digest digests[2];
-    for (int i = 0; i < 2; i++) {
-        run r = open_run("cuda", LS_PRECISION_F16);
+    ls_step_digest digests[2 * N_HALVES];
+    for (int i = 0; i < 2 * N_HALVES; i++) {
+        run r = open_run("cuda", halves[i / 2].precision);
         for (int step = 0; step < 3; step++) take_step(&r);
         ck_assert_int_eq(ls_net_digest(r.net, &r.batch, &digests[i]), LS_OK);
         ls_context_close(&r.ctx);
     }
-    ck_assert_mem_eq(&digests[0].weights, &digests[1].weights, sizeof(ls_digest));
-    ck_assert_mem_eq(&digests[0].gradients, &digests[1].gradients, sizeof(ls_digest));
+    for (int i = 0; i < 2 * N_HALVES; i += 2) {
+        ck_assert_mem_eq(&digests[i].weights, &digests[i + 1].weights, sizeof(ls_digest));
+        ck_assert_mem_eq(&digests[i].gradients, &digests[i + 1].gradients, sizeof(ls_digest));
+    }
 }
 END_TEST
 
 /* What has no kernels stays as it was. */
-START_TEST(only_f16)
+START_TEST(only_16_bits)
 {
-    static const ls_precision others[] = { LS_PRECISION_F32, LS_PRECISION_TF32, LS_PRECISION_BF16 };
-    for (int i = 0; i < 3; i++) {
+    static const ls_precision others[] = { LS_PRECISION_F32, LS_PRECISION_TF32 };
+    for (int i = 0; i < 2; i++) {
         run r = open_run("cuda", others[i]);
         ck_assert_int_eq(count(&r, "norm_finalize"), 0);
         ls_context_close(&r.ctx);
@@ -249,6 +301,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("cuda fuse", as_on_the_cpu, same_bits_again, only_f16,
-                     the_faster_side_is_taken, nothing_is_timed_unasked, plans_outlast_the_clock);
+    return RUN_SUITE("cuda fuse", as_on_the_cpu, statistics_alone, refused_fusions, same_bits_again,
+                     only_16_bits, the_faster_side_is_taken, nothing_is_timed_unasked,
+                     plans_outlast_the_clock);
 }

@@ -12,8 +12,9 @@
  *
  * The device's clock gives every launch 0.1 ms. LOCKSTEP_EMULATED_MS="emulated 3=5,
  * conv2d_statistics=2" lets runs of these kernels, or of all kernels for these ops, take so many
- * milliseconds more. LOCKSTEP_EMULATED_FAULTS="emulated 2=run, emulated 3=capture" lets runs of
- * these fail, always or while they are captured. */
+ * milliseconds more. LOCKSTEP_EMULATED_FAULTS="emulated 2=run, emulated 3=capture,
+ * conv2d_statistics=open" lets runs of these fail, always or while they are captured, or refuses to
+ * make the fused kernels for that op. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "driver.h"
@@ -49,7 +50,7 @@ static bool is_for(const ls__op *op)
 static bool is_for_fused(const ls__op *op)
 {
     return is_mode("fused") && ls__op_is_optional(op->kind) && ls__op_is_convolution(op->kind) &&
-           op->operands[0].dtype == LS_F16;
+           ls__is_half(&op->operands[0]);
 }
 
 static const char fused_name[] = "emulated fused";
@@ -112,6 +113,10 @@ static ls_status library_open(ls__cuda *cuda, const ls__op *op, const char *name
 
 static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
 {
+    const char *name = ls__op_name(op->kind);
+    if (strncmp(setting_of("LOCKSTEP_EMULATED_FAULTS", name), "open", 4) == 0)
+        return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' can't be made", name,
+                        fused_name);
     LS_TRY(library_open(cuda, op, fused_name, out));
     for (int i = 0; i < op->n_operands; i++)
         if (op->operands[i].shape.n_dims == 4)
