@@ -5,9 +5,9 @@
  * there are no candidates.
  *
  * Sums are of f32, and always added in one order. Whether they are of y before or after it is
- * rounded to 16 bits is each engine's own, and the same in every run. Rounding changes a channel's
- * mean by no more than 2^-9 of a deviation over the root of its count in bf16, and its variance by
- * 2^-18 of its mean square: far less than the rounded activations themselves. */
+ * rounded to 16 bits is each engine's own, and the same in every run. Rounding to bf16 moves a
+ * channel's mean by about 2^-9 of its root mean square, over the root of its count, and its
+ * variance by about 2^-18 of its mean square: far less than it changes single activations. */
 #ifndef LS_CUDA_CUDNN_FUSION_H
 #define LS_CUDA_CUDNN_FUSION_H
 
