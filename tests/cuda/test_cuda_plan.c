@@ -222,6 +222,50 @@ START_TEST(refused_kernels_without_time_to_compare)
 }
 END_TEST
 
+static ls_status build_tuned(void)
+{
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .device = "cuda", .benchmark = LS_BENCHMARK_ON });
+    (void)build_for(ctx, convolutions, LS_PRECISION_F16, 1000000);
+    const ls_status status = ls_context_status(ctx);
+    if (status != LS_OK) ck_assert_str_ne(ls_context_message(ctx), "");
+    ls_context_close(&ctx);
+    return status;
+}
+
+/* A call that fails costs a candidate or the net, and nothing stays open; a lost device is always
+ * an error. */
+START_TEST(calls_that_fail_while_kernels_are_timed)
+{
+    enum { TRIES = 30 };
+    emulate_fail_at_fn *fail_at;
+    emulate_calls_fn *calls;
+    setenv("LOCKSTEP_EMULATED_LIBRARY", "1", 1);
+    ck_assert_int_eq(build_tuned(), LS_OK);
+    void *symbols[2] = { module_symbol("emulate_fail_at"), module_symbol("emulate_calls") };
+    memcpy(&fail_at, &symbols[0], sizeof(fail_at));
+    memcpy(&calls, &symbols[1], sizeof(calls));
+    fail_at(0, false);
+    ck_assert_int_eq(build_tuned(), LS_OK);
+    const int64_t n = calls();
+    int n_recovered = 0;
+    ck_assert_int_gt(n, TRIES);
+    for (int i = 0; i < 2 * TRIES; i++) {
+        const bool sticky = i % 2 != 0;
+        const int64_t at = 1 + i * (n - 1) / (2 * TRIES);
+        fail_at(at, sticky);
+        const ls_status status = build_tuned();
+        n_recovered += status == LS_OK;
+        ck_assert_msg(!sticky || status != LS_OK || at > n - 16, "call %d of %d: no error", (int)at,
+                      (int)n);
+        fail_at(0, false);
+        ck_assert_int_eq(emulated_held(), 0);
+    }
+    ck_assert_int_gt(n_recovered, TRIES / 2);
+    ck_assert_int_eq(build_tuned(), LS_OK);
+}
+END_TEST
+
 START_TEST(a_plan_needs_no_lists)
 {
     char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
@@ -315,7 +359,8 @@ int main(void)
 {
     return RUN_SUITE("cuda plan", refused_kernels_are_passed_over, the_fastest_by_the_devices_clock,
                      no_faster_than_the_estimates_choice, kernels_that_fail_when_they_are_timed,
-                     refused_kernels_without_time_to_compare, a_plan_needs_no_lists,
+                     refused_kernels_without_time_to_compare,
+                     calls_that_fail_while_kernels_are_timed, a_plan_needs_no_lists,
                      a_plan_repeats_the_timed_runs_bits, what_the_policy_forbids_in_a_plan,
                      what_no_library_has, a_library_that_fails);
 }
