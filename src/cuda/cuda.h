@@ -42,6 +42,7 @@ struct ls__cuda {
     ls__cuda_properties properties;
     ls__cuda_stream stream, copy_stream;
     ls__cuda_event marks[LS__N_STREAMS]; /* how far a stream has come, for another to wait for */
+    ls__cuda_event timer[2];             /* opened when they are first used */
     ls__cuda_numbers *numbers;           /* device memory: those of the step under way */
     ls__cuda_numbers known;              /* what they are, once numbers_known */
     bool numbers_known, numbers_used;    /* used: since the recording began */
@@ -94,6 +95,8 @@ ls_status ls__cuda_event_open(ls__device *device, ls__event **out);
 ls_status ls__cuda_event_record(ls__device *device, ls__event *event);
 ls_status ls__cuda_event_wait(ls__device *device, ls__event *event);
 void ls__cuda_event_close(ls__device *device, ls__event *event);
+ls_status ls__cuda_timer_start(ls__device *device);
+ls_status ls__cuda_timer_stop(ls__device *device, double *ms);
 ls_status ls__cuda_read(ls__device *device, void *host, const void *memory, size_t bytes);
 ls_status ls__cuda_write(ls__device *device, void *memory, const void *host, size_t bytes);
 ls_status ls__cuda_queue_download(ls__device *device, void *host, const void *memory, size_t bytes);

@@ -59,6 +59,8 @@ void ls__cuda_streams_close(ls__cuda *cuda)
 {
     const ls__cuda_driver *driver = cuda->driver;
     const ls__cuda_stream streams[LS__N_STREAMS] = { cuda->stream, cuda->copy_stream };
+    for (int i = 0; i < 2; i++)
+        if (cuda->timer[i]) (void)driver->event_close(cuda->timer[i]);
     for (int i = 0; i < LS__N_STREAMS; i++) {
         if (cuda->marks[i]) (void)driver->event_close(cuda->marks[i]);
         if (streams[i]) (void)driver->stream_close(streams[i]);

@@ -56,18 +56,16 @@ const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op)
     return settled_choice(net, text);
 }
 
-/* Under which text a fusion stands among the choices: its op's, and a word. */
-enum { FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
-static void fusion_text(const ls__op *op, char *out)
+void ls__fusion_text(const ls__op *op, char *out)
 {
     const size_t length = ls__op_text(op, out, LS__OP_TEXT_SIZE);
-    snprintf(out + length, FUSION_TEXT_SIZE - length, " fusion");
+    snprintf(out + length, LS__FUSION_TEXT_SIZE - length, " fusion");
 }
 
 const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op)
 {
-    char text[FUSION_TEXT_SIZE];
-    fusion_text(op, text);
+    char text[LS__FUSION_TEXT_SIZE];
+    ls__fusion_text(op, text);
     return settled_choice(net, text);
 }
 
@@ -141,10 +139,8 @@ static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
                     settled ? " asks for," : "", reason);
 }
 
-/* Makes the best of the candidates that can be made and run: libraries may refuse what they have
- * named. The last one's error is kept. Those that failed leave the list. */
-static ls_status open_best(ls_net *net, const ls__op *op, const char *who,
-                           ls__candidate *candidates, int *n, ls__kernel **kernel, int *chosen)
+ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__candidate *candidates,
+                        int *n, ls__kernel **kernel, int *chosen)
 {
     ls_context *ctx = net->owned.ctx;
     for (;;) {
@@ -164,17 +160,6 @@ static ls_status open_best(ls_net *net, const ls__op *op, const char *who,
     }
 }
 
-/* The context's table names the kernel that is used. */
-static ls_status replace_estimate(ls_context *ctx, const ls__choice *estimate, const char *text,
-                                  const ls__candidate *used)
-{
-    ls__choice choice = *estimate;
-    if (strcmp(choice.kernel, used->name) == 0) return LS_OK;
-    choice.op = text;
-    memcpy(choice.kernel, used->name, sizeof choice.kernel);
-    return ls__choices_put(ctx, ctx->choices, &choice);
-}
-
 ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls__kernel **kernel,
                               ls__why *why)
 {
@@ -184,11 +169,9 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
     char text[LS__OP_TEXT_SIZE];
     int n_found, n_allowed = 0;
     ls__op_text(op, text, sizeof text);
-    const ls__choice *known = settled_choice(net, text);
-    /* What tune.c had no time to make is as good as any other. */
-    const ls__choice *settled = known && !known->estimated ? known : NULL;
-    *why = (ls__why){ .listed = true, .derived = !known || known->derived };
-    if (known) memcpy(why->reason, known->reason, sizeof why->reason);
+    const ls__choice *settled = settled_choice(net, text);
+    *why = (ls__why){ .listed = true, .derived = !settled || settled->derived };
+    if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
     *kernel = NULL;
     if (settled && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, settled->kernel, kernel));
     if (*kernel) return try_kernel(net, op, who, settled, kernel);
@@ -209,10 +192,8 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
         LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
         LS_TRY(try_kernel(net, op, who, settled, kernel));
     } else {
-        if (!known)
-            snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
-        LS_TRY(open_best(net, op, who, candidates, &n_allowed, kernel, &chosen));
-        if (known) LS_TRY(replace_estimate(ctx, known, text, &candidates[chosen]));
+        snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
+        LS_TRY(ls__open_best(net, op, who, candidates, &n_allowed, kernel, &chosen));
     }
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
         ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);
@@ -247,9 +228,9 @@ ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
 static ls_status note_fusion(ls_net *net, const ls__fusion *fusion)
 {
     const ls__choice *settled = ls__net_settled_fusion(net, &fusion->op);
-    char text[FUSION_TEXT_SIZE];
+    char text[LS__FUSION_TEXT_SIZE];
     ls__choice choice = { .op = text, .reason = "heuristic", .derived = true };
-    fusion_text(&fusion->op, text);
+    ls__fusion_text(&fusion->op, text);
     snprintf(choice.kernel, sizeof choice.kernel, "%s", fusion->taken ? LS__FUSED : LS__UNFUSED);
     if (settled) {
         choice.derived = settled->derived;
@@ -352,10 +333,10 @@ bool ls__reorder_is_identity(const ls__program *p, const ls__instruction *in)
     return x->shape.n_dims != 4 || y->shape.n_dims != 4 || x->block == y->block;
 }
 
-ls_status ls__program_choose(ls__program *p, bool timed)
+ls_status ls__program_choose(ls__program *p)
 {
     for (int i = 0; i < p->n_instructions; i++) ls__instruction_fill(p, &p->instructions[i]);
-    if (timed && p->ctx->config.benchmark == LS_BENCHMARK_ON) LS_TRY(ls__program_tune(p));
+    if (p->timed) LS_TRY(ls__program_tune(p));
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         if (!in->custom && !ls__reorder_is_identity(p, in)) LS_TRY(choose(p, in));

@@ -7,8 +7,13 @@
 
 #include <string.h>
 
-bool ls__trial_memory_open(ls_context *ctx, const ls__op *op, const ls__kernel *kernel,
-                           ls__trial_memory *out)
+/* Zeroed memory for an op's operands, and a workspace. */
+typedef struct memory {
+    void *buffers[LS__MAX_OPERANDS], *workspace;
+} memory;
+
+/* False without memory for all, or after an error, which is kept. To be closed in any case. */
+static bool open_memory(ls_context *ctx, const ls__op *op, const ls__kernel *kernel, memory *out)
 {
     ls__device *device = ctx->device;
     memset(out, 0, sizeof *out);
@@ -25,10 +30,10 @@ bool ls__trial_memory_open(ls_context *ctx, const ls__op *op, const ls__kernel *
     return out->workspace != NULL;
 }
 
-void ls__trial_memory_close(ls_context *ctx, ls__trial_memory *memory)
+static void close_memory(ls_context *ctx, memory *m)
 {
-    ls__pool_release(ctx->pool, memory->workspace);
-    for (int i = 0; i < LS__MAX_OPERANDS; i++) ls__pool_release(ctx->pool, memory->buffers[i]);
+    ls__pool_release(ctx->pool, m->workspace);
+    for (int i = 0; i < LS__MAX_OPERANDS; i++) ls__pool_release(ctx->pool, m->buffers[i]);
 }
 
 static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel)
@@ -36,17 +41,17 @@ static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel)
     ls__device *device = ctx->device;
     const ls__backend *backend = device->backend;
     const ls__step step = { 0 };
-    ls__trial_memory memory;
+    memory m;
     ls_status status = LS_OK;
-    if (ls__trial_memory_open(ctx, op, kernel, &memory)) {
+    if (open_memory(ctx, op, kernel, &m)) {
         backend->begin(device);
-        status = kernel->run(kernel, memory.buffers, memory.workspace, &step);
+        status = kernel->run(kernel, m.buffers, m.workspace, &step);
         if (status == LS_OK) status = backend->wait(device);
         backend->end(device);
     } else if (ls__has_error(ctx)) {
         status = ctx->error;
     }
-    ls__trial_memory_close(ctx, &memory);
+    close_memory(ctx, &m);
     return status;
 }
 

@@ -5,15 +5,6 @@
 
 #include "nn/program.h"
 
-/* Zeroed memory for an op's operands, and a workspace. */
-typedef struct ls__trial_memory {
-    void *buffers[LS__MAX_OPERANDS], *workspace;
-} ls__trial_memory;
-/* False without memory for all, or after an error, which is kept. Closing it is always right. */
-bool ls__trial_memory_open(ls_context *ctx, const ls__op *op, const ls__kernel *kernel,
-                           ls__trial_memory *out);
-void ls__trial_memory_close(ls_context *ctx, ls__trial_memory *memory);
-
 /* Runs a kernel that is `unproven`, unless this one has run for an equal op of the net, or its
  * program is never going to run; the error is kept. Where there is no memory to run it over, it is
  * not run. */

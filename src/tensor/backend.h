@@ -60,8 +60,9 @@ typedef struct ls__operand {
      * falls apart into where convolutions take parts of it over: the one before it leaves sums of \
      * y and of its squares over N, H and W, finalize makes of them what the norm is for each      \
      * channel, x a + b, and either that is applied, or the convolution after it applies it, with  \
-     * the ReLU, to what it reads: then relu(x a + b) is never written. All but x, y, w, dz: [C]   \
-     */                                                                                            \
+     * the ReLU, to what it reads: then relu(x a + b) is never written. All but x, y, w, dz: [C].  \
+     * Sums are f32, of y as it is stored or before that: each kernel always takes the same of the \
+     * two */                                                                                      \
     X(CONV2D_STATISTICS, "conv2d_statistics", "x w -> y sum squares")                              \
     /* y = conv(relu(x a + b)) */                                                                  \
     X(NORM_CONV2D_STATISTICS, "norm_conv2d_statistics", "x a b w -> y sum squares")                \
@@ -342,6 +343,10 @@ typedef struct ls__backend {
     ls_status (*stream_wait)(ls__device *device, ls__stream waiting, ls__stream awaited);
     /* Waits for all that was queued, in all streams. */
     ls_status (*wait)(ls__device *device);
+    /* Optional, both or neither: the device's own clock. timer_stop waits for what has been queued
+     * in COMPUTE since timer_start, and gives the milliseconds that it took the device. */
+    ls_status (*timer_start)(ls__device *device);
+    ls_status (*timer_stop)(ls__device *device, double *ms);
 
     /* Optional, all four or none: between recording_begin and recording_end what kernels and copies
      * queue is not done but recorded, with the buffers it has then. Inside nothing may be waited

@@ -321,7 +321,8 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
         expect(ctx, ls__cudnn_conv_restore(cudnn, &ops[i], "{}", &kernel), LS_ERR_UNSUPPORTED,
                "cuDNN's");
     }
-    /* Fusions of f32 and bf16, of an f32 dw, in another block; what is no fusion. */
+    /* Fusions of f32, of bf16, which cuDNN would compile, of an f32 dw, in another block; what is
+     * no fusion. */
     ls__op fused[5];
     const ls__op plain = conv_op(LS__OP_CONV2D, &middle, false);
     fused[0] = fused_op(LS__OP_CONV2D_STATISTICS, &plain, LS_F32);
@@ -335,8 +336,9 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
                          0);
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
         if (i == 2) continue; /* refused by cuDNN itself */
-        expect(ctx, ls__cudnn_fusion_open(cudnn, &fused[i], "cudnn 2", &kernel), LS_ERR_UNSUPPORTED,
-               "f16");
+        expect(ctx,
+               ls__cudnn_fusion_open(cudnn, &fused[i], i == 1 ? "cudnn 3" : "cudnn 2", &kernel),
+               LS_ERR_UNSUPPORTED, i == 1 ? "PREREQUISITE_MISSING" : "f16");
     }
     ls__cudnn_close(&cudnn);
     close_context(&ctx);

@@ -14,11 +14,17 @@
  * LOCKSTEP_EMULATED_LIBRARY=narrow has "emulated narrow" for 16-bit weight gradients, which rounds
  * them to 16 bits as cuDNN does.
  *
- * The kernel that LOCKSTEP_EMULATED_FAILING names can be made, and fails when it is run. */
+ * The device's clock gives every launch 0.1 ms. LOCKSTEP_EMULATED_MS="emulated 3=5,
+ * conv2d_statistics=2" lets runs of these kernels, or of all kernels for these ops, take so many
+ * milliseconds more. LOCKSTEP_EMULATED_FAULTS="emulated 2=run, emulated 3=capture,
+ * conv2d_statistics=open" lets runs of these fail, always or while they are captured, or refuses to
+ * make the fused kernels for that op. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "driver.h"
 #include "library.h"
+#include "streams.h"
+#include "graphs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +54,7 @@ static bool is_for(const ls__op *op)
 static bool is_for_fused(const ls__op *op)
 {
     return is_mode("fused") && ls__op_is_optional(op->kind) && ls__op_is_convolution(op->kind) &&
-           op->operands[0].dtype == LS_F16;
+           ls__is_half(&op->operands[0]);
 }
 
 static bool is_for_narrow(const ls__op *op)
@@ -67,6 +73,22 @@ typedef struct library_kernel {
     ls__kernel *inner;
     bool narrow; /* rounds dw to x's type, and widens it again */
 } library_kernel;
+
+/* What a variable like LOCKSTEP_EMULATED_MS says of a name; "" when it says nothing. */
+static const char *setting_of(const char *variable, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = getenv(variable); at; at = strchr(at, ',')) {
+        at += strspn(at, ", ");
+        if (strncmp(at, name, length) == 0 && at[length] == '=') return at + length + 1;
+    }
+    return "";
+}
+
+static bool has_fault(const char *name, const char *fault)
+{
+    return strncmp(setting_of("LOCKSTEP_EMULATED_FAULTS", name), fault, strlen(fault)) == 0;
+}
 
 static ls_status fail_run(ls__cuda *cuda, const ls__op *op, const char *reason)
 {
@@ -98,15 +120,18 @@ static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
                      const ls__step *step)
 {
     library_kernel *k = (library_kernel *)kernel;
-    const char *failing = getenv("LOCKSTEP_EMULATED_FAILING");
-    if (failing && strcmp(failing, kernel->name) == 0)
-        return fail_run(k->cuda, &k->op, "it fails when it is run");
+    const char *op = ls__op_name(k->op.kind);
+    const double ms = atof(setting_of("LOCKSTEP_EMULATED_MS", kernel->name)) +
+                      atof(setting_of("LOCKSTEP_EMULATED_MS", op));
+    if (has_fault(kernel->name, "run")) return fail_run(k->cuda, &k->op, "it fails when it is run");
+    int status = has_fault(kernel->name, "capture") ? emulated_forbids() : 0;
+    if (status == 0 && ms > 0) status = emulated_spend(k->cuda->stream, ms);
+    if (status != 0) return ls__cuda_check(k->cuda, status, op);
     if ((uintptr_t)workspace % LS__CUDA_ALIGNMENT != 0)
         return fail_run(k->cuda, &k->op, "the workspace is not aligned to 256 bytes");
     if (k->narrow) return run_narrow(k, buffers, workspace, step);
     if (k->inner) return k->inner->run(k->inner, buffers, workspace, step);
-    return ls__cuda_check(k->cuda, emulate_fused(&k->op, buffers, workspace, k->cuda->stream),
-                          ls__op_name(k->op.kind));
+    return ls__cuda_check(k->cuda, emulate_fused(&k->op, buffers, workspace, k->cuda->stream), op);
 }
 
 static void close(ls__kernel *kernel)
@@ -134,6 +159,9 @@ static ls_status make_kernel(ls__cuda *cuda, const ls__op *op, const char *name,
 static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
 {
     library_kernel *k;
+    if (has_fault(ls__op_name(op->kind), "open"))
+        return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' can't be made",
+                        ls__op_name(op->kind), fused_name);
     LS_TRY(make_kernel(cuda, op, fused_name, &k));
     for (int i = 0; i < op->n_operands; i++)
         if (op->operands[i].shape.n_dims == 4)
