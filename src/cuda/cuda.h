@@ -20,9 +20,13 @@ typedef struct ls__cuda ls__cuda;
  * its open gave. */
 typedef struct ls__cuda_provider {
     const char *name;
+    /* Both NULL for our own kernels: "cuDNN", and what loads it, see libraries.h. Where it can't be
+     * loaded the provider is left out. */
+    const char *title;
+    bool (*load)(char *text, size_t size);
     ls_status (*open)(ls__cuda *cuda, void **state); /* these two may be NULL */
     void (*close)(ls__cuda *cuda, void *state);
-    /* "cuDNN 9.19.0", NULL when there is none to tell. */
+    /* "cuDNN 9.19.0"; may be NULL. */
     const char *(*library)(void *state);
     int (*candidates)(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out, int max);
     ls_status (*kernel_open)(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
@@ -38,10 +42,12 @@ struct ls__cuda {
     ls__cuda_properties properties;
     ls__cuda_stream stream, copy_stream;
     ls__cuda_event marks[LS__N_STREAMS]; /* how far a stream has come, for another to wait for */
+    ls__cuda_event timer[2];             /* opened when they are first used */
     ls__cuda_numbers *numbers;           /* device memory: those of the step under way */
     ls__cuda_numbers known;              /* what they are, once numbers_known */
     bool numbers_known, numbers_used;    /* used: since the recording began */
     bool records;                        /* between recording_begin and recording_end */
+    bool left_out[LS__CUDA_MAX_PROVIDERS];
     void *states[LS__CUDA_MAX_PROVIDERS];
     char libraries[512], processor[448], description[1024], driver_text[96];
 };
@@ -52,7 +58,10 @@ extern const ls__cuda_provider ls__cuda_blas_provider, ls__cuda_own_provider;
 
 /* memory.c: the slots of ls__backend of the same names, and the two streams. What streams_open left
  * undone, streams_close leaves out. */
-enum { LS__CUDA_SEGMENT_BYTES = 2 << 20 }; /* what the driver deals in */
+enum {
+    LS__CUDA_SEGMENT_BYTES = 2 << 20, /* what the driver deals in */
+    LS__CUDA_ALIGNMENT = 256          /* that cuDNN and cuBLASLt require of workspaces */
+};
 void *ls__cuda_allocate(ls__device *device, size_t bytes);
 void ls__cuda_release(ls__device *device, void *memory, size_t bytes);
 void *ls__cuda_host_allocate(ls__device *device, size_t bytes);
@@ -71,6 +80,12 @@ const ls__cuda_driver *ls__cuda_enter(ls__device *device);
  * the process the context can only be closed. On the user's thread only. */
 ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what);
 
+/* How far rounding to that type moves a value, relative to it; 0 for f32. */
+static inline float ls__cuda_rounding(ls_dtype dtype)
+{
+    return dtype == LS_BF16 ? 0x1p-8f : dtype == LS_F16 ? 0x1p-11f : 0;
+}
+
 /* An error when the work under way is being recorded: for what would be done once only, and so be
  * missing when the recording is launched. */
 ls_status ls__cuda_refuse_recording(ls__cuda *cuda, const char *what);
@@ -80,6 +95,8 @@ ls_status ls__cuda_event_open(ls__device *device, ls__event **out);
 ls_status ls__cuda_event_record(ls__device *device, ls__event *event);
 ls_status ls__cuda_event_wait(ls__device *device, ls__event *event);
 void ls__cuda_event_close(ls__device *device, ls__event *event);
+ls_status ls__cuda_timer_start(ls__device *device);
+ls_status ls__cuda_timer_stop(ls__device *device, double *ms);
 ls_status ls__cuda_read(ls__device *device, void *host, const void *memory, size_t bytes);
 ls_status ls__cuda_write(ls__device *device, void *memory, const void *host, size_t bytes);
 ls_status ls__cuda_queue_download(ls__device *device, void *host, const void *memory, size_t bytes);

@@ -30,6 +30,11 @@ static bool is_sticky(int status)
     }
 }
 
+static void drop_error(void)
+{
+    (void)cudaGetLastError();
+}
+
 /* A failed call leaves its error for the next cudaGetLastError, which launches ask. */
 static int taken(cudaError_t status)
 {
@@ -144,6 +149,11 @@ static int event_open(ls__cuda_event *event)
                                           cudaEventDisableTiming | cudaEventBlockingSync));
 }
 
+static int timer_open(ls__cuda_event *event)
+{
+    return taken(cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventBlockingSync));
+}
+
 static int event_close(ls__cuda_event event)
 {
     return taken(cudaEventDestroy(event));
@@ -157,6 +167,11 @@ static int event_record(ls__cuda_event event, ls__cuda_stream stream)
 static int event_wait(ls__cuda_event event)
 {
     return taken(cudaEventSynchronize(event));
+}
+
+static int elapsed(float *ms, ls__cuda_event from, ls__cuda_event to)
+{
+    return taken(cudaEventElapsedTime(ms, from, to));
 }
 
 static int copy(void *to, const void *from, size_t bytes, ls__cuda_stream stream)
@@ -212,6 +227,7 @@ static void range_pop(void)
 const ls__cuda_driver ls__cuda_driver_table = {
     .error_text = error_text,
     .is_sticky = is_sticky,
+    .drop_error = drop_error,
     .count_devices = count_devices,
     .driver_version = driver_version,
     .runtime_version = runtime_version,
@@ -228,9 +244,11 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .stream_wait = stream_wait,
     .stream_wait_event = stream_wait_event,
     .event_open = event_open,
+    .timer_open = timer_open,
     .event_close = event_close,
     .event_record = event_record,
     .event_wait = event_wait,
+    .elapsed = elapsed,
     .copy = copy,
     .fill = fill,
     .capture_begin = capture_begin,

@@ -23,6 +23,8 @@ typedef struct ls__cuda_driver {
     /* "no CUDA-capable device is detected"; whether the process can't go on using CUDA after it. */
     const char *(*error_text)(int status);
     bool (*is_sticky)(int status);
+    /* Forgets an error that a library's failed launch left for the next launch to report. */
+    void (*drop_error)(void);
 
     int (*count_devices)(int *count);
     /* Versions as 1000 * major + 10 * minor: the newest that the installed driver can run, and the
@@ -49,9 +51,12 @@ typedef struct ls__cuda_driver {
     int (*stream_wait_event)(ls__cuda_stream stream, ls__cuda_event event);
 
     int (*event_open)(ls__cuda_event *event); /* without times */
+    int (*timer_open)(ls__cuda_event *event); /* an event with times */
     int (*event_close)(ls__cuda_event event);
     int (*event_record)(ls__cuda_event event, ls__cuda_stream stream);
     int (*event_wait)(ls__cuda_event event);
+    /* Milliseconds between two events with times, both of which have been waited for. */
+    int (*elapsed)(float *ms, ls__cuda_event from, ls__cuda_event to);
 
     /* Any direction. Host memory that is not pinned has been read when the call returns. */
     int (*copy)(void *to, const void *from, size_t bytes, ls__cuda_stream stream);

@@ -59,6 +59,8 @@ void ls__cuda_streams_close(ls__cuda *cuda)
 {
     const ls__cuda_driver *driver = cuda->driver;
     const ls__cuda_stream streams[LS__N_STREAMS] = { cuda->stream, cuda->copy_stream };
+    for (int i = 0; i < 2; i++)
+        if (cuda->timer[i]) (void)driver->event_close(cuda->timer[i]);
     for (int i = 0; i < LS__N_STREAMS; i++) {
         if (cuda->marks[i]) (void)driver->event_close(cuda->marks[i]);
         if (streams[i]) (void)driver->stream_close(streams[i]);
@@ -83,6 +85,7 @@ ls_status ls__cuda_wait(ls__device *device)
     ls__cuda *cuda = (ls__cuda *)device;
     const ls__cuda_driver *driver = ls__cuda_enter(device);
     const char *what = "waiting for the device";
+    driver->drop_error();
     LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->copy_stream), what));
     return ls__cuda_check(cuda, driver->stream_wait(cuda->stream), what);
 }

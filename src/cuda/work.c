@@ -41,6 +41,28 @@ void ls__cuda_event_close(ls__device *device, ls__event *event)
     ls__free(device->ctx, event);
 }
 
+ls_status ls__cuda_timer_start(ls__device *device)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    for (int i = 0; i < 2; i++)
+        if (!cuda->timer[i])
+            LS_TRY(ls__cuda_check(cuda, driver->timer_open(&cuda->timer[i]), "timer"));
+    return ls__cuda_check(cuda, driver->event_record(cuda->timer[0], cuda->stream), "timer");
+}
+
+ls_status ls__cuda_timer_stop(ls__device *device, double *ms)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    float elapsed = 0;
+    int status = driver->event_record(cuda->timer[1], cuda->stream);
+    if (status == 0) status = driver->event_wait(cuda->timer[1]);
+    if (status == 0) status = driver->elapsed(&elapsed, cuda->timer[0], cuda->timer[1]);
+    *ms = (double)elapsed;
+    return ls__cuda_check(cuda, status, "timer");
+}
+
 static ls_status copy(ls__device *device, void *to, const void *from, size_t bytes,
                       const char *what)
 {

@@ -12,8 +12,18 @@
 #include "base/text.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
+#include "nn/trial.h"
 #include <stdio.h>
 #include <string.h>
+
+/* -1 of none. */
+static int cheapest(const ls__candidate *candidates, int n)
+{
+    int best = n > 0 ? 0 : -1;
+    for (int i = 1; i < n; i++)
+        if (candidates[i].cost_ms < candidates[best].cost_ms) best = i;
+    return best;
+}
 
 int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found)
 {
@@ -28,11 +38,8 @@ int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, 
         if (found[i].deterministic || off || last_resort) out[n_allowed++] = found[i];
     }
     *n_found = n;
-    int best = n_allowed > 0 ? 0 : -1;
-    for (int i = 1; i < n_allowed; i++)
-        if (out[i].cost_ms < out[best].cost_ms) best = i;
     for (int i = n_allowed; i < n; i++) out[i].name[0] = 0;
-    return best;
+    return cheapest(out, n_allowed);
 }
 
 static const ls__choice *settled_choice(const ls_net *net, const char *text)
@@ -49,18 +56,16 @@ const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op)
     return settled_choice(net, text);
 }
 
-/* Under which text a fusion stands among the choices: its op's, and a word. */
-enum { FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
-static void fusion_text(const ls__op *op, char *out)
+void ls__fusion_text(const ls__op *op, char *out)
 {
     const size_t length = ls__op_text(op, out, LS__OP_TEXT_SIZE);
-    snprintf(out + length, FUSION_TEXT_SIZE - length, " fusion");
+    snprintf(out + length, LS__FUSION_TEXT_SIZE - length, " fusion");
 }
 
 const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op)
 {
-    char text[FUSION_TEXT_SIZE];
-    fusion_text(op, text);
+    char text[LS__FUSION_TEXT_SIZE];
+    ls__fusion_text(op, text);
     return settled_choice(net, text);
 }
 
@@ -114,21 +119,42 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
     return LS_OK;
 }
 
-/* Makes the best of the candidates that can be made: libraries may refuse what they have named. The
- * last one's error is kept. Those that failed leave the list. */
-static ls_status open_best(ls_context *ctx, const ls__op *op, const char *who,
-                           ls__candidate *candidates, int *n, ls__kernel **kernel, int *chosen)
+/* Runs the kernel once if it is a library's. One that fails is closed and *kernel is NULL; where
+ * another may do, that is LS_ERR_UNSUPPORTED. `settled` may be NULL. */
+static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
+                            const ls__choice *settled, ls__kernel **kernel)
 {
-    ls_status status = LS_OK;
+    ls_context *ctx = net->owned.ctx;
+    char name[LS__KERNEL_NAME_SIZE];
+    ls_status status = ls__net_try_kernel(net, op, *kernel);
+    if (status == LS_OK) return LS_OK;
+    memcpy(name, (*kernel)->name, sizeof name);
+    (*kernel)->close(*kernel);
+    *kernel = NULL;
+    if (!ls__forgive_failed_run(ctx)) return status;
+    char reason[sizeof ctx->message];
+    memcpy(reason, ctx->message, sizeof reason);
+    return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s'%s%s%s fails when it is run: %s", who,
+                    name, settled ? ", which the " : "", settled ? settled->reason : "",
+                    settled ? " asks for," : "", reason);
+}
+
+ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__candidate *candidates,
+                        int *n, ls__kernel **kernel, int *chosen)
+{
+    ls_context *ctx = net->owned.ctx;
     for (;;) {
-        int best = 0;
-        for (int i = 1; i < *n; i++)
-            if (candidates[i].cost_ms < candidates[best].cost_ms) best = i;
+        /* What ran for an equal op was the best of these then. */
+        int best = ls__net_tried(net, op, candidates, *n);
+        if (best < 0) best = cheapest(candidates, *n);
         *chosen = best;
-        status = ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
+        ls_status status =
+            ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
+        const char *failure = status == LS_OK ? "fails when it is run" : "can't be made";
+        if (status == LS_OK) status = try_kernel(net, op, who, NULL, kernel);
         if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
-        ls__inform(ctx, "%s: %s can't be made, another is taken: %.500s", who,
-                   candidates[best].name, ctx->message);
+        ls__inform(ctx, "%s: %s %s, another is taken: %.500s", who, candidates[best].name, failure,
+                   ctx->message);
         --*n;
         memmove(&candidates[best], &candidates[best + 1], (size_t)(*n - best) * sizeof *candidates);
     }
@@ -148,7 +174,7 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
     if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
     *kernel = NULL;
     if (settled && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, settled->kernel, kernel));
-    if (*kernel) return LS_OK;
+    if (*kernel) return try_kernel(net, op, who, settled, kernel);
 
     int chosen = ls__choose_candidate(ctx, op, candidates, &n_found);
     if (ls__has_error(ctx)) return ctx->error;
@@ -164,9 +190,10 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
         chosen = index_of(candidates, n_allowed, settled->kernel);
         if (chosen < 0) return fail_settled(ctx, op, who, settled);
         LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
+        LS_TRY(try_kernel(net, op, who, settled, kernel));
     } else {
         snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
-        LS_TRY(open_best(ctx, op, who, candidates, &n_allowed, kernel, &chosen));
+        LS_TRY(ls__open_best(net, op, who, candidates, &n_allowed, kernel, &chosen));
     }
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
         ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);
@@ -201,9 +228,9 @@ ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
 static ls_status note_fusion(ls_net *net, const ls__fusion *fusion)
 {
     const ls__choice *settled = ls__net_settled_fusion(net, &fusion->op);
-    char text[FUSION_TEXT_SIZE];
+    char text[LS__FUSION_TEXT_SIZE];
     ls__choice choice = { .op = text, .reason = "heuristic", .derived = true };
-    fusion_text(&fusion->op, text);
+    ls__fusion_text(&fusion->op, text);
     snprintf(choice.kernel, sizeof choice.kernel, "%s", fusion->taken ? LS__FUSED : LS__UNFUSED);
     if (settled) {
         choice.derived = settled->derived;
@@ -306,10 +333,10 @@ bool ls__reorder_is_identity(const ls__program *p, const ls__instruction *in)
     return x->shape.n_dims != 4 || y->shape.n_dims != 4 || x->block == y->block;
 }
 
-ls_status ls__program_choose(ls__program *p, bool timed)
+ls_status ls__program_choose(ls__program *p)
 {
     for (int i = 0; i < p->n_instructions; i++) ls__instruction_fill(p, &p->instructions[i]);
-    if (timed && p->ctx->config.benchmark == LS_BENCHMARK_ON) LS_TRY(ls__program_tune(p));
+    if (p->timed) LS_TRY(ls__program_tune(p));
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         if (!in->custom && !ls__reorder_is_identity(p, in)) LS_TRY(choose(p, in));

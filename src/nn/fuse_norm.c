@@ -1,6 +1,7 @@
 /* fuse_norm.c: batch norms taken apart into the convolutions around them, where the backend has
  * kernels for it; see the optional ops of LS__OP_LIST. Two fusions, each taken when the policy
- * allows a kernel for every op of it and these cost no more than those that they replace:
+ * allows a kernel for every op of it and these cost no more than those that they replace, by the
+ * estimates or, with benchmark on, by time:
  *
  *   statistics    conv -> norm becomes conv with sums -> finalize -> apply: no pass over the conv's
  *                 output to get its statistics
@@ -15,9 +16,12 @@
  *
  * Whether a fusion is taken is a choice like that of a kernel: it stands in the net's list as
  * "norm_conv2d_statistics x=... fusion", "fused" or "unfused", and a plan has the last word. */
+#include "base/context.h"
 #include "base/error.h"
 #include "nn/lower.h"
+#include "nn/timing.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Operands, as in LS__OP_LIST; outputs counted from the first input too. */
@@ -115,13 +119,13 @@ static bool can_be_made(const ls__program *p, const ls__instruction *in)
     const ls_status status = ls__net_open_kernel(p->net, &in->op, in->node->name, &kernel, &why);
     if (status == LS_OK)
         kernel->close(kernel);
-    else
-        (void)ls__forgive_missing_kernel(p->ctx, status);
+    else if (ls__forgive_missing_kernel(p->ctx, status))
+        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
     return status == LS_OK;
 }
 
 /* The two sides of a fusion. fused[0] is the convolution that stands for it among the choices. */
-enum { MOST_OPS = 5 };
+enum { MOST_OPS = LS__MOST_TIMED_OPS };
 typedef struct proposal {
     int n_apart, n_fused;
     ls__instruction apart[MOST_OPS], fused[MOST_OPS];
@@ -151,6 +155,21 @@ static bool is_better(const ls__program *p, const proposal *f)
     return better;
 }
 
+/* The same by time, where there is time for it. */
+static bool is_faster(ls__program *p, const proposal *f)
+{
+    char reason[LS__CHOICE_REASON_SIZE] = "heuristic";
+    double fused_ms, apart_ms;
+    const bool timed = ls__program_time_fusion(p, f->fused, f->n_fused, f->apart, f->n_apart,
+                                               &fused_ms, &apart_ms);
+    const bool taken = timed ? fused_ms <= apart_ms : is_better(p, f);
+    if (timed)
+        snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",
+                 taken ? fused_ms : apart_ms, taken ? apart_ms : fused_ms);
+    (void)ls__program_settle_fusion(p, &f->fused[0].op, taken, reason, timed);
+    return taken;
+}
+
 /* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
  * Where that says no, nobody is asked for kernels, which may take long. */
 static bool decide(ls__program *p, proposal *f)
@@ -166,7 +185,7 @@ static bool decide(ls__program *p, proposal *f)
     if (known) return known->taken;
     ls__fusion *fusion = &p->fusions[p->n_fusions++];
     memcpy(&fusion->op, op, sizeof *op);
-    fusion->taken = settled ? !refused : is_better(p, f);
+    fusion->taken = settled ? !refused : p->timed ? is_faster(p, f) : is_better(p, f);
     return fusion->taken;
 }
 

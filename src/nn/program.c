@@ -54,15 +54,18 @@ ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool grad
     ls_context *ctx = graph->ctx;
     ls__program *p = ls__zalloc(ctx, sizeof *p);
     if (!p) return ls__fail_memory(ctx, "program", sizeof *p);
-    *p = (ls__program){
-        .ctx = ctx, .net = net, .graph = graph, .mode = mode, .gradients = gradients
-    };
+    *p = (ls__program){ .ctx = ctx,
+                        .net = net,
+                        .graph = graph,
+                        .mode = mode,
+                        .gradients = gradients,
+                        .timed = timed && ctx->config.benchmark == LS_BENCHMARK_ON };
     ls__bump_open(&p->bump, ctx);
     ls_status status = infer(p, input_specs);
     if (status == LS_OK) status = ls__program_lower(p);
     find_unrecordable(p);
     if (status == LS_OK) status = ls__program_layout(p);
-    if (status == LS_OK) status = ls__program_choose(p, timed);
+    if (status == LS_OK) status = ls__program_choose(p);
     if (status == LS_OK) status = ls__program_fit_memory(p);
     if (status == LS_OK) status = upload_constants(p);
     if (status != LS_OK) ls__program_close(&p);

@@ -7,7 +7,7 @@
  *   backward.c  the same for the backward part, in an order that frees memory early
  *   fuse_norm.c  batch norms go into the convolutions around them, where the backend can
  *   layout.c  which block each activation has; reorders where an instruction wants another
- *   tune.c    which kernels are fastest, when asked to time them
+ *   tune.c    which kernels are fastest, when asked to time them (timing.c)
  *   choose.c  which kernel runs each instruction, under the context's policy
  *   recompute.c  which values backward computes again, so that they need not be kept
  *   memory.c  which values share memory; offsets in the arena
@@ -90,6 +90,9 @@ typedef struct ls__fusion {
 /* The two "kernels" of such a choice. */
 #define LS__FUSED   "fused"
 #define LS__UNFUSED "unfused"
+/* Its text among the choices: the op's, and a word. */
+enum { LS__FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
+void ls__fusion_text(const ls__op *op, char *out);
 
 /* A part of a step from one position to another (net_walk.c), see record.c. */
 typedef struct ls__part {
@@ -115,7 +118,10 @@ typedef struct ls__program {
     ls_graph *graph;
     ls__bump bump;
     ls_mode mode;
-    bool gradients; /* has a backward part */
+    bool gradients;        /* has a backward part */
+    bool timed;            /* kernels and fusions may be chosen by time */
+    double tuning_left_ms; /* what timing may still take, once has_tuning_budget */
+    bool has_tuning_budget;
 
     const ls_spec *specs; /* per node, for these inputs */
     int n_stages;
@@ -171,9 +177,17 @@ void *ls__program_address(const ls__program *program, int value);
 /* The steps of making one. Each keeps its error in the context. */
 ls_status ls__program_lower(ls__program *program);
 ls_status ls__program_layout(ls__program *program);
-ls_status ls__program_choose(ls__program *program, bool timed);
+ls_status ls__program_choose(ls__program *program);
 /* Times kernels for ops that the tables do not have, and puts the fastest into the context's. */
 ls_status ls__program_tune(ls__program *program);
+/* Does the same for both sides of a fusion, then times each side as a whole. False when there was
+ * no time for that, or a side could not be run. */
+bool ls__program_time_fusion(ls__program *program, const ls__instruction *fused, int n_fused,
+                             const ls__instruction *apart, int n_apart, double *fused_ms,
+                             double *apart_ms);
+/* Puts the choice that a fusion is into the context's table. */
+ls_status ls__program_settle_fusion(ls__program *program, const ls__op *op, bool taken,
+                                    const char *reason, bool timed);
 /* After kernels are chosen: plans memory, and recomputes as much as the net's config says. */
 ls_status ls__program_fit_memory(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
@@ -190,6 +204,10 @@ void ls__instruction_fill(const ls__program *program, ls__instruction *instructi
  * -1 when none is allowed; *n_found counts those that exist at all, and all allowed ones come first
  * in out. Keeps no error. */
 int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
+/* Makes the best of the candidates that can be made and run: libraries may refuse what they have
+ * named. The last one's error is kept. Those that failed leave the list. */
+ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__candidate *candidates,
+                        int *n, ls__kernel **kernel, int *chosen);
 /* Does a failure to make a kernel only say that this one can't be had? Then its error is dropped.
  */
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);

@@ -4,13 +4,16 @@
  * Timing has to pay: it takes at most a small share of the time that the steps are expected to
  * take, by the backend's estimates. The ops that weigh most come first; those for which no time is
  * left go by the estimate, and into the table all the same, so that a run with this run's plan
- * times nothing. */
+ * times nothing.
+ *
+ * Fusions (fuse_norm.c) are timed before that, while the program is lowered: the kernels of both
+ * sides first, then each side as a whole. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
-#include "tensor/pool.h"
+#include "nn/timing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +29,9 @@ static const double LEAST_MS = 30;
 /* Making a kernel: oneDNN writes its code at run time. */
 static const double OPEN_MS = 1;
 
-/* A kernel's time is the shortest of so many runs after one that warms up, or of more, as long as
- * all of them take less than SHORT_MS. */
-enum { TIMED_RUNS = 3, MOST_TIMED_RUNS = 20 };
-static const double SHORT_MS = 0.5;
 /* Kernels whose estimate is so many times the best one's are not tried: the estimates are not that
  * wrong, and the plain-C reference is there for every op. */
 static const double HOPELESS = 8;
-/* One that a run shows to be slower than this many times the best is given up; the run that warms
- * up shows it when it is slower than twice that. */
-static const double SLOWER = 1.5;
 /* The estimate's choice stays unless another one takes less than this share of its time: smaller
  * differences are noise. */
 static const double CLEARLY_FASTER = 0.97;
@@ -45,65 +41,11 @@ static double now_ms(void)
     return 1e3 * ls__now_seconds();
 }
 
-/* Runs the kernel until its time is known: see the numbers at the top. Negative when it fails. */
-static double time_runs(ls__device *device, ls__kernel *kernel, void *const *buffers,
-                        void *workspace, double best_known)
-{
-    const ls__step step = { 0 };
-    double best = -1, sum = 0;
-    for (int run = 0; run <= MOST_TIMED_RUNS; run++) {
-        const double start = now_ms();
-        if (kernel->run(kernel, buffers, workspace, &step) != LS_OK ||
-            device->backend->wait(device) != LS_OK)
-            return -1;
-        const double time = now_ms() - start;
-        if (run == 0 && best_known >= 0 && time > 2 * SLOWER * best_known) return time;
-        if (run == 0) continue;
-        if (best < 0 || time < best) best = time;
-        sum += time;
-        const bool hopeless = best_known >= 0 && best > SLOWER * best_known;
-        if (hopeless || (run >= TIMED_RUNS && sum > SHORT_MS)) break;
-    }
-    return best;
-}
-
-/* Time of a candidate over zeroed memory; negative when it could not be made or run. */
-static double measure(ls_context *ctx, const ls__op *op, const char *name, double best_known)
-{
-    ls__device *device = ctx->device;
-    const ls__backend *backend = device->backend;
-    void *buffers[LS__MAX_OPERANDS] = { NULL }, *workspace = NULL;
-    ls__kernel *kernel = NULL;
-    double time = -1;
-    const ls_status status = backend->kernel_open(device, op, name, &kernel);
-    if (status != LS_OK) {
-        (void)ls__forgive_missing_kernel(ctx, status);
-        return -1;
-    }
-    for (int i = 0; i < op->n_operands; i++) {
-        if (op->operands[i].shape.n_dims < 0) continue;
-        const size_t bytes =
-            (size_t)ls_shape_count(&op->operands[i].shape) * ls_dtype_bytes(op->operands[i].dtype);
-        buffers[i] = ls__pool_allocate(ctx->pool, bytes);
-        if (!buffers[i] || backend->clear(device, buffers[i], bytes) != LS_OK) goto done;
-    }
-    workspace = ls__pool_allocate(ctx->pool, kernel->workspace_bytes);
-    if (!workspace) goto done;
-    backend->begin(device);
-    time = time_runs(device, kernel, buffers, workspace, best_known);
-    backend->end(device);
-done:
-    ls__pool_release(ctx->pool, workspace);
-    for (int i = 0; i < op->n_operands; i++) ls__pool_release(ctx->pool, buffers[i]);
-    kernel->close(kernel);
-    return time;
-}
-
 /* ---- One op ---- */
 
 /* An op that is worth timing. */
 typedef struct job {
-    const ls__op *op;
+    const ls__instruction *in; /* filled */
     const char *text;
     int n; /* candidates that are worth a try, the estimate's choice first */
     ls__candidate candidates[LS__MAX_CANDIDATES];
@@ -125,38 +67,87 @@ static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out
     return n;
 }
 
-/* The fastest of the candidates; no kernel when fewer than two could be run. */
+/* Time of a candidate; negative when it could not be made or run. */
+static double measure(ls__trial *trial, const char *name, double best_known)
+{
+    ls_context *ctx = trial->ctx;
+    ls__kernel *kernel = NULL;
+    const ls_status status =
+        ctx->device->backend->kernel_open(ctx->device, &trial->ops[0].op, name, &kernel);
+    if (status != LS_OK) {
+        (void)ls__forgive_missing_kernel(ctx, status);
+        return -1;
+    }
+    const double ms = ls__trial_time(trial, &kernel, best_known);
+    kernel->close(kernel);
+    return ms;
+}
+
+/* The fastest of the candidates; no kernel when none could be run. */
 static ls__choice choose_by_time(ls_context *ctx, const job *j)
 {
     ls__choice choice = { .op = j->text };
     int n_tried = 0, best = -1;
-    double best_time = -1;
-    for (int i = 0; i < j->n; i++) {
-        const double time = measure(ctx, j->op, j->candidates[i].name, best_time);
-        if (time < 0) continue;
+    double best_ms = -1;
+    ls__trial trial;
+    const bool ready = ls__trial_open(&trial, ctx, j->in, 1);
+    for (int i = 0; i < j->n && ready; i++) {
+        const double ms = measure(&trial, j->candidates[i].name, best_ms);
+        if (ms < 0) continue;
         n_tried++;
-        if (best_time >= 0 && time >= CLEARLY_FASTER * best_time) continue;
-        best_time = time;
+        if (best_ms >= 0 && ms >= CLEARLY_FASTER * best_ms) continue;
+        best_ms = ms;
         best = i;
     }
-    if (n_tried < 2) return choice;
+    ls__trial_close(&trial);
+    if (n_tried == 0) return choice;
     memcpy(choice.kernel, j->candidates[best].name, sizeof choice.kernel);
-    snprintf(choice.reason, sizeof choice.reason, "timed %.3g ms of %d candidates", best_time,
+    snprintf(choice.reason, sizeof choice.reason, "timed %.3g ms of %d candidates", best_ms,
              n_tried);
     return choice;
 }
 
-static ls_status settle(ls_context *ctx, const job *j, bool timed)
+/* Puts a choice into the context's table. */
+static ls_status settle(ls_context *ctx, const ls__choice *choice, bool timed)
 {
-    ls__choice choice = { .op = j->text, .reason = "heuristic, no time to compare" };
-    memcpy(choice.kernel, j->candidates[0].name, sizeof choice.kernel);
-    if (timed) choice = choose_by_time(ctx, j);
     LS__ENTER(ctx);
-    if (!choice.kernel[0]) return LS_OK;
-    LS_TRY(ls__choices_put(ctx, ctx->choices, &choice));
+    if (!choice->kernel[0]) return LS_OK;
+    LS_TRY(ls__choices_put(ctx, ctx->choices, choice));
     ls__choices_keep_recent(ctx->choices, LS__MAX_CHOICES);
     ctx->choices->n_timed += timed;
     return LS_OK;
+}
+
+/* The cheapest candidate that can be made; no kernel after a failure, which is kept, and when there
+ * is none. */
+static ls__choice choose_by_estimate(ls_net *net, const job *j)
+{
+    ls__choice choice = { .op = j->text, .reason = "heuristic, no time to compare" };
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    ls__kernel *kernel;
+    int n = j->n, chosen;
+    memcpy(candidates, j->candidates, (size_t)n * sizeof *candidates);
+    const ls_status status =
+        ls__open_best(net, &j->in->op, j->in->node->name, candidates, &n, &kernel, &chosen);
+    if (status == LS_OK) {
+        memcpy(choice.kernel, candidates[chosen].name, sizeof choice.kernel);
+        kernel->close(kernel);
+    } else {
+        (void)ls__forgive_missing_kernel(net->owned.ctx, status); /* choose.c makes the error */
+    }
+    return choice;
+}
+
+/* Times it if that takes no more than *left_ms, of which it then takes its time. */
+static ls_status run_job(ls_net *net, const job *j, double *left_ms)
+{
+    ls_context *ctx = net->owned.ctx;
+    const double start = now_ms();
+    const bool timed = j->price_ms <= *left_ms;
+    const ls__choice choice = timed ? choose_by_time(ctx, j) : choose_by_estimate(net, j);
+    const ls_status status = settle(ctx, &choice, timed);
+    *left_ms -= now_ms() - start;
+    return status;
 }
 
 /* ---- A program's ---- */
@@ -164,7 +155,6 @@ static ls_status settle(ls_context *ctx, const job *j, bool timed)
 typedef struct job_list {
     job *items;
     int n;
-    double step_ms; /* the whole program, by the estimates */
 } job_list;
 
 static int by_weight(const void *a, const void *b)
@@ -199,19 +189,43 @@ static bool has_news(ls__program *p)
     return false;
 }
 
-/* Adds the op, or its weight to that of an equal one. */
-static ls_status add(ls__program *p, job_list *jobs, const ls__op *op)
+/* By the estimates. */
+static double price(const ls__program *p, double cost_ms)
 {
-    const double threads = p->ctx->device->backend->threads(p->ctx->device);
+    const ls__device *device = p->ctx->device;
+    return OPEN_MS + ls__trial_runs(p->ctx) * cost_ms / device->backend->threads(device);
+}
+
+/* What timing may still take in this program. */
+static double *left_ms(ls__program *p)
+{
+    if (p->has_tuning_budget) return &p->tuning_left_ms;
+    double step_ms = 0;
+    for (int i = 0; i < p->n_instructions; i++) {
+        ls__instruction in = p->instructions[i];
+        ls__candidate candidates[LS__MAX_CANDIDATES];
+        if (!is_for_a_kernel(p, &in)) continue;
+        ls__instruction_fill(p, &in);
+        if (list_candidates(p->ctx, &in.op, candidates) > 0) step_ms += candidates[0].cost_ms;
+    }
+    step_ms /= p->ctx->device->backend->threads(p->ctx->device);
+    const int64_t steps = p->net->config.steps ? p->net->config.steps : UNKNOWN_STEPS;
+    p->tuning_left_ms = SHARE * (double)steps * step_ms;
+    if (p->tuning_left_ms < LEAST_MS) p->tuning_left_ms = LEAST_MS;
+    p->has_tuning_budget = true;
+    return &p->tuning_left_ms;
+}
+
+/* Adds the op, or its weight to that of an equal one. */
+static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
+{
     char text[LS__OP_TEXT_SIZE];
     job *j = &jobs->items[jobs->n];
-    j->n = list_candidates(p->ctx, op, j->candidates);
-    if (j->n < 1) return LS_OK; /* choose.c makes the error */
-    const double ms = j->candidates[0].cost_ms / threads;
-    jobs->step_ms += ms;
-    if (j->n < 2) return LS_OK;
-    const size_t length = ls__op_text(op, text, sizeof text);
+    const size_t length = ls__op_text(&in->op, text, sizeof text);
     if (is_settled(p, text)) return LS_OK;
+    j->n = list_candidates(p->ctx, &in->op, j->candidates);
+    if (j->n < 2) return LS_OK; /* without any choose.c makes the error */
+    const double ms = j->candidates[0].cost_ms;
     for (int i = 0; i < jobs->n; i++)
         if (strcmp(jobs->items[i].text, text) == 0) {
             jobs->items[i].weight_ms += ms;
@@ -220,35 +234,95 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__op *op)
     char *copy = ls__bump_alloc(&p->bump, length + 1);
     if (!copy) return ls__fail_memory(p->ctx, "timing of kernels", length + 1);
     j->text = memcpy(copy, text, length + 1);
-    j->op = op;
+    j->in = in;
     j->weight_ms = ms;
     j->price_ms = 0;
-    for (int i = 0; i < j->n; i++)
-        j->price_ms += OPEN_MS + (1 + TIMED_RUNS) * j->candidates[i].cost_ms / threads;
+    for (int i = 0; i < j->n; i++) j->price_ms += price(p, j->candidates[i].cost_ms);
     jobs->n++;
     return LS_OK;
 }
 
-ls_status ls__program_tune(ls__program *p)
+/* The instructions are filled. */
+static ls_status tune(ls__program *p, const ls__instruction *list, int n)
 {
-    if (!has_news(p)) return LS_OK;
-    const size_t bytes = (size_t)p->n_instructions * sizeof(job);
+    const size_t bytes = (size_t)n * sizeof(job);
     job_list jobs = { .items = ls__alloc(p->ctx, bytes) };
     if (!jobs.items) return ls__fail_memory(p->ctx, "timing of kernels", bytes);
     ls_status status = LS_OK;
-    for (int i = 0; i < p->n_instructions && status == LS_OK; i++) {
-        const ls__instruction *in = &p->instructions[i];
-        if (is_for_a_kernel(p, in)) status = add(p, &jobs, &in->op);
-    }
+    for (int i = 0; i < n && status == LS_OK; i++)
+        if (is_for_a_kernel(p, &list[i])) status = add(p, &jobs, &list[i]);
     qsort(jobs.items, (size_t)jobs.n, sizeof(job), by_weight);
-    const int64_t steps = p->net->config.steps ? p->net->config.steps : UNKNOWN_STEPS;
-    double left = SHARE * (double)steps * jobs.step_ms;
-    if (left < LEAST_MS) left = LEAST_MS;
-    for (int i = 0; i < jobs.n && status == LS_OK; i++) {
-        const double start = now_ms();
-        status = settle(p->ctx, &jobs.items[i], jobs.items[i].price_ms <= left);
-        left -= now_ms() - start;
-    }
+    for (int i = 0; i < jobs.n && status == LS_OK; i++)
+        status = run_job(p->net, &jobs.items[i], left_ms(p));
     ls__free(p->ctx, jobs.items);
     return status;
+}
+
+ls_status ls__program_tune(ls__program *p)
+{
+    return has_news(p) ? tune(p, p->instructions, p->n_instructions) : LS_OK;
+}
+
+/* ---- A fusion's ---- */
+
+/* Time of one side, with the kernels that are settled or else best by the estimates; negative when
+ * there is none. */
+static double time_side(ls__program *p, const ls__instruction *list, int n)
+{
+    ls__kernel *kernels[LS__MOST_TIMED_OPS];
+    ls__trial trial;
+    double ms = -1;
+    int n_open = 0;
+    for (; n_open < n; n_open++) {
+        ls__why why;
+        const ls_status status = ls__net_open_kernel(
+            p->net, &list[n_open].op, list[n_open].node->name, &kernels[n_open], &why);
+        if (status == LS_OK) continue;
+        (void)ls__forgive_missing_kernel(p->ctx, status);
+        break;
+    }
+    if (n_open == n) {
+        if (ls__trial_open(&trial, p->ctx, list, n)) ms = ls__trial_time(&trial, kernels, -1);
+        ls__trial_close(&trial);
+    }
+    while (n_open > 0) {
+        n_open--;
+        kernels[n_open]->close(kernels[n_open]);
+    }
+    return ms;
+}
+
+static double cost_of_side(const ls__program *p, const ls__instruction *list, int n)
+{
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    double ms = 0;
+    for (int i = 0; i < n; i++)
+        if (list_candidates(p->ctx, &list[i].op, candidates) > 0) ms += candidates[0].cost_ms;
+    return ms;
+}
+
+bool ls__program_time_fusion(ls__program *p, const ls__instruction *fused, int n_fused,
+                             const ls__instruction *apart, int n_apart, double *fused_ms,
+                             double *apart_ms)
+{
+    double *left = left_ms(p);
+    if (tune(p, fused, n_fused) != LS_OK || tune(p, apart, n_apart) != LS_OK) return false;
+    const double cost = cost_of_side(p, fused, n_fused) + cost_of_side(p, apart, n_apart);
+    if (ls__has_error(p->ctx) || price(p, cost) > *left) return false;
+    const double start = now_ms();
+    *apart_ms = time_side(p, apart, n_apart);
+    *fused_ms = *apart_ms < 0 ? -1 : time_side(p, fused, n_fused);
+    *left -= now_ms() - start;
+    return *fused_ms >= 0;
+}
+
+ls_status ls__program_settle_fusion(ls__program *p, const ls__op *op, bool taken,
+                                    const char *reason, bool timed)
+{
+    char text[LS__FUSION_TEXT_SIZE];
+    ls__choice choice = { .op = text };
+    ls__fusion_text(op, text);
+    snprintf(choice.kernel, sizeof choice.kernel, "%s", taken ? LS__FUSED : LS__UNFUSED);
+    snprintf(choice.reason, sizeof choice.reason, "%s", reason);
+    return settle(p->ctx, &choice, timed);
 }

@@ -1,5 +1,5 @@
 /* fusion.c: convolutions with the batch norms around them, as cuDNN's graphs. The shape of each
- * graph, and which of its inner tensors are f16, is what cuDNN's kernels for it want. */
+ * graph, and which of its inner tensors have 16 bits, is what cuDNN's kernels for it want. */
 #include "cuda/cudnn/fusion.h"
 #include "base/error.h"
 #include "cuda/cudnn/handle.h"
@@ -58,7 +58,7 @@ static void build_norm_statistics(ls__cudnn_graph *graph, const ls__op *op)
 
 static void build_norm_backward_weights(ls__cudnn_graph *graph, const ls__op *op)
 {
-    ls__cudnn_tensor x = add_norm(graph, op, LS_F16);
+    ls__cudnn_tensor x = add_norm(graph, op, op->operands[0].dtype);
     ls__cudnn_tensor dy = buffer(graph, op, 3), dw = buffer(graph, op, 4);
     ls__cudnn_convolve(graph, LS__OP_CONV2D_BACKWARD_WEIGHTS, op, x, dw, dy);
 }
@@ -165,28 +165,39 @@ static void build(const ls__cudnn_problem *problem, ls__cudnn_graph *graph)
     builders[op->kind](graph, op);
 }
 
-/* Is some operand f16, and every activation N,H,W,C? */
-static bool is_f16(const ls__op *op)
+/* Is some operand f16 or bf16, no other operand the other one, and every activation N,H,W,C? */
+static bool is_half(const ls__op *op)
 {
-    bool any = false;
+    ls_dtype half = LS_F32;
     for (int i = 0; i < op->n_operands; i++) {
         const ls__operand *o = &op->operands[i];
-        any |= o->dtype == LS_F16;
-        if (o->dtype != LS_F16 && o->dtype != LS_F32) return false;
+        if (half == LS_F32 && ls__is_half(o)) half = o->dtype;
+        if (o->dtype != half && o->dtype != LS_F32) return false;
         if (o->shape.n_dims == 4 && o->block != o->shape.dims[3]) return false;
     }
-    return any;
+    return half != LS_F32;
+}
+
+/* For bf16 cuDNN compiles its kernels when they are made, which may take a second each: few are
+ * worth it. How fast they are is not known, so that the estimate alone does not take them: it is
+ * this many times that of the kernels for f16. */
+enum { MOST_COMPILED = 4 };
+static const double COMPILED_COST = 2;
+
+static bool is_bf16(const ls__op *op)
+{
+    return op->operands[0].dtype == LS_BF16;
 }
 
 /* False when op is no fusion that cuDNN could have. */
 static bool make_problem(const ls__op *op, ls__cudnn_problem *out)
 {
-    if (!builders[op->kind] || !is_f16(op)) return false;
+    if (!builders[op->kind] || !is_half(op)) return false;
     *out = (ls__cudnn_problem){ .build = build, .description = op };
     ls__op_text(op, out->text, sizeof out->text);
     for (int i = 0; i < op->n_operands; i++) out->uses[i] = true;
     if (op->kind != LS__OP_NORM_FINALIZE) {
-        out->cost_ms = ls__cudnn_conv_cost_ms(op);
+        out->cost_ms = ls__cudnn_conv_cost_ms(op) * (is_bf16(op) ? COMPILED_COST : 1);
         return true;
     }
     /* A launch: it reads and writes a few vectors. More than that of our own kernel, which computes
@@ -205,7 +216,7 @@ static bool make_problem(const ls__op *op, ls__cudnn_problem *out)
 static ls_status refuse(ls__cudnn *cudnn, const ls__op *op)
 {
     return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED,
-                    "%s: cuDNN's fusions are of f16 convolutions in N,H,W,C without bias",
+                    "%s: cuDNN's fusions are of f16 or bf16 convolutions in N,H,W,C without bias",
                     ls__op_name(op->kind));
 }
 
@@ -213,7 +224,8 @@ int ls__cudnn_fusion_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidat
 {
     ls__cudnn_problem problem;
     if (!make_problem(op, &problem)) return 0;
-    return ls__cudnn_candidates(cudnn, &problem, out, max);
+    const int most = is_bf16(op) && max > MOST_COMPILED ? MOST_COMPILED : max;
+    return ls__cudnn_candidates(cudnn, &problem, out, most);
 }
 
 ls_status ls__cudnn_fusion_open(ls__cudnn *cudnn, const ls__op *op, const char *name,

@@ -272,6 +272,25 @@ static bool is_sticky(int status)
     return status == LAUNCH_FAILURE;
 }
 
+static int left_error;
+
+void emulated_leave_error(void)
+{
+    left_error = LAUNCH_OUT_OF_RESOURCES;
+}
+
+int emulated_take_error(void)
+{
+    const int status = left_error;
+    left_error = 0;
+    return status;
+}
+
+static void drop_error(void)
+{
+    left_error = 0;
+}
+
 static int count_devices(int *count)
 {
     const char *set = getenv("LOCKSTEP_EMULATED_DEVICES");
@@ -310,10 +329,17 @@ static int properties(int device, ls__cuda_properties *out)
     return 0;
 }
 
+static _Thread_local int current_device;
+
 static int set_device(int device)
 {
-    (void)device;
+    current_device = device;
     return 0;
+}
+
+int emulated_current_device(void)
+{
+    return current_device;
 }
 
 static char ranges[EMULATED_RANGES_SIZE];
@@ -339,6 +365,7 @@ static void range_pop(void)
 const ls__cuda_driver ls__cuda_driver_table = {
     .error_text = error_text,
     .is_sticky = is_sticky,
+    .drop_error = drop_error,
     .count_devices = count_devices,
     .driver_version = driver_version,
     .runtime_version = runtime_version,
@@ -355,9 +382,11 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .stream_wait = emulated_stream_wait,
     .stream_wait_event = emulated_stream_wait_event,
     .event_open = emulated_event_open,
+    .timer_open = emulated_timer_open,
     .event_close = emulated_event_close,
     .event_record = emulated_event_record,
     .event_wait = emulated_event_wait,
+    .elapsed = emulated_elapsed,
     .copy = copy,
     .fill = fill,
     .capture_begin = emulated_capture_begin,

@@ -7,12 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_OF_MEMORY = 2, ALWAYS = 256 };
+enum { INVALID_HANDLE = 400, OUT_OF_MEMORY = 2, NOT_READY = 600, ALWAYS = 256 };
+
+/* The device's clock, which goes by what has run and not by the host's time. */
+static double clock_ms;
+static const double LAUNCH_MS = 0.1; /* of any work; so long that few runs time a kernel */
 
 /* What an event stands for once it is recorded: a place in a stream. */
 typedef struct mark {
     int n_users;
     bool done;
+    double ms; /* the clock when it was done */
     struct emulated_stream *stream;
 } mark;
 
@@ -31,6 +36,7 @@ typedef struct emulated_stream {
 } emulated_stream;
 
 typedef struct emulated_event {
+    bool has_times;
     mark *mark; /* NULL: not recorded */
 } emulated_event;
 
@@ -74,8 +80,10 @@ static void run_first(emulated_stream *stream)
         emulated_memory_open();
         i->work(i->arg);
         emulated_memory_close();
+        clock_ms += LAUNCH_MS;
     } else if (!i->waits) {
         i->mark->done = true;
+        i->mark->ms = clock_ms;
     }
     drop_mark(i->mark);
     free(i);
@@ -215,6 +223,40 @@ int emulated_event_open(void **event)
     *event = calloc(1, sizeof(emulated_event));
     if (!*event) return OUT_OF_MEMORY;
     n_held++;
+    return 0;
+}
+
+int emulated_timer_open(void **event)
+{
+    const int status = emulated_event_open(event);
+    if (status == 0) ((emulated_event *)*event)->has_times = true;
+    return status;
+}
+
+int emulated_elapsed(float *ms, void *from, void *to)
+{
+    const emulated_event *a = from, *b = to;
+    const int status = emulated_failure_status();
+    if (status != 0) return status;
+    if (!a->has_times || !b->has_times || !a->mark || !b->mark) return INVALID_HANDLE;
+    if (!a->mark->done || !b->mark->done) return NOT_READY;
+    *ms = (float)(b->mark->ms - a->mark->ms);
+    return 0;
+}
+
+static void run_spend(void *arg)
+{
+    clock_ms += *(const double *)arg;
+}
+
+int emulated_spend(void *stream, double ms)
+{
+    const int status = emulated_enter(stream);
+    double *arg = status == 0 ? emulated_queue(stream, run_spend, sizeof(*arg)) : NULL;
+    if (status != 0) return status;
+    if (!arg) return OUT_OF_MEMORY;
+    *arg = ms;
+    emulated_streams_advance();
     return 0;
 }
 

@@ -20,6 +20,8 @@ void emulated_streams_advance(void);
 /* Runs all that is queued in a stream, and what that waits for; or in any stream. */
 void emulated_stream_finish(void *stream);
 void emulated_streams_run(void);
+/* Work that does nothing but take the device's time. */
+int emulated_spend(void *stream, double ms);
 /* How many streams and events are open. */
 int64_t emulated_streams_held(void);
 
@@ -29,9 +31,11 @@ int emulated_stream_close(void *stream);
 int emulated_stream_wait(void *stream);
 int emulated_stream_wait_event(void *stream, void *event);
 int emulated_event_open(void **event);
+int emulated_timer_open(void **event);
 int emulated_event_close(void *event);
 int emulated_event_record(void *event, void *stream);
 int emulated_event_wait(void *event);
+int emulated_elapsed(float *ms, void *from, void *to);
 
 #ifdef __cplusplus
 }
