@@ -106,6 +106,14 @@ template <typename T> struct ls__single {
     }
 };
 
+/* A value as it is read after it was stored. */
+template <typename T> static __device__ inline float ls__rounded(float value)
+{
+    T stored;
+    ls__put(&stored, value);
+    return ls__widen(stored);
+}
+
 struct __attribute__((aligned(16), may_alias)) ls__16_bytes {
     uint32_t words[4];
 };
@@ -128,10 +136,26 @@ template <typename T> static __device__ inline void ls__widen_word(uint32_t word
     to[1] = ls__widen(second);
 }
 
+#ifdef __CUDA_ARCH__ /* one instruction for both */
+static __device__ inline uint32_t ls__narrow_word(const float *from, ls__bf16)
+{
+    uint32_t word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(from[1]), "f"(from[0]));
+    return word;
+}
+
+static __device__ inline uint32_t ls__narrow_word(const float *from, ls__f16)
+{
+    uint32_t word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(from[1]), "f"(from[0]));
+    return word;
+}
+#else
 template <typename T> static __device__ inline uint32_t ls__narrow_word(const float *from, T type)
 {
     return ls__narrow_bits(from[0], type) | (uint32_t)ls__narrow_bits(from[1], type) << 16;
 }
+#endif
 
 template <typename T> struct ls__pack {
     typedef T stored;
