@@ -104,6 +104,11 @@ template <typename T> struct ls__single {
     {
         ls__put(to, from[0]);
     }
+
+    static __device__ void store_raw(T *to, const raw &from)
+    {
+        *to = from;
+    }
 };
 
 /* A value as it is read after it was stored. */
@@ -117,6 +122,16 @@ template <typename T> static __device__ inline float ls__rounded(float value)
 struct __attribute__((aligned(16), may_alias)) ls__16_bytes {
     uint32_t words[4];
 };
+
+/* By one instruction: the compiler makes four of an assignment in some kernels (CUDA 13.0). */
+static __device__ inline void ls__store_16(void *to, const ls__16_bytes &all)
+{
+#ifdef __CUDA_ARCH__
+    __stwb((uint4 *)to, make_uint4(all.words[0], all.words[1], all.words[2], all.words[3]));
+#else
+    *(ls__16_bytes *)to = all;
+#endif
+}
 
 static __device__ inline void ls__widen_word(uint32_t word, float *to, float)
 {
@@ -178,7 +193,12 @@ template <typename T> struct ls__pack {
         raw all;
         LS__UNROLL
         for (int i = 0; i < 4; i++) all.words[i] = ls__narrow_word(from + i * of_word, T());
-        *(raw *)to = all;
+        ls__store_16(to, all);
+    }
+
+    static __device__ void store_raw(T *to, const raw &from)
+    {
+        ls__store_16(to, from);
     }
 };
 

@@ -176,12 +176,13 @@ template <typename A, typename I>
 static __global__ void pad_channels_kernel(const typename A::stored *x, typename A::stored *y,
                                            I count, I x_channels, ls__divisor<I> by_y_channels)
 {
-    typedef typename A::raw raw;
     LS__FOR_EACH_OF(I, i, count)
     {
         const I row = by_y_channels.quotient(i), c = i - row * by_y_channels.by;
         const int64_t from = (int64_t)row * x_channels + c;
-        *(raw *)(y + (int64_t)i * A::n) = c < x_channels ? A::fetch(x + from * A::n) : raw();
+        typename A::raw value = {};
+        if (c < x_channels) value = A::fetch(x + from * A::n);
+        A::store_raw(y + (int64_t)i * A::n, value);
     }
 }
 
