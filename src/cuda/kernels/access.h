@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "cuda/kernels/portable.h"
+#include <type_traits>
 
 /* Types of their own, so that kernels can be templates of what they read. */
 struct ls__bf16 {
@@ -206,6 +207,14 @@ template <typename A>
 static __device__ inline void ls__load(const typename A::stored *from, float *to)
 {
     A::widen(A::fetch(from), to);
+}
+
+/* A thread's values of N channels, which is 1 or a multiple of 4. */
+template <int N> static __device__ inline void ls__load_channels(const float *from, float *to)
+{
+    typedef typename std::conditional<N == 1, ls__single<float>, ls__pack<float>>::type access;
+    LS__UNROLL
+    for (int j = 0; j < N; j += access::n) ls__load<access>(from + j, to + j);
 }
 
 /* f(access, first element) for 16 bytes at a time, then for the elements that are left. */

@@ -115,12 +115,13 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
     const ls__columns_place p = ls__columns_place_from_end<A>(s);
     if (p.last < p.first) return;
     float center[A::n], factor[A::n], offset[A::n];
+    float by[A::n];
+    ls__load_channels<A::n>(mean + p.c, center);
+    ls__load_channels<A::n>(invstd + p.c, factor);
+    ls__load_channels<A::n>(scale + p.c, by);
+    ls__load_channels<A::n>(shift + p.c, offset);
     LS__UNROLL
-    for (int j = 0; j < A::n; j++) {
-        center[j] = mean[p.c + j];
-        factor[j] = invstd[p.c + j] * scale[p.c + j];
-        offset[j] = shift[p.c + j];
-    }
+    for (int j = 0; j < A::n; j++) factor[j] *= by[j];
     for (int64_t row = p.last; row >= p.first; row -= ROWS / 2 * lanes) {
         typename A::raw raw[ROWS / 2], raw_add[ROWS / 2];
         LS__UNROLL
@@ -262,13 +263,12 @@ template <int N, bool MASKED> struct backward_channels {
 
     template <typename T> __device__ backward_channels(const backward_operands<T> &o, int64_t c)
     {
+        ls__load_channels<N>(o.mean + c, center);
+        ls__load_channels<N>(o.invstd + c, invstd);
+        ls__load_channels<N>(o.scale + c, factor);
+        if (MASKED) ls__load_channels<N>(o.shift + c, shift);
         LS__UNROLL
-        for (int j = 0; j < N; j++) {
-            center[j] = o.mean[c + j];
-            invstd[j] = o.invstd[c + j];
-            factor[j] = o.scale[c + j] * invstd[j];
-            shift[j] = MASKED ? o.shift[c + j] : 0;
-        }
+        for (int j = 0; j < N; j++) factor[j] *= invstd[j];
     }
 };
 
@@ -359,11 +359,8 @@ static __global__ void backward_apply_kernel(ls__columns s, backward_operands<ty
     if (p.last < p.first) return;
     const backward_channels<A::n, MASKED> of(o, p.c);
     float shift_mean[A::n], scale_mean[A::n];
-    LS__UNROLL
-    for (int j = 0; j < A::n; j++) {
-        shift_mean[j] = means[p.c + j];
-        scale_mean[j] = means[s.channels + p.c + j];
-    }
+    ls__load_channels<A::n>(means + p.c, shift_mean);
+    ls__load_channels<A::n>(means + s.channels + p.c, scale_mean);
     for (int64_t row = p.last; row >= p.first; row -= rows * lanes) {
         backward_raw<A, MASKED> raw[rows];
         LS__UNROLL
@@ -453,12 +450,9 @@ static __global__ void factors_apply_kernel(ls__columns s, const typename A::sto
     const ls__columns_place at = ls__columns_place_from_end<A>(s);
     if (at.last < at.first) return;
     float by_dz[A::n], by_x[A::n], offset[A::n];
-    LS__UNROLL
-    for (int j = 0; j < A::n; j++) {
-        by_dz[j] = p[at.c + j];
-        by_x[j] = q[at.c + j];
-        offset[j] = r[at.c + j];
-    }
+    ls__load_channels<A::n>(p + at.c, by_dz);
+    ls__load_channels<A::n>(q + at.c, by_x);
+    ls__load_channels<A::n>(r + at.c, offset);
     for (int64_t row = at.last; row >= at.first; row -= ROWS / 2 * lanes) {
         typename A::raw raw_x[ROWS / 2], raw_dz[ROWS / 2];
         LS__UNROLL
