@@ -185,6 +185,14 @@ static bool types_fit(const ls__op *op)
     return half == LS_F32 || !has_full;
 }
 
+/* A batch norm's backward does not read y where it can compute the ReLU's mask from x. */
+static bool is_read(const ls__op *op, int operand)
+{
+    enum { BACK_Y = 1, BACK_SHIFT = 7 };
+    return op->kind != LS__OP_BATCH_NORM_BACKWARD || operand != BACK_Y ||
+           ls__is_absent(&op->operands[BACK_SHIFT]);
+}
+
 static double cost_ms(const own_entry *entry, const ls__op *op)
 {
     if (entry->direct) return DIRECT_COST_MS;
@@ -192,7 +200,7 @@ static double cost_ms(const own_entry *entry, const ls__op *op)
     double bytes = 0;
     for (int i = 0; i < op->n_operands; i++) {
         const ls__operand *o = &op->operands[i];
-        if (ls__is_absent(o)) continue;
+        if (ls__is_absent(o) || !is_read(op, i)) continue;
         bytes += (double)ls_shape_count(&o->shape) * (double)ls_dtype_bytes(o->dtype) *
                  (i < n_inputs && entry->twice ? 2 : 1);
     }

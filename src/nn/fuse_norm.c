@@ -48,6 +48,7 @@ enum {
     BACK_SCALE,
     BACK_MEAN,
     BACK_INVSTD,
+    BACK_SHIFT,
     BACK_DX,
     BACK_DSCALE,
     BACK_DSHIFT

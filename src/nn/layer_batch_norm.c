@@ -100,16 +100,18 @@ static void backward(ls__builder *b, const ls__stage *stage)
 
     const ls__op op = norm_op(stage, LS__OP_BATCH_NORM_BACKWARD);
     const ls_shape shape = ls__spec_of(b, node)->shape;
-    const int inputs[7] = { ls__activation_of(b, node->inputs[0]),
+    const bool masked = stage->relu && !stage->addend; /* by a y that is x's alone */
+    const int inputs[8] = { ls__activation_of(b, node->inputs[0]),
                             stage->relu ? ls__forward_value(b, stage->tail) : -1,
                             dy1,
                             dy2,
                             ls__value_entry(b, node->entries[LS__WEIGHT]),
                             saved[0],
-                            saved[1] };
+                            saved[1],
+                            masked ? ls__value_entry(b, node->entries[LS__BIAS]) : -1 };
     const int dx = ls__activation_new(b, shape);
     const int daddend = wants_addend ? ls__activation_new(b, shape) : -1;
-    ls__emit(b, &op, 7, inputs, 4,
+    ls__emit(b, &op, 8, inputs, 4,
              (const int[]){ dx, ls__value_entry_gradient(b, node->entries[LS__WEIGHT]),
                             ls__value_entry_gradient(b, node->entries[LS__BIAS]), daddend });
     if (wants_x) ls__contribute(b, node->inputs[0], dx);

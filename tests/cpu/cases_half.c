@@ -24,7 +24,7 @@ static int64_t count_elements(const op_case *c)
 bool rounds_between(const op_case *c)
 {
     return c->op.kind == LS__OP_BATCH_NORM_BACKWARD && !ls__is_absent(&c->op.operands[3]) &&
-           !ls__is_absent(&c->op.operands[10]);
+           !ls__is_absent(&c->op.operands[11]);
 }
 
 /* Libraries round relu(x a + b) to the type before they multiply, up to three times. */

@@ -46,34 +46,40 @@ static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t 
 
         const ls__operand backward[] = {
             x,           relu ? x : absent(), x,           with & 2 ? x : absent(),
-            per_channel, per_channel,         per_channel, x,
-            per_channel, per_channel,         sum
+            per_channel, per_channel,         per_channel, absent(),
+            x,           per_channel,         per_channel, sum
         };
-        add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu, with & 2 ? " dy2 dadd" : "");
-        c = add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu,
+        add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu, with & 2 ? " dy2 dadd" : "");
+        c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu,
                 with & 2 ? " dy2 dadd, dx in place" : ", dx in place");
-        c->shares[7] = 1 + 2;
+        c->shares[8] = 1 + 2;
         if (with & 2) {
-            c = add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu, " dy2, dadd in place");
-            c->shares[10] = 1 + 2;
+            c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu, " dy2, dadd in place");
+            c->shares[11] = 1 + 2;
             for (int dx = 2; dx < 4; dx++) {
-                c = add(list, LS__OP_BATCH_NORM_BACKWARD, 11, backward, relu,
+                c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu,
                         " dy2, both in place");
-                c->shares[7] = 1 + dx;
-                c->shares[10] = 1 + 5 - dx;
+                c->shares[8] = 1 + dx;
+                c->shares[11] = 1 + 5 - dx;
             }
         }
     }
     /* the optional operands apart */
-    const ls__operand second[] = { x,           x,           x,           x,
-                                   per_channel, per_channel, per_channel, x,
-                                   per_channel, per_channel, absent() };
-    add(list, LS__OP_BATCH_NORM_BACKWARD, 11, second, true, " dy2");
-    const ls__operand split[] = {
-        x, absent(),    x,           absent(), per_channel, per_channel, per_channel,
-        x, per_channel, per_channel, x
-    };
-    add(list, LS__OP_BATCH_NORM_BACKWARD, 11, split, false, " dadd");
+    const ls__operand second[] = { x,           x,        x, x,           per_channel, per_channel,
+                                   per_channel, absent(), x, per_channel, per_channel, absent() };
+    add(list, LS__OP_BATCH_NORM_BACKWARD, 12, second, true, " dy2");
+    for (int dy2 = 0; dy2 < 2; dy2++) {
+        const ls__operand masked[] = { x,           x,           x,           dy2 ? x : absent(),
+                                       per_channel, per_channel, per_channel, per_channel,
+                                       x,           per_channel, per_channel, absent() };
+        add(list, LS__OP_BATCH_NORM_BACKWARD, 12, masked, true, dy2 ? " dy2 shift" : " shift");
+        op_case *c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, masked, true,
+                         dy2 ? " dy2 shift, dx in place" : " shift, dx in place");
+        c->shares[8] = 1 + 2;
+    }
+    const ls__operand split[] = { x,           absent(), x, absent(),    per_channel, per_channel,
+                                  per_channel, absent(), x, per_channel, per_channel, x };
+    add(list, LS__OP_BATCH_NORM_BACKWARD, 12, split, false, " dadd");
 }
 
 void add_norm_cases(case_list *list)

@@ -227,6 +227,26 @@ static void fill_input(const op_case *c, int operand, void *memory, int64_t coun
     }
 }
 
+/* A batch norm's y where its shift is there: that which its x gives, in any layout. */
+static void fill_normalized(const op_case *c, const op_buffers *b)
+{
+    enum { X, Y, SCALE = 4, MEAN, INVSTD, SHIFT };
+    const ls__operand *x = &c->op.operands[X];
+    if (c->op.kind != LS__OP_BATCH_NORM_BACKWARD || !b->memory[SHIFT]) return;
+    const int64_t *d = x->shape.dims, channels = d[x->shape.n_dims - 1];
+    const int64_t block = x->block ? x->block : channels;
+    const int64_t plane = x->shape.n_dims == 4 ? d[1] * d[2] * block : block;
+    const float *vectors[LS__MAX_OPERANDS];
+    for (int i = SCALE; i <= SHIFT; i++) vectors[i] = b->memory[i];
+    for (int64_t i = 0; i < ls_shape_count(&x->shape); i++) {
+        const int64_t at = i / plane % (channels / block) * block + i % block;
+        const float factor = vectors[INVSTD][at] * vectors[SCALE][at];
+        const float centred = (float)load(x->dtype, b->memory[X], (size_t)i) - vectors[MEAN][at];
+        const float y = fmaf(centred, factor, vectors[SHIFT][at]);
+        store(x->dtype, b->memory[Y], i, y > 0 ? y : 0);
+    }
+}
+
 void fill_buffers(const op_case *c, op_buffers *b, bool share)
 {
     *b = (op_buffers){ .n = c->op.n_operands };
@@ -249,6 +269,7 @@ void fill_buffers(const op_case *c, op_buffers *b, bool share)
         else
             memset(b->memory[i], 0xff, b->bytes[i]);
     }
+    fill_normalized(c, b);
 }
 
 void copy_buffers(const op_case *c, const op_buffers *from, op_buffers *to)

@@ -3,6 +3,7 @@
 #include "../suite.h"
 #include "has_cudnn.h"
 #include "op_case.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,66 @@ static void check_kernel(const op_case *c, const char *name, const op_buffers *w
     compare_buffers(&allowed, name, &got, wanted);
     free_buffers(&got);
 }
+
+/* What our own kernel makes of these inputs. */
+static void run_own(ls_context *ctx, const op_case *c, op_buffers *b)
+{
+    run_on_device(ctx, c, "own", b);
+}
+
+enum { BACK_X, BACK_Y, BACK_DY1, BACK_DY2, BACK_SCALE, BACK_MEAN, BACK_INVSTD, BACK_SHIFT };
+
+/* y as the device's forward pass leaves it. */
+static void make_y(ls_context *ctx, const op_case *back, op_buffers *b)
+{
+    static const int sources[] = { BACK_X,     BACK_MEAN, BACK_INVSTD, BACK_SCALE,
+                                   BACK_SHIFT, BACK_DY2,  BACK_Y };
+    op_case apply = { .op = { .kind = LS__OP_NORM_APPLY, .n_operands = 7, .u = back->op.u } };
+    snprintf(apply.name, sizeof(apply.name), "norm_apply for %.180s", back->name);
+    for (int i = 0; i < 7; i++) apply.op.operands[i] = back->op.operands[sources[i]];
+    apply.op.operands[5].shape.n_dims = -1; /* nothing is added */
+    op_buffers made;
+    fill_buffers(&apply, &made, false);
+    for (int i = 0; i < 5; i++) memcpy(made.memory[i], b->memory[sources[i]], made.bytes[i]);
+    run_own(ctx, &apply, &made);
+    memcpy(b->memory[BACK_Y], made.memory[6], made.bytes[6]);
+    free_buffers(&made);
+}
+
+/* With shift the mask comes from x, and y is not read: the bits are those of the mask from y, where
+ * y became 0 when it was stored, too. */
+START_TEST(masks_from_x_are_those_from_y)
+{
+    const op_case *c = &all_cases()->cases[_i];
+    if (c->op.kind != LS__OP_BATCH_NORM_BACKWARD || !is_dense(c) ||
+        ls__is_absent(&c->op.operands[BACK_SHIFT]))
+        return;
+    ls_context *ctx = get_cuda();
+    for (int tiny = 0; tiny < 2; tiny++) {
+        op_case from_y = *c;
+        op_buffers a, b;
+        from_y.op.operands[BACK_SHIFT].shape.n_dims = -1;
+        fill_buffers(c, &a, false);
+        float *scale = a.memory[BACK_SCALE], *shift = a.memory[BACK_SHIFT];
+        for (size_t i = 0; tiny && i < a.bytes[BACK_SCALE] / sizeof(float); i++) {
+            scale[i] *= 1e-7f; /* about the least f16 */
+            shift[i] *= 1e-7f;
+        }
+        make_y(ctx, c, &a);
+        fill_buffers(&from_y, &b, false);
+        for (int i = 0; i <= BACK_INVSTD; i++)
+            if (b.memory[i]) memcpy(b.memory[i], a.memory[i], b.bytes[i]);
+        memset(a.memory[BACK_Y], 0xff, a.bytes[BACK_Y]);
+        run_own(ctx, c, &a);
+        run_own(ctx, &from_y, &b);
+        for (int i = BACK_SHIFT + 1; i < c->op.n_operands; i++)
+            if (a.memory[i] && memcmp(a.memory[i], b.memory[i], a.bytes[i]) != 0)
+                ck_abort_msg("%s: operand %d differs", c->name, i);
+        free_buffers(&a);
+        free_buffers(&b);
+    }
+}
+END_TEST
 
 /* Libraries offer many kernels, and compile some of them for seconds: the environment's
  * LOCKSTEP_TEST_KERNELS says how many of an op's are run. */
@@ -230,6 +291,7 @@ int main(void)
 {
     setenv("LOCKSTEP_EMULATED_LIBRARY", "fused", 1);
     int failed = run_loop("cuda ops", values, all_cases()->n);
+    failed |= run_loop("cuda ops' masks", masks_from_x_are_those_from_y, all_cases()->n);
     failed |= RUN_SUITE("cuda ops' types and losses", mixed_types_have_no_kernel,
                         large_logits_lose_no_accuracy);
     if (has_emulated_library()) failed |= RUN_SUITE("cuda ops' rounding", narrowed_weights);

@@ -1,5 +1,7 @@
-/* test_fuse.c: a linear layer and its ReLU run as one op, with the bits that they have as two. */
+/* test_fuse.c: a linear layer and its ReLU run as one op, with the bits that they have as two; what
+ * batch norm's backward op reads, by what was fused with the norm. */
 #include "../suite.h"
+#include "nn/net_state.h"
 #include <lockstep/lockstep.h>
 #include <string.h>
 
@@ -66,7 +68,44 @@ START_TEST(relu_joins_its_linear_layer)
 }
 END_TEST
 
+/* Norms with ReLU, with an addition and ReLU, and with neither. */
+static ls_node *norms(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    ls_node *first = ls_relu(g, ls_batch_norm(g, "bn1", ls_linear(g, "fc1", x, 8, NULL), NULL));
+    x = ls_batch_norm(g, "bn2", ls_linear(g, "fc2", first, 8, NULL), NULL);
+    x = ls_relu(g, ls_add(g, x, first));
+    x = ls_batch_norm(g, "bn3", ls_linear(g, "fc3", x, 8, NULL), NULL);
+    return ls_linear(g, "fc4", x, CLASSES, NULL);
+}
+
+START_TEST(norms_have_their_shift_where_y_follows_from_x)
+{
+    enum { BACK_Y = 1, BACK_SHIFT = 7 };
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(BATCH, FEATURES) },
+                                              .n_classes = CLASSES },
+                                   .loss = { LS_CROSS_ENTROPY } };
+    ls_net *net = ls_net_build(ctx, norms, NULL, &config);
+    ck_assert_msg(net, "%s", ls_context_message(ctx));
+    int p_index = 0, n_norms = 0;
+    while (net->programs[p_index]->mode != LS_TRAIN) p_index++;
+    const ls__program *p = net->programs[p_index];
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        if (in->custom || in->op.kind != LS__OP_BATCH_NORM_BACKWARD) continue;
+        const char *last = in->node->name; /* of what was fused */
+        ck_assert_int_eq(in->operands[BACK_Y] >= 0, strcmp(last, "bn3") != 0);
+        ck_assert_int_eq(in->operands[BACK_SHIFT] >= 0, strcmp(last, "relu") == 0);
+        n_norms++;
+    }
+    ck_assert_int_eq(n_norms, 3);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("fuse", relu_joins_its_linear_layer);
+    return RUN_SUITE("fuse", relu_joins_its_linear_layer,
+                     norms_have_their_shift_where_y_follows_from_x);
 }

@@ -255,10 +255,10 @@ LS__ALWAYS_INLINE gradient_span span_at(const ls__native *k, int64_t offset, opt
 {
     gradient_span s = { .x = (const ls__element *)k->buffers[0] + offset,
                         .dy1 = (const ls__element *)k->buffers[2] + offset,
-                        .dx = (ls__element *)k->buffers[7] + offset };
+                        .dx = (ls__element *)k->buffers[8] + offset };
     if (with.relu) s.y = (const ls__element *)k->buffers[1] + offset;
     if (with.dy2) s.dy2 = (const ls__element *)k->buffers[3] + offset;
-    if (with.dadd) s.dadd = (ls__element *)k->buffers[10] + offset;
+    if (with.dadd) s.dadd = (ls__element *)k->buffers[11] + offset;
     return s;
 }
 
@@ -285,7 +285,7 @@ static void finish_products(const ls__native *k, int64_t group, int64_t begin, i
     add_chunks(k, 1, group, begin, end);
     const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
     const float *scale = k->buffers[4], *invstd = k->buffers[6];
-    float *dscale = k->buffers[8], *dshift = k->buffers[9];
+    float *dscale = k->buffers[9], *dshift = k->buffers[10];
     float *factor = vector(k, 0), *mean_dy = vector(k, 1), *slope = vector(k, 2);
     const double m = (double)n_rows(k);
     for (int64_t i = begin; i < end; i++) {
@@ -396,10 +396,10 @@ static bool plan_forward(ls__native *k)
 
 static bool plan_backward(ls__native *k)
 {
-    static const int activations[] = { 1, 2, 3, 7, 10 };
+    static const int activations[] = { 1, 2, 3, 8, 11 };
     if (!plan_common(k, activations, 5)) return false;
     const bool relu = k->op.u.norm.relu;
-    const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[10]);
+    const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[11]);
     const int64_t n_tasks = k->planes.groups * k->n_chunks;
     ls__add_stage(k, backward_variants[dadd][dy2][relu].products, n_tasks);
     ls__add_stage(k, middle_backward, middle_tasks(k));

@@ -77,12 +77,12 @@ static void batch_norm_eval(const ls__reference_call *call, int64_t c)
     apply(call, c, mean, 1 / sqrt(variance + (double)call->op->u.norm.epsilon), 1, 6);
 }
 
-/* x y? dy1 dy2? scale mean invstd -> dx dscale dshift dadd? */
+/* x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd? */
 static void batch_norm_backward(const ls__reference_call *call, int64_t c)
 {
     const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
     const ls__view dy1 = ls__reference_view(call, 2), dy2 = ls__reference_view(call, 3);
-    const ls__view dx = ls__reference_view(call, 7), dadd = ls__reference_view(call, 10);
+    const ls__view dx = ls__reference_view(call, 8), dadd = ls__reference_view(call, 11);
     const double scale = ((const float *)call->buffers[4])[c];
     const double mean = ((const float *)call->buffers[5])[c];
     const double invstd = ((const float *)call->buffers[6])[c];
@@ -105,8 +105,8 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
             *ls__view_at(&dx, n, h, w, c) =
                 (float)(scale * invstd * (dy - dshift / m - xhat * dscale / m));
         }
-    ((float *)call->buffers[8])[c] = (float)dscale;
-    ((float *)call->buffers[9])[c] = (float)dshift;
+    ((float *)call->buffers[9])[c] = (float)dscale;
+    ((float *)call->buffers[10])[c] = (float)dshift;
 }
 
 /* sum squares scale shift running_mean running_var -> mean invstd a b */

@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "cuda/kernels/portable.h"
+#include <type_traits>
 
 /* Types of their own, so that kernels can be templates of what they read. */
 struct ls__bf16 {
@@ -104,11 +105,34 @@ template <typename T> struct ls__single {
     {
         ls__put(to, from[0]);
     }
+
+    static __device__ void store_raw(T *to, const raw &from)
+    {
+        *to = from;
+    }
 };
+
+/* A value as it is read after it was stored. */
+template <typename T> static __device__ inline float ls__rounded(float value)
+{
+    T stored;
+    ls__put(&stored, value);
+    return ls__widen(stored);
+}
 
 struct __attribute__((aligned(16), may_alias)) ls__16_bytes {
     uint32_t words[4];
 };
+
+/* By one instruction: the compiler makes four of an assignment in some kernels (CUDA 13.0). */
+static __device__ inline void ls__store_16(void *to, const ls__16_bytes &all)
+{
+#ifdef __CUDA_ARCH__
+    __stwb((uint4 *)to, make_uint4(all.words[0], all.words[1], all.words[2], all.words[3]));
+#else
+    *(ls__16_bytes *)to = all;
+#endif
+}
 
 static __device__ inline void ls__widen_word(uint32_t word, float *to, float)
 {
@@ -128,10 +152,26 @@ template <typename T> static __device__ inline void ls__widen_word(uint32_t word
     to[1] = ls__widen(second);
 }
 
+#ifdef __CUDA_ARCH__ /* one instruction for both */
+static __device__ inline uint32_t ls__narrow_word(const float *from, ls__bf16)
+{
+    uint32_t word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(from[1]), "f"(from[0]));
+    return word;
+}
+
+static __device__ inline uint32_t ls__narrow_word(const float *from, ls__f16)
+{
+    uint32_t word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(from[1]), "f"(from[0]));
+    return word;
+}
+#else
 template <typename T> static __device__ inline uint32_t ls__narrow_word(const float *from, T type)
 {
     return ls__narrow_bits(from[0], type) | (uint32_t)ls__narrow_bits(from[1], type) << 16;
 }
+#endif
 
 template <typename T> struct ls__pack {
     typedef T stored;
@@ -154,7 +194,12 @@ template <typename T> struct ls__pack {
         raw all;
         LS__UNROLL
         for (int i = 0; i < 4; i++) all.words[i] = ls__narrow_word(from + i * of_word, T());
-        *(raw *)to = all;
+        ls__store_16(to, all);
+    }
+
+    static __device__ void store_raw(T *to, const raw &from)
+    {
+        ls__store_16(to, from);
     }
 };
 
@@ -162,6 +207,14 @@ template <typename A>
 static __device__ inline void ls__load(const typename A::stored *from, float *to)
 {
     A::widen(A::fetch(from), to);
+}
+
+/* A thread's values of N channels, which is 1 or a multiple of 4. */
+template <int N> static __device__ inline void ls__load_channels(const float *from, float *to)
+{
+    typedef typename std::conditional<N == 1, ls__single<float>, ls__pack<float>>::type access;
+    LS__UNROLL
+    for (int j = 0; j < N; j += access::n) ls__load<access>(from + j, to + j);
 }
 
 /* f(access, first element) for 16 bytes at a time, then for the elements that are left. */

@@ -22,9 +22,10 @@ typedef struct ls__columns {
     int64_t rows, channels, groups /* of channels */, stretches, stretch_rows;
 } ls__columns;
 
-/* The block's place: the thread's first channel, and its rows: first, first + lanes, ... */
+/* A block's place: the thread's first channel, and its rows: first, first + lanes, ... last; none
+ * where last < first. */
 typedef struct ls__columns_place {
-    int64_t c, first, end, stretch;
+    int64_t c, first, last, stretch;
 } ls__columns_place;
 
 /* So few stretches that adding them takes no time, and enough blocks for a large GPU, of which each
@@ -60,17 +61,29 @@ static inline size_t ls__columns_bytes(const ls__columns *s, int n)
     return (size_t)(n * s->stretches * s->channels) * sizeof(float);
 }
 
-template <typename A> static __device__ inline ls__columns_place ls__columns_place_of(ls__columns s)
+template <typename A>
+static __device__ inline ls__columns_place ls__columns_place_of(ls__columns s, unsigned block)
 {
     typedef ls__tile<A> tile;
     ls__columns_place p;
-    p.c = (int64_t)(blockIdx.x % s.groups) * tile::channels + threadIdx.x % tile::across * A::n;
-    p.stretch = (int64_t)(blockIdx.x / s.groups);
+    const unsigned groups = (unsigned)s.groups;
+    p.stretch = (int64_t)(block / groups);
+    p.c = (int64_t)(block % groups) * tile::channels + threadIdx.x % tile::across * A::n;
     const int64_t begin = p.stretch * s.stretch_rows;
+    const int64_t end = begin + s.stretch_rows < s.rows ? begin + s.stretch_rows : s.rows;
     p.first = begin + threadIdx.x / tile::across;
-    p.end = begin + s.stretch_rows < s.rows ? begin + s.stretch_rows : s.rows;
-    if (p.c >= s.channels) p.end = 0;
+    p.last = p.first - tile::lanes;
+    if (p.c < s.channels && p.first < end)
+        p.last = p.first + (end - 1 - p.first) / tile::lanes * tile::lanes;
     return p;
+}
+
+/* A pass over what the pass before it has read, or a convolution has written, takes blocks and rows
+ * from the last to the first: the second level cache still holds the last. */
+template <typename A>
+static __device__ inline ls__columns_place ls__columns_place_from_end(ls__columns s)
+{
+    return ls__columns_place_of<A>(s, gridDim.x - 1 - blockIdx.x);
 }
 
 /* from[0] + from[step] + ..., N of them, a power of two. */
@@ -101,7 +114,8 @@ static __device__ inline void ls__columns_store(ls__columns s, ls__columns_place
     if (which >= N) return;
     const int column = t % tile::across;
     const float *from = shared + (which * A::n + j) * tile::pitch + column;
-    const int64_t c = (int64_t)(blockIdx.x % s.groups) * tile::channels + column * A::n + j;
+    const int64_t c =
+        (int64_t)(blockIdx.x % (unsigned)s.groups) * tile::channels + column * A::n + j;
     if (c < s.channels)
         sums[(which * s.channels + c) * s.stretches + p.stretch] =
             ls__tree_sum<tile::lanes>(from, tile::across);

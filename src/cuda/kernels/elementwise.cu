@@ -2,6 +2,7 @@
 #include "base/element.h"
 #include "base/philox.h"
 #include "cuda/kernels/access.h"
+#include "cuda/kernels/divide.h"
 
 /* Activations as rows of channels: everything before the last dimension is a row. */
 typedef struct rows {
@@ -113,28 +114,45 @@ typedef struct normalization {
 enum { BYTES = 256 };
 static const unsigned NORMALIZE_BLOCKS = 2048;
 
+/* As many bytes as a pack has elements, in one load. */
+template <int N> struct __attribute__((aligned(N))) byte_pack {
+    uint8_t of[N];
+};
+
 /* Every block makes a table of what the bytes become, exactly as on the CPU. */
-template <typename T>
-static __global__ void normalize_kernel(const uint8_t *x, T *y, int64_t count, int channels,
-                                        normalization by)
+template <typename T, int CHANNELS>
+static __global__ void normalize_kernel(const uint8_t *x, T *y, int64_t count, normalization by)
 {
-    __shared__ float table[4 * BYTES];
+    __shared__ float table[CHANNELS * BYTES];
     for (int byte = (int)threadIdx.x; byte < BYTES; byte += LS__BLOCK) LS__UNROLL
-    for (int c = 0; c < 4; c++) /* indices that are known keep `by` out of memory */
-        if (c < channels)
-            table[byte * channels + c] = ls__normalize((uint8_t)byte, by.mean[c], by.deviation[c]);
+    for (int c = 0; c < CHANNELS; c++) /* indices that are known keep `by` out of memory */
+        table[byte * CHANNELS + c] = ls__normalize((uint8_t)byte, by.mean[c], by.deviation[c]);
     __syncthreads();
     const float *values = table;
     ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
         typedef decltype(access) A;
+        const byte_pack<A::n> bytes = *(const byte_pack<A::n> *)(x + i);
         float v[A::n];
-        int c = (int)(i % channels);
+        int c = (int)(i % CHANNELS);
         LS__UNROLL
         for (int j = 0; j < A::n; j++) {
-            v[j] = values[x[i + j] * channels + c];
-            c = c + 1 == channels ? 0 : c + 1;
+            v[j] = values[bytes.of[j] * CHANNELS + c];
+            c = c + 1 == CHANNELS ? 0 : c + 1;
         }
         A::store(y + i, v);
+    });
+}
+
+template <int CHANNELS>
+static int normalize(const ls__cuda_call *call, int64_t count, normalization by)
+{
+    return ls__with_type(&call->op->operands[1], [=](auto type) {
+        typedef decltype(type) T;
+        const unsigned blocks = blocks_of<T>(count);
+        return LS__LAUNCH((normalize_kernel<T, CHANNELS>),
+                          blocks < NORMALIZE_BLOCKS ? blocks : NORMALIZE_BLOCKS, LS__BLOCK,
+                          call->stream, (const uint8_t *)call->buffers[0], (T *)call->buffers[1],
+                          count, by);
     });
 }
 
@@ -145,50 +163,67 @@ int ls__cuda_normalize(const ls__cuda_call *call)
     normalization by;
     memcpy(by.mean, call->op->u.normalize.mean, sizeof(by.mean));
     memcpy(by.deviation, call->op->u.normalize.deviation, sizeof(by.deviation));
-    return ls__with_type(&call->op->operands[1], [=](auto type) {
-        typedef decltype(type) T;
-        const unsigned blocks = blocks_of<T>(count);
-        return LS__LAUNCH(normalize_kernel<T>,
-                          blocks < NORMALIZE_BLOCKS ? blocks : NORMALIZE_BLOCKS, LS__BLOCK,
-                          call->stream, (const uint8_t *)call->buffers[0], (T *)call->buffers[1],
-                          count, (int)r.channels, by);
-    });
+    switch (r.channels) {
+    case 1: return normalize<1>(call, count, by);
+    case 2: return normalize<2>(call, count, by);
+    case 3: return normalize<3>(call, count, by);
+    default: return normalize<4>(call, count, by);
+    }
 }
 
-/* Channels that x does not have are 0; those that y does not have are left out. */
-template <typename T>
-static __global__ void pad_channels_kernel(const T *x, T *y, int64_t count, int64_t x_channels,
-                                           int64_t y_channels)
+/* Channels, in packs, that x does not have are 0; those that y does not have are left out. */
+template <typename A, typename I>
+static __global__ void pad_channels_kernel(const typename A::stored *x, typename A::stored *y,
+                                           I count, I x_channels, ls__divisor<I> by_y_channels)
 {
-    LS__FOR_EACH(i, count)
+    LS__FOR_EACH_OF(I, i, count)
     {
-        const int64_t row = i / y_channels, c = i % y_channels;
-        y[i] = c < x_channels ? x[row * x_channels + c] : T();
+        const I row = by_y_channels.quotient(i), c = i - row * by_y_channels.by;
+        const int64_t from = (int64_t)row * x_channels + c;
+        typename A::raw value = {};
+        if (c < x_channels) value = A::fetch(x + from * A::n);
+        A::store_raw(y + (int64_t)i * A::n, value);
     }
+}
+
+static int pad_channels(const ls__cuda_call *call, rows x, rows y)
+{
+    const int64_t count = y.n * y.channels,
+                  larger = x.n * x.channels > count ? x.n * x.channels : count;
+    const auto start = [=](auto access, auto number) {
+        typedef decltype(access) A;
+        typedef decltype(number) I;
+        typedef typename A::stored T;
+        return LS__LAUNCH((pad_channels_kernel<A, I>), ls__blocks_for(count / A::n), LS__BLOCK,
+                          call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
+                          (I)(count / A::n), (I)(x.channels / A::n),
+                          ls__divisor<I>::of(y.channels / A::n));
+    };
+    return ls__with_type(&call->op->operands[0], [=](auto type) {
+        typedef ls__pack<decltype(type)> pack;
+        typedef ls__single<decltype(type)> single;
+        if (x.channels % pack::n == 0 && y.channels % pack::n == 0 &&
+            larger / pack::n <= LS__MOST_SMALL)
+            return start(pack(), (int32_t)0);
+        return larger <= LS__MOST_SMALL ? start(single(), (int32_t)0) : start(single(), (int64_t)0);
+    });
 }
 
 int ls__cuda_pad_channels(const ls__cuda_call *call)
 {
-    const rows x = rows_of(&call->op->operands[0]), y = rows_of(&call->op->operands[1]);
-    return ls__with_type(&call->op->operands[0], [=](auto type) {
-        typedef decltype(type) T;
-        return LS__LAUNCH(pad_channels_kernel<T>, ls__blocks_for(y.n * y.channels), LS__BLOCK,
-                          call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
-                          y.n * y.channels, x.channels, y.channels);
-    });
+    return pad_channels(call, rows_of(&call->op->operands[0]), rows_of(&call->op->operands[1]));
 }
 
 /* Both sides lie alike: there is one layout here. */
 int ls__cuda_reorder(const ls__cuda_call *call)
 {
     const rows x = rows_of(&call->op->operands[0]);
-    return ls__with_type(&call->op->operands[0], [=](auto type) {
-        typedef decltype(type) T;
-        return LS__LAUNCH(pad_channels_kernel<T>, ls__blocks_for(x.n * x.channels), LS__BLOCK,
-                          call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
-                          x.n * x.channels, x.channels, x.channels);
-    });
+    return pad_channels(call, x, x);
 }
+
+template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
+    T of[4];
+};
 
 /* A thread takes the four elements that share a draw. */
 template <typename T>
@@ -201,15 +236,25 @@ static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t 
     draw.epoch = (uint32_t)numbers->epoch;
     draw.step = (uint64_t)numbers->step;
     const ls__philox_input input = ls__random_input(numbers->seed, &draw);
-    LS__FOR_EACH(four, (count + 3) / 4)
+    const auto dropped = [=](T value, uint32_t word) {
+        const bool kept = ls__word_uniform(word) >= probability;
+        ls__put(&value, kept ? ls__widen(value) * factor : 0);
+        return value;
+    };
+    LS__FOR_EACH(group, (count + 3) / 4)
     {
         uint32_t words[4];
-        ls__philox_sample(&input, (uint64_t)four, words);
-        for (int j = 0; j < 4; j++) {
-            const int64_t i = 4 * four + j;
-            if (i >= count) break;
-            const bool kept = ls__word_uniform(words[j]) >= probability;
-            ls__put(&y[i], kept ? ls__widen(x[i]) * factor : 0);
+        ls__philox_sample(&input, (uint64_t)group, words);
+        const int64_t first = 4 * group;
+        if (first + 4 <= count) {
+            four<T> values = *(const four<T> *)(x + first);
+            LS__UNROLL
+            for (int j = 0; j < 4; j++) values.of[j] = dropped(values.of[j], words[j]);
+            *(four<T> *)(y + first) = values;
+        } else {
+            LS__UNROLL
+            for (int j = 0; j < 3; j++)
+                if (first + j < count) y[first + j] = dropped(x[first + j], words[j]);
         }
     }
 }

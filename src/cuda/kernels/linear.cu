@@ -83,9 +83,9 @@ static __global__ void weights_kernel(linear_shape s, const T *x, const T *dy, f
 template <typename A>
 static __global__ void stretch_sums_kernel(ls__columns s, const typename A::stored *x, float *sums)
 {
-    const ls__columns_place p = ls__columns_place_of<A>(s);
+    const ls__columns_place p = ls__columns_place_of<A>(s, blockIdx.x);
     float own[1][A::n] = {};
-    for (int64_t row = p.first; row < p.end; row += ls__tile<A>::lanes) {
+    for (int64_t row = p.first; row <= p.last; row += ls__tile<A>::lanes) {
         float v[A::n];
         ls__load<A>(x + row * s.channels + p.c, v);
         LS__UNROLL

@@ -1,7 +1,8 @@
 /* norm.cu: batch normalisation, its sums over the batch in a fixed order (columns.h).
  *
  * Forward reads x twice: for the statistics, then to write y. Backward reads its operands twice,
- * unless dadd is wanted, which is then all that the second kernel needs beside x.
+ * unless dadd is wanted, which is then all that the second kernel needs beside x. Where y can be
+ * computed from x, the ReLU's mask is, and y is not read.
  *
  * Variances are sums of squares of x - pivot, where the pivot is the channel's first value: that is
  * near the mean as far as the deviation goes, so nothing is lost to cancellation. Not so those of
@@ -11,6 +12,8 @@
 
 /* Loads that a thread has under way at once, where it reads little beside x. */
 enum { ROWS = 4 };
+/* And rows of backward: two where it reads x and one gradient. */
+#define BACKWARD_ROWS(masked) ((masked) ? 2 : 1)
 
 static ls__columns shape_of(const ls__op *op)
 {
@@ -27,11 +30,11 @@ size_t ls__cuda_batch_norm_workspace(const ls__op *op)
     return ls__columns_bytes(&s, 2) + 2 * (size_t)s.channels * sizeof(float);
 }
 
-/* A thread's rows are taken ROWS at a time: where one stands, or another of the thread's when it is
- * past the last. */
-static __device__ int64_t row_or(int64_t row, int64_t end, int64_t other)
+/* A thread's rows are taken several at a time: where one stands, or another of the thread's when it
+ * is past the last, or before the first. */
+static __device__ int64_t row_or(bool inside, int64_t row, int64_t other)
 {
-    return row < end ? row : other;
+    return inside ? row : other;
 }
 
 /* ---- Forward ---- */
@@ -40,19 +43,20 @@ template <typename A>
 static __global__ void statistics_kernel(ls__columns s, const typename A::stored *x, float *sums)
 {
     enum { lanes = ls__tile<A>::lanes };
-    const ls__columns_place p = ls__columns_place_of<A>(s);
+    const ls__columns_place p = ls__columns_place_of<A>(s, blockIdx.x);
     float own[2][A::n] = {}, pivot[A::n] = {};
-    if (p.first < p.end) ls__load<A>(x + p.c, pivot);
-    for (int64_t row = p.first; row < p.end; row += ROWS * lanes) {
+    if (p.first <= p.last) ls__load<A>(x + p.c, pivot);
+    for (int64_t row = p.first; row <= p.last; row += ROWS * lanes) {
         typename A::raw raw[ROWS];
         LS__UNROLL
         for (int r = 0; r < ROWS; r++)
-            raw[r] = A::fetch(x + row_or(row + r * lanes, p.end, row) * s.channels + p.c);
+            raw[r] = A::fetch(
+                x + row_or(row + r * lanes <= p.last, row + r * lanes, row) * s.channels + p.c);
         LS__UNROLL
         for (int r = 0; r < ROWS; r++) {
             float v[A::n];
             A::widen(raw[r], v);
-            if (row + r * lanes >= p.end) break;
+            if (row + r * lanes > p.last) break;
             LS__UNROLL
             for (int j = 0; j < A::n; j++) {
                 const float d = v[j] - pivot[j];
@@ -96,26 +100,34 @@ static __global__ void finish_statistics_kernel(ls__columns s, const T *x, const
     keep_statistics(out, c, m, (double)ls__widen(x[c]) + offset, squares / m - offset * offset);
 }
 
+/* Before the addition and the ReLU; factor = invstd * scale. */
+static __device__ float normalized(float x, float mean, float factor, float shift)
+{
+    return fmaf(x - mean, factor, shift);
+}
+
 template <typename A>
 static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, const float *scale,
                                     const float *shift, const float *mean, const float *invstd,
                                     const typename A::stored *add, bool relu, typename A::stored *y)
 {
     enum { lanes = ls__tile<A>::lanes };
-    const ls__columns_place p = ls__columns_place_of<A>(s);
-    if (p.first >= p.end) return;
+    const ls__columns_place p = ls__columns_place_from_end<A>(s);
+    if (p.last < p.first) return;
     float center[A::n], factor[A::n], offset[A::n];
+    float by[A::n];
+    ls__load_channels<A::n>(mean + p.c, center);
+    ls__load_channels<A::n>(invstd + p.c, factor);
+    ls__load_channels<A::n>(scale + p.c, by);
+    ls__load_channels<A::n>(shift + p.c, offset);
     LS__UNROLL
-    for (int j = 0; j < A::n; j++) {
-        center[j] = mean[p.c + j];
-        factor[j] = invstd[p.c + j] * scale[p.c + j];
-        offset[j] = shift[p.c + j];
-    }
-    for (int64_t row = p.first; row < p.end; row += ROWS / 2 * lanes) {
+    for (int j = 0; j < A::n; j++) factor[j] *= by[j];
+    for (int64_t row = p.last; row >= p.first; row -= ROWS / 2 * lanes) {
         typename A::raw raw[ROWS / 2], raw_add[ROWS / 2];
         LS__UNROLL
         for (int r = 0; r < ROWS / 2; r++) {
-            const int64_t i = row_or(row + r * lanes, p.end, row) * s.channels + p.c;
+            const int64_t i =
+                row_or(row - r * lanes >= p.first, row - r * lanes, row) * s.channels + p.c;
             raw[r] = A::fetch(x + i);
             raw_add[r] = add ? A::fetch(add + i) : raw[r];
         }
@@ -124,14 +136,14 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
             float v[A::n], a[A::n];
             A::widen(raw[r], v);
             A::widen(raw_add[r], a);
-            if (row + r * lanes >= p.end) break;
+            if (row - r * lanes < p.first) break;
             LS__UNROLL
             for (int j = 0; j < A::n; j++) {
-                v[j] = fmaf(v[j] - center[j], factor[j], offset[j]);
+                v[j] = normalized(v[j], center[j], factor[j], offset[j]);
                 if (add) v[j] += a[j];
                 if (relu) v[j] = ls__relu(v[j]);
             }
-            A::store(y + (row + r * lanes) * s.channels + p.c, v);
+            A::store(y + (row - r * lanes) * s.channels + p.c, v);
         }
     }
 }
@@ -240,52 +252,86 @@ int ls__cuda_norm_apply(const ls__cuda_call *call)
 
 template <typename T> struct backward_operands {
     const T *x, *y, *dy1, *dy2;
-    const float *scale, *mean, *invstd;
+    const float *scale, *mean, *invstd, *shift;
     T *dx, *dadd;
     bool relu;
 };
 
-/* dy and x of the elements from i on. All is read before any of it is used. */
-template <typename A>
-static __device__ void load_gradient(const backward_operands<typename A::stored> &o, int64_t i,
-                                     float *x, float *dy)
-{
-    const typename A::raw raw_x = A::fetch(o.x + i), first = A::fetch(o.dy1 + i);
-    const typename A::raw second = o.dy2 ? A::fetch(o.dy2 + i) : first;
-    const typename A::raw raw_y = o.relu ? A::fetch(o.y + i) : first;
-    float more[A::n], y[A::n];
-    A::widen(raw_x, x);
-    A::widen(first, dy);
-    A::widen(second, more);
-    A::widen(raw_y, y);
-    LS__UNROLL
-    for (int j = 0; j < A::n; j++) {
-        if (o.dy2) dy[j] += more[j];
-        if (o.relu && !(y[j] > 0)) dy[j] = 0;
-    }
-}
+/* A thread's channels. MASKED: the ReLU's mask is computed from x, as y was. */
+template <int N, bool MASKED> struct backward_channels {
+    float center[N], invstd[N], factor[N], shift[N];
 
-template <typename A>
+    template <typename T> __device__ backward_channels(const backward_operands<T> &o, int64_t c)
+    {
+        ls__load_channels<N>(o.mean + c, center);
+        ls__load_channels<N>(o.invstd + c, invstd);
+        ls__load_channels<N>(o.scale + c, factor);
+        if (MASKED) ls__load_channels<N>(o.shift + c, shift);
+        LS__UNROLL
+        for (int j = 0; j < N; j++) factor[j] *= invstd[j];
+    }
+};
+
+/* What backward reads of the elements from i on. */
+template <typename A, bool MASKED> struct backward_raw {
+    typename A::raw x, first, second, y;
+
+    __device__ void fetch(const backward_operands<typename A::stored> &o, int64_t i)
+    {
+        x = A::fetch(o.x + i);
+        first = A::fetch(o.dy1 + i);
+        second = o.dy2 ? A::fetch(o.dy2 + i) : first;
+        y = !MASKED && o.relu ? A::fetch(o.y + i) : first;
+    }
+
+    /* y > 0 is asked of y as it is stored: what is positive may have become 0. */
+    __device__ void gradient(const backward_operands<typename A::stored> &o,
+                             const backward_channels<A::n, MASKED> &of, float *wide_x,
+                             float *dy) const
+    {
+        float more[A::n], wide_y[A::n];
+        A::widen(x, wide_x);
+        A::widen(first, dy);
+        A::widen(second, more);
+        A::widen(y, wide_y);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) {
+            if (MASKED)
+                wide_y[j] = ls__rounded<typename A::stored>(
+                    normalized(wide_x[j], of.center[j], of.factor[j], of.shift[j]));
+            if (o.dy2) dy[j] += more[j];
+            if ((MASKED || o.relu) && !(wide_y[j] > 0)) dy[j] = 0;
+        }
+    }
+};
+
+template <typename A, bool MASKED>
 static __global__ void backward_sums_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                             float *sums)
 {
-    const ls__columns_place p = ls__columns_place_of<A>(s);
-    float own[2][A::n] = {}, center[A::n] = {}, invstd[A::n] = {};
-    LS__UNROLL
-    for (int j = 0; j < A::n && p.first < p.end; j++) {
-        center[j] = o.mean[p.c + j];
-        invstd[j] = o.invstd[p.c + j];
-    }
-    for (int64_t row = p.first; row < p.end; row += ls__tile<A>::lanes) {
-        const int64_t i = row * s.channels + p.c;
-        float x[A::n], dy[A::n];
-        load_gradient<A>(o, i, x, dy);
+    enum { lanes = ls__tile<A>::lanes, rows = BACKWARD_ROWS(MASKED) };
+    const ls__columns_place p = ls__columns_place_of<A>(s, blockIdx.x);
+    const backward_channels<A::n, MASKED> of(o, p.c < s.channels ? p.c : 0);
+    float own[2][A::n] = {};
+    for (int64_t row = p.first; row <= p.last; row += rows * lanes) {
+        backward_raw<A, MASKED> raw[rows];
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) {
-            own[0][j] += dy[j];
-            own[1][j] = fmaf(dy[j], (x[j] - center[j]) * invstd[j], own[1][j]);
+        for (int r = 0; r < rows; r++)
+            raw[r].fetch(o, row_or(row + r * lanes <= p.last, row + r * lanes, row) * s.channels +
+                                p.c);
+        LS__UNROLL
+        for (int r = 0; r < rows; r++) {
+            const int64_t i = (row + r * lanes) * s.channels + p.c;
+            float x[A::n], dy[A::n];
+            raw[r].gradient(o, of, x, dy);
+            if (row + r * lanes > p.last) break;
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++) {
+                own[0][j] += dy[j];
+                own[1][j] = fmaf(dy[j], (x[j] - of.center[j]) * of.invstd[j], own[1][j]);
+            }
+            if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's or dy2's memory */
         }
-        if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's or dy2's memory */
     }
     ls__columns_store<A, 2>(s, p, own, sums);
 }
@@ -304,32 +350,58 @@ static __global__ void backward_finish_kernel(ls__columns s, const float *sums, 
     means[s.channels + c] = (float)(scale_sum / (double)s.rows);
 }
 
-template <typename A>
+template <typename A, bool MASKED>
 static __global__ void backward_apply_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                              const float *means)
 {
-    const ls__columns_place p = ls__columns_place_of<A>(s);
-    if (p.first >= p.end) return;
-    float center[A::n], invstd[A::n], factor[A::n], shift_mean[A::n], scale_mean[A::n];
-    LS__UNROLL
-    for (int j = 0; j < A::n; j++) {
-        center[j] = o.mean[p.c + j];
-        invstd[j] = o.invstd[p.c + j];
-        factor[j] = o.scale[p.c + j] * invstd[j];
-        shift_mean[j] = means[p.c + j];
-        scale_mean[j] = means[s.channels + p.c + j];
-    }
-    for (int64_t row = p.first; row < p.end; row += ls__tile<A>::lanes) {
-        const int64_t i = row * s.channels + p.c;
-        float x[A::n], dy[A::n];
-        load_gradient<A>(o, i, x, dy);
+    enum { lanes = ls__tile<A>::lanes, rows = BACKWARD_ROWS(MASKED) };
+    const ls__columns_place p = ls__columns_place_from_end<A>(s);
+    if (p.last < p.first) return;
+    const backward_channels<A::n, MASKED> of(o, p.c);
+    float shift_mean[A::n], scale_mean[A::n];
+    ls__load_channels<A::n>(means + p.c, shift_mean);
+    ls__load_channels<A::n>(means + s.channels + p.c, scale_mean);
+    for (int64_t row = p.last; row >= p.first; row -= rows * lanes) {
+        backward_raw<A, MASKED> raw[rows];
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) {
-            const float normal = (x[j] - center[j]) * invstd[j];
-            dy[j] = factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
+        for (int r = 0; r < rows; r++)
+            raw[r].fetch(o, row_or(row - r * lanes >= p.first, row - r * lanes, row) * s.channels +
+                                p.c);
+        LS__UNROLL
+        for (int r = 0; r < rows; r++) {
+            float x[A::n], dy[A::n];
+            raw[r].gradient(o, of, x, dy);
+            if (row - r * lanes < p.first) break;
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++) {
+                const float normal = (x[j] - of.center[j]) * of.invstd[j];
+                dy[j] = of.factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
+            }
+            /* which may be dy1's or dy2's memory */
+            A::store(o.dx + (row - r * lanes) * s.channels + p.c, dy);
         }
-        A::store(o.dx + i, dy); /* which may be dy1's or dy2's memory */
     }
+}
+
+/* The sums, and dadd; then what is made of the sums. */
+template <typename A, bool MASKED>
+static int backward_sums(const ls__cuda_call *call, ls__columns s,
+                         const backward_operands<typename A::stored> &o, float *sums, float *means)
+{
+    void *const *b = call->buffers;
+    const int status = LS__LAUNCH((backward_sums_kernel<A, MASKED>), ls__columns_blocks(&s),
+                                  LS__BLOCK, call->stream, s, o, sums);
+    if (status != 0) return status;
+    return LS__LAUNCH(backward_finish_kernel, (unsigned)s.channels, LS__COLUMN_THREADS,
+                      call->stream, s, (const float *)sums, (float *)b[9], (float *)b[10], means);
+}
+
+template <typename A, bool MASKED>
+static int backward_apply(const ls__cuda_call *call, ls__columns s,
+                          const backward_operands<typename A::stored> &o, const float *means)
+{
+    return LS__LAUNCH((backward_apply_kernel<A, MASKED>), ls__columns_blocks(&s), LS__BLOCK,
+                      call->stream, s, o, means);
 }
 
 template <typename A> static int backward(const ls__cuda_call *call, ls__columns s)
@@ -344,24 +416,22 @@ template <typename A> static int backward(const ls__cuda_call *call, ls__columns
     o.scale = (const float *)b[4];
     o.mean = (const float *)b[5];
     o.invstd = (const float *)b[6];
-    o.dx = (T *)b[7];
-    o.dadd = (T *)b[10];
+    o.shift = (const float *)b[7];
+    o.dx = (T *)b[8];
+    o.dadd = (T *)b[11];
     o.relu = call->op->u.norm.relu;
     float *sums = (float *)call->workspace, *means = sums + 2 * s.stretches * s.channels;
-    const unsigned blocks = ls__columns_blocks(&s);
-    int status = LS__LAUNCH(backward_sums_kernel<A>, blocks, LS__BLOCK, call->stream, s, o, sums);
-    if (status == 0)
-        status =
-            LS__LAUNCH(backward_finish_kernel, (unsigned)s.channels, LS__COLUMN_THREADS,
-                       call->stream, s, (const float *)sums, (float *)b[8], (float *)b[9], means);
+    const bool masked = o.relu && o.shift;
+    const int status = masked ? backward_sums<A, true>(call, s, o, sums, means)
+                              : backward_sums<A, false>(call, s, o, sums, means);
     if (status != 0) return status;
+    if (masked && !o.dadd) return backward_apply<A, true>(call, s, o, means);
     if (o.dadd) { /* all that is left to know of dy */
         o.dy1 = o.dadd;
         o.dy2 = NULL;
         o.relu = false;
     }
-    return LS__LAUNCH(backward_apply_kernel<A>, blocks, LS__BLOCK, call->stream, s, o,
-                      (const float *)means);
+    return backward_apply<A, false>(call, s, o, means);
 }
 
 int ls__cuda_batch_norm_backward(const ls__cuda_call *call)
@@ -376,18 +446,34 @@ static __global__ void factors_apply_kernel(ls__columns s, const typename A::sto
                                             const typename A::stored *x, const float *p,
                                             const float *q, const float *r, typename A::stored *dx)
 {
-    const ls__columns_place at = ls__columns_place_of<A>(s);
-    if (at.first >= at.end) return;
-    for (int64_t row = at.first; row < at.end; row += ls__tile<A>::lanes) {
-        const int64_t i = row * s.channels + at.c;
-        const typename A::raw raw_x = A::fetch(x + i), raw_dz = A::fetch(dz + i);
-        float own[A::n], gradient[A::n];
-        A::widen(raw_x, own);
-        A::widen(raw_dz, gradient);
+    enum { lanes = ls__tile<A>::lanes };
+    const ls__columns_place at = ls__columns_place_from_end<A>(s);
+    if (at.last < at.first) return;
+    float by_dz[A::n], by_x[A::n], offset[A::n];
+    ls__load_channels<A::n>(p + at.c, by_dz);
+    ls__load_channels<A::n>(q + at.c, by_x);
+    ls__load_channels<A::n>(r + at.c, offset);
+    for (int64_t row = at.last; row >= at.first; row -= ROWS / 2 * lanes) {
+        typename A::raw raw_x[ROWS / 2], raw_dz[ROWS / 2];
         LS__UNROLL
-        for (int j = 0; j < A::n; j++)
-            gradient[j] = fmaf(p[at.c + j], gradient[j], fmaf(q[at.c + j], own[j], r[at.c + j]));
-        A::store(dx + i, gradient); /* which may be dz's memory */
+        for (int k = 0; k < ROWS / 2; k++) {
+            const int64_t i =
+                row_or(row - k * lanes >= at.first, row - k * lanes, row) * s.channels + at.c;
+            raw_x[k] = A::fetch(x + i);
+            raw_dz[k] = A::fetch(dz + i);
+        }
+        LS__UNROLL
+        for (int k = 0; k < ROWS / 2; k++) {
+            float own[A::n], gradient[A::n];
+            A::widen(raw_x[k], own);
+            A::widen(raw_dz[k], gradient);
+            if (row - k * lanes < at.first) break;
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++)
+                gradient[j] = fmaf(by_dz[j], gradient[j], fmaf(by_x[j], own[j], offset[j]));
+            /* which may be dz's memory */
+            A::store(dx + (row - k * lanes) * s.channels + at.c, gradient);
+        }
     }
 }
 

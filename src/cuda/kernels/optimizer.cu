@@ -1,21 +1,53 @@
 /* optimizer.cu: gradient norm, SGD and Adam, each one pass over the parameter block; loss scaling.
  */
 #include "base/element.h"
-#include "cuda/kernels/portable.h"
+#include "cuda/kernels/access.h"
 
-/* The segment that element i is in, NULL outside of all. They ascend. */
-static __device__ const ls__segment *segment_of(const ls__segment *segments, int64_t n, int64_t i)
-{
-    int64_t low = 0, high = n; /* the first segment that ends behind i */
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (segments[middle].offset + segments[middle].count > i)
-            high = middle;
-        else
-            low = middle + 1;
+/* The segments, which ascend, and the first one that ends behind an element. A thread's elements
+ * ascend too, so that segments are searched once and passed one after the other. */
+struct segment_cursor {
+    const ls__segment *segments;
+    int64_t n, at;
+    ls__segment now; /* segments[at], behind all elements where there is none */
+
+    __device__ segment_cursor(const ls__segment *list, int64_t count, int64_t i)
+        : segments(list), n(count), at(0)
+    {
+        int64_t high = n;
+        while (at < high) {
+            const int64_t middle = (at + high) / 2;
+            if (segments[middle].offset + segments[middle].count > i)
+                high = middle;
+            else
+                at = middle + 1;
+        }
+        read();
     }
-    return low < n && segments[low].offset <= i ? &segments[low] : NULL;
-}
+
+    __device__ void read()
+    {
+        now.offset = INT64_MAX;
+        now.count = 0;
+        now.weight_decay = 0;
+        if (at < n) now = segments[at];
+    }
+
+    /* Whether element i is in a segment: then `now` is it. */
+    __device__ bool is_in(int64_t i)
+    {
+        while (at < n && now.offset + now.count <= i) {
+            at++;
+            read();
+        }
+        return now.offset <= i;
+    }
+
+    /* Whether i and the three after it are in one. */
+    __device__ bool is_pack_in(int64_t i)
+    {
+        return is_in(i) && now.offset + now.count >= i + 4;
+    }
+};
 
 static int64_t count_of(const ls__op *op)
 {
@@ -24,29 +56,53 @@ static int64_t count_of(const ls__op *op)
     return count;
 }
 
-/* ---- L2 norm: blocks' sums of squares, then one block adds them ---- */
+enum { BLOCK_ELEMENTS = 16 * LS__BLOCK };
 
-enum { NORM_ELEMENTS = 16 * LS__BLOCK /* of a block */ };
-
-static int64_t norm_blocks(const ls__op *op)
+static int64_t blocks_of(const ls__op *op)
 {
-    return (count_of(op) + NORM_ELEMENTS - 1) / NORM_ELEMENTS;
+    const int64_t blocks = (count_of(op) + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    return blocks > 0 ? blocks : 1;
 }
+
+/* f(access, i, weight decay) for the elements in segments, 16 bytes at a time where these are in
+ * one. */
+template <typename F>
+static __device__ void for_each_in_segments(const ls__segment *segments, int64_t n_segments,
+                                            int64_t count, F f)
+{
+    const int64_t begin = (int64_t)blockIdx.x * BLOCK_ELEMENTS;
+    const int64_t end = begin + BLOCK_ELEMENTS < count ? begin + BLOCK_ELEMENTS : count;
+    int64_t i = begin + 4 * threadIdx.x;
+    segment_cursor segment(segments, n_segments, i);
+    LS__ROLLED
+    for (; i < end; i += 4 * LS__BLOCK) {
+        if (segment.is_pack_in(i)) {
+            f(ls__pack<float>(), i, segment.now.weight_decay);
+            continue;
+        }
+        LS__ROLLED
+        for (int64_t single = i; single < i + 4 && single < end; single++)
+            if (segment.is_in(single)) f(ls__single<float>(), single, segment.now.weight_decay);
+    }
+}
+
+/* ---- L2 norm: blocks' sums of squares, then one block adds them ---- */
 
 size_t ls__cuda_l2_norm_workspace(const ls__op *op)
 {
-    return (size_t)norm_blocks(op) * sizeof(double);
+    return (size_t)blocks_of(op) * sizeof(double);
 }
 
 static __global__ void squares_kernel(const float *x, int64_t count, const ls__segment *segments,
                                       int64_t n_segments, double *sums)
 {
     __shared__ double shared[LS__BLOCK];
-    const int64_t begin = (int64_t)blockIdx.x * NORM_ELEMENTS;
-    const int64_t end = begin + NORM_ELEMENTS < count ? begin + NORM_ELEMENTS : count;
+    const int64_t begin = (int64_t)blockIdx.x * BLOCK_ELEMENTS;
+    const int64_t end = begin + BLOCK_ELEMENTS < count ? begin + BLOCK_ELEMENTS : count;
     double sum = 0;
+    segment_cursor segment(segments, n_segments, begin + threadIdx.x);
     for (int64_t i = begin + threadIdx.x; i < end; i += LS__BLOCK)
-        if (segment_of(segments, n_segments, i)) sum += (double)x[i] * (double)x[i];
+        if (segment.is_in(i)) sum += (double)x[i] * (double)x[i];
     sum = ls__block_sum<double>(sum, shared);
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
@@ -63,7 +119,7 @@ static __global__ void norm_kernel(const double *sums, int64_t n, const float *s
 
 int ls__cuda_l2_norm(const ls__cuda_call *call)
 {
-    const int64_t blocks = norm_blocks(call->op);
+    const int64_t blocks = blocks_of(call->op);
     double *sums = (double *)call->workspace;
     const int status = LS__LAUNCH(squares_kernel, (unsigned)blocks, LS__BLOCK, call->stream,
                                   (const float *)call->buffers[0], count_of(call->op),
@@ -84,13 +140,19 @@ static __global__ void sgd_kernel(float *parameter, const float *gradient, float
     s.factor = ls__gradient_factor(norm, clip, scaler);
     s.rate = (float)numbers->rate;
     s.first = ls__updates_done(numbers->optimizer_step, scaler) == 0;
-    LS__FOR_EACH(i, count)
-    {
-        const ls__segment *segment = segment_of(segments, n_segments, i);
-        if (segment)
-            parameter[i] = ls__sgd_element(&s, segment->weight_decay, gradient[i], parameter[i],
-                                           momentum ? &momentum[i] : NULL);
-    }
+    for_each_in_segments(segments, n_segments, count, [=](auto access, int64_t i, float decay) {
+        typedef decltype(access) A;
+        float p[A::n], g[A::n], m[A::n] = {};
+        ls__load<A>(parameter + i, p);
+        ls__load<A>(gradient + i, g);
+        if (momentum) ls__load<A>(momentum + i, m);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++)
+            p[j] = momentum ? ls__sgd_element(&s, decay, g[j], p[j], &m[j])
+                            : ls__sgd_element(&s, decay, g[j], p[j], NULL);
+        A::store(parameter + i, p);
+        if (momentum) A::store(momentum + i, m);
+    });
 }
 
 int ls__cuda_sgd(const ls__cuda_call *call)
@@ -102,10 +164,10 @@ int ls__cuda_sgd(const ls__cuda_call *call)
     s.momentum = op->u.sgd.momentum;
     s.share = (float)(1 - (double)op->u.sgd.dampening);
     s.nesterov = op->u.sgd.nesterov;
-    return LS__LAUNCH(sgd_kernel, ls__blocks_for(count_of(op)), LS__BLOCK, call->stream,
-                      (float *)b[0], (const float *)b[1], (float *)b[2], (const float *)b[3],
-                      (const float *)b[4], op->u.sgd.clip_norm, s, count_of(op), call->segments,
-                      call->n_segments, call->numbers);
+    return LS__LAUNCH(sgd_kernel, (unsigned)blocks_of(op), LS__BLOCK, call->stream, (float *)b[0],
+                      (const float *)b[1], (float *)b[2], (const float *)b[3], (const float *)b[4],
+                      op->u.sgd.clip_norm, s, count_of(op), call->segments, call->n_segments,
+                      call->numbers);
 }
 
 /* ---- Adam ---- */
@@ -130,17 +192,23 @@ static __global__ void adam_kernel(float *parameter, const float *gradient, floa
                                 ls__gradient_factor(norm, settings.clip, scaler));
     __syncthreads();
     const ls__adam_numbers s = shared;
-    LS__FOR_EACH(i, count)
-    {
-        const ls__segment *segment = segment_of(segments, n_segments, i);
-        if (!segment) continue;
+    for_each_in_segments(segments, n_segments, count, [=](auto access, int64_t i, float decay) {
+        typedef decltype(access) A;
         ls__decay_kind kind = LS__NO_DECAY;
-        float decay = segment->weight_decay;
         if (decay != 0) kind = settings.decoupled ? LS__DECOUPLED_DECAY : LS__L2_DECAY;
         if (kind == LS__DECOUPLED_DECAY) decay = (float)(s.rate * (double)decay);
-        parameter[i] = ls__adam_element(&s, kind, decay, gradient[i], parameter[i], &exp_avg[i],
-                                        &exp_avg_sq[i]);
-    }
+        float p[A::n], g[A::n], m[A::n], v[A::n];
+        ls__load<A>(parameter + i, p);
+        ls__load<A>(gradient + i, g);
+        ls__load<A>(exp_avg + i, m);
+        ls__load<A>(exp_avg_sq + i, v);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++)
+            p[j] = ls__adam_element(&s, kind, decay, g[j], p[j], &m[j], &v[j]);
+        A::store(parameter + i, p);
+        A::store(exp_avg + i, m);
+        A::store(exp_avg_sq + i, v);
+    });
 }
 
 int ls__cuda_adam(const ls__cuda_call *call)
@@ -149,10 +217,10 @@ int ls__cuda_adam(const ls__cuda_call *call)
     void *const *b = call->buffers;
     const adam_settings settings = { op->u.adam.beta1, op->u.adam.beta2, op->u.adam.epsilon,
                                      op->u.adam.clip_norm, op->u.adam.decoupled };
-    return LS__LAUNCH(adam_kernel, ls__blocks_for(count_of(op)), LS__BLOCK, call->stream,
-                      (float *)b[0], (const float *)b[1], (float *)b[2], (float *)b[3],
-                      (const float *)b[4], (const float *)b[5], settings, count_of(op),
-                      call->segments, call->n_segments, call->numbers);
+    return LS__LAUNCH(adam_kernel, (unsigned)blocks_of(op), LS__BLOCK, call->stream, (float *)b[0],
+                      (const float *)b[1], (float *)b[2], (float *)b[3], (const float *)b[4],
+                      (const float *)b[5], settings, count_of(op), call->segments, call->n_segments,
+                      call->numbers);
 }
 
 /* ---- Loss scaling ---- */

@@ -1,119 +1,230 @@
-/* pool.cu: pooling. Backward gathers: a thread adds what came to one element, in a fixed order. */
+/* pool.cu: pooling. Backward gathers: a thread adds what came to one element, in a fixed order.
+ *
+ * Kernels number packs of channels in 32 bits, and in 64 where there are too many; then a thread
+ * takes one element, because that case is rare. The windows of the bundled nets are known to the
+ * compiler. */
 #include "cuda/kernels/access.h"
+#include "cuda/kernels/divide.h"
 
-typedef struct pool_shape {
-    int64_t n, h, w, c, p, q; /* x [n,h,w,c], y [n,p,q,c] */
-    int64_t kernel[2], stride[2], padding[2];
-} pool_shape;
+/* x [n,h,w,c], y [n,p,q,c], c in packs. A kernel runs over the packs of one of them: [rows,
+ * columns, c] of each image. */
+template <typename I> struct pool_shape {
+    I count, h, w, c, p, q;
+    I kernel[2], stride[2], padding[2];
+    ls__divisor<I> by_c, by_columns, by_rows, by_stride[2];
+};
 
-static pool_shape shape_of(const ls__cuda_call *call, int x, int y)
+template <typename I>
+static pool_shape<I> shape_of(const ls__cuda_call *call, int x, int y, bool over_x, int64_t pack)
 {
-    const ls__operand *o = call->op->operands;
-    pool_shape s;
-    s.n = o[x].shape.dims[0];
-    s.h = o[x].shape.dims[1];
-    s.w = o[x].shape.dims[2];
-    s.c = o[x].shape.dims[3];
-    s.p = o[y].shape.dims[1];
-    s.q = o[y].shape.dims[2];
+    const int64_t *in = call->op->operands[x].shape.dims, *out = call->op->operands[y].shape.dims;
+    const int64_t *over = over_x ? in : out;
+    pool_shape<I> s;
+    s.count = (I)(over[0] * over[1] * over[2] * (over[3] / pack));
+    s.h = (I)in[1];
+    s.w = (I)in[2];
+    s.c = (I)(in[3] / pack);
+    s.p = (I)out[1];
+    s.q = (I)out[2];
+    s.by_c = ls__divisor<I>::of(s.c);
+    s.by_rows = ls__divisor<I>::of(over[1]);
+    s.by_columns = ls__divisor<I>::of(over[2]);
     for (int i = 0; i < 2; i++) {
-        s.kernel[i] = call->op->u.pool.kernel[i];
-        s.stride[i] = call->op->u.pool.stride[i];
-        s.padding[i] = call->op->u.pool.padding[i];
+        s.kernel[i] = (I)call->op->u.pool.kernel[i];
+        s.stride[i] = (I)call->op->u.pool.stride[i];
+        s.padding[i] = (I)call->op->u.pool.padding[i];
+        s.by_stride[i] = ls__divisor<I>::of(s.stride[i]);
     }
     return s;
 }
 
-/* Pack i of an [n, rows, columns, c] array of packs: kernels take so many channels at a time. */
-typedef struct place {
-    int64_t n, row, column, c;
-} place;
+/* Where pack i lies in what the kernel runs over. */
+template <typename I> struct place {
+    I n, row, column, c;
+};
 
-static __device__ place place_of(int64_t i, int64_t rows, int64_t columns, int64_t channels)
+template <typename I> static __device__ place<I> place_of(const pool_shape<I> &s, I i)
 {
-    place at;
-    at.c = i % channels;
-    i /= channels;
-    at.column = i % columns;
-    i /= columns;
-    at.row = i % rows;
-    at.n = i / rows;
+    place<I> at;
+    I rest = s.by_c.quotient(i);
+    at.c = i - rest * s.by_c.by;
+    i = rest;
+    rest = s.by_columns.quotient(i);
+    at.column = i - rest * s.by_columns.by;
+    at.n = s.by_rows.quotient(rest);
+    at.row = rest - at.n * s.by_rows.by;
     return at;
 }
 
-static __device__ int64_t most(int64_t a, int64_t b)
+template <typename I> static __device__ I most(I a, I b)
 {
     return a > b ? a : b;
 }
 
-static __device__ int64_t least(int64_t a, int64_t b)
+template <typename I> static __device__ I least(I a, I b)
 {
     return a < b ? a : b;
 }
 
+/* ---- Windows: any, or one that the compiler knows. No more than `meet` of them, in a row or a
+ * column, see one input place; of any it does not matter how many ---- */
+
+struct any_window {
+    enum { meet = 1, is_known = 0 };
+
+    template <typename I> static __device__ I kernel(const pool_shape<I> &s, int dim)
+    {
+        return s.kernel[dim];
+    }
+
+    template <typename I> static __device__ I stride(const pool_shape<I> &s, int dim)
+    {
+        return s.stride[dim];
+    }
+
+    template <typename I> static __device__ I padding(const pool_shape<I> &s, int dim)
+    {
+        return s.padding[dim];
+    }
+
+    template <typename I> static __device__ I strides(const pool_shape<I> &s, int dim, I n)
+    {
+        return s.by_stride[dim].quotient(n);
+    }
+};
+
+template <int KERNEL, int STRIDE, int PADDING> struct window {
+    enum { meet = (KERNEL + STRIDE - 1) / STRIDE, is_known = 1 };
+
+    template <typename I> static __device__ I kernel(const pool_shape<I> &, int)
+    {
+        return KERNEL;
+    }
+
+    template <typename I> static __device__ I stride(const pool_shape<I> &, int)
+    {
+        return STRIDE;
+    }
+
+    template <typename I> static __device__ I padding(const pool_shape<I> &, int)
+    {
+        return PADDING;
+    }
+
+    template <typename I> static __device__ I strides(const pool_shape<I> &, int, I n)
+    {
+        return (I)((uint32_t)n / STRIDE);
+    }
+
+    static bool is(const ls__op *op)
+    {
+        bool same = true;
+        for (int i = 0; i < 2; i++)
+            same &= op->u.pool.kernel[i] == KERNEL && op->u.pool.stride[i] == STRIDE &&
+                    op->u.pool.padding[i] == PADDING;
+        return same;
+    }
+};
+
+typedef window<3, 2, 1> resnet_window;
+typedef window<2, 2, 0> halving_window;
+
 /* The windows that see input place i: first to last - 1. */
-static __device__ int64_t first_window(const pool_shape *s, int dim, int64_t i)
+template <typename W, typename I>
+static __device__ I first_window(const pool_shape<I> &s, int dim, I i)
 {
-    const int64_t reach = i + s->padding[dim] - s->kernel[dim];
-    return reach < 0 ? 0 : reach / s->stride[dim] + 1;
+    const I reach = i + W::padding(s, dim) - W::kernel(s, dim);
+    return reach < 0 ? 0 : W::strides(s, dim, reach) + 1;
 }
 
-static __device__ int64_t last_window(const pool_shape *s, int dim, int64_t i)
+template <typename W, typename I>
+static __device__ I last_window(const pool_shape<I> &s, int dim, I i)
 {
-    return least((i + s->padding[dim]) / s->stride[dim] + 1, dim == 0 ? s->p : s->q);
+    return least<I>(W::strides(s, dim, i + W::padding(s, dim)) + 1, dim == 0 ? s.p : s.q);
+}
+
+/* f(access, I(), W()) for a pooling between x and y; any_window unless windows may be known. */
+template <typename F>
+static int with_pool(const ls__cuda_call *call, int x, int y, bool may_know, F f)
+{
+    const ls_shape *in = &call->op->operands[x].shape, *out = &call->op->operands[y].shape;
+    const int64_t in_count = ls_shape_count(in), out_count = ls_shape_count(out);
+    const int64_t count = in_count > out_count ? in_count : out_count;
+    bool small = true; /* padding is at most half a window */
+    for (int i = 0; i < 2; i++)
+        small &= call->op->u.pool.kernel[i] <= LS__MOST_SMALL &&
+                 call->op->u.pool.stride[i] <= LS__MOST_SMALL;
+    return ls__with_access(&call->op->operands[x], in->dims[3], [=](auto access) {
+        typedef decltype(access) A;
+        typedef ls__single<typename A::stored> single;
+        if (!small || count / A::n > LS__MOST_SMALL) return f(single(), (int64_t)0, any_window());
+        if constexpr (A::n > 1) {
+            if (may_know && resnet_window::is(call->op)) return f(A(), (int32_t)0, resnet_window());
+            if (may_know && halving_window::is(call->op))
+                return f(A(), (int32_t)0, halving_window());
+        }
+        return f(A(), (int32_t)0, any_window());
+    });
 }
 
 /* ---- Maximum ---- */
 
-/* Places in windows, u8 or i32, of the elements from i on. n of u8 are one store. */
-template <typename A>
-static __device__ void store_places(void *index, bool wide, int64_t i, const int32_t *places)
+/* Places in windows, u8 or i32, of the elements of pack i. n of u8 are one store. */
+template <int WORDS> struct __attribute__((aligned(4 * WORDS), may_alias)) place_bytes {
+    uint32_t words[WORDS];
+};
+
+template <typename A, typename I>
+static __device__ void store_places(void *index, bool wide, I i, const int32_t *places)
 {
     if (wide) {
-        for (int j = 0; j < A::n; j++) ((int32_t *)index)[i + j] = places[j];
-    } else if (A::n == 1) {
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) ((int32_t *)index)[(int64_t)i * A::n + j] = places[j];
+    } else if constexpr (A::n == 1) {
         ((uint8_t *)index)[i] = (uint8_t)places[0];
     } else {
+        place_bytes<A::n / 4> bytes;
+        LS__UNROLL
         for (int j = 0; j < A::n; j += 4)
-            ((uint32_t *)index)[(i + j) / 4] = (uint32_t)places[j] | (uint32_t)places[j + 1] << 8 |
-                                               (uint32_t)places[j + 2] << 16 |
-                                               (uint32_t)places[j + 3] << 24;
+            bytes.words[j / 4] = (uint32_t)places[j] | (uint32_t)places[j + 1] << 8 |
+                                 (uint32_t)places[j + 2] << 16 | (uint32_t)places[j + 3] << 24;
+        ((place_bytes<A::n / 4> *)index)[i] = bytes;
     }
 }
 
-template <typename A>
-static __device__ void load_places(const void *index, bool wide, int64_t i, int32_t *places)
+template <typename A, typename I>
+static __device__ void load_places(const void *index, bool wide, I i, int32_t *places)
 {
     if (wide) {
-        for (int j = 0; j < A::n; j++) places[j] = ((const int32_t *)index)[i + j];
-    } else if (A::n == 1) {
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) places[j] = ((const int32_t *)index)[(int64_t)i * A::n + j];
+    } else if constexpr (A::n == 1) {
         places[0] = ((const uint8_t *)index)[i];
     } else {
-        for (int word = 0; word < A::n / 4; word++) {
-            const uint32_t four = ((const uint32_t *)index)[i / 4 + word];
-            LS__UNROLL
-            for (int j = 0; j < 4; j++) places[4 * word + j] = (int32_t)(four >> (8 * j) & 0xff);
-        }
+        const place_bytes<A::n / 4> bytes = ((const place_bytes<A::n / 4> *)index)[i];
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++)
+            places[j] = (int32_t)(bytes.words[j / 4] >> (8 * (j % 4)) & 0xff);
     }
 }
 
-template <typename A>
-static __global__ void max_pool_kernel(pool_shape s, const typename A::stored *x,
+template <typename A, typename I, typename W>
+static __global__ void max_pool_kernel(pool_shape<I> s, const typename A::stored *x,
                                        typename A::stored *y, void *index, bool wide)
 {
-    LS__FOR_EACH(i, s.n * s.p * s.q * s.c / A::n)
+    LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place at = place_of(i, s.p, s.q, s.c / A::n);
-        const int64_t top = at.row * s.stride[0] - s.padding[0];
-        const int64_t left = at.column * s.stride[1] - s.padding[1];
+        const place<I> at = place_of(s, i);
+        const I top = at.row * W::stride(s, 0) - W::padding(s, 0);
+        const I left = at.column * W::stride(s, 1) - W::padding(s, 1);
         float best[A::n] = {};
         int32_t where[A::n];
         for (int j = 0; j < A::n; j++) where[j] = -1;
-        for (int64_t h = most(top, 0); h < least(top + s.kernel[0], s.h); h++)
-            for (int64_t w = most(left, 0); w < least(left + s.kernel[1], s.w); w++) {
-                const int32_t here = (int32_t)((h - top) * s.kernel[1] + (w - left));
+        for (I h = most<I>(top, 0); h < least<I>(top + W::kernel(s, 0), s.h); h++)
+            for (I w = most<I>(left, 0); w < least<I>(left + W::kernel(s, 1), s.w); w++) {
+                const int32_t here = (int32_t)((h - top) * W::kernel(s, 1) + (w - left));
                 float v[A::n];
-                ls__load<A>(x + ((at.n * s.h + h) * s.w + w) * s.c + at.c * A::n, v);
+                ls__load<A>(x + (int64_t)(((at.n * s.h + h) * s.w + w) * s.c + at.c) * A::n, v);
                 LS__UNROLL
                 for (int j = 0; j < A::n; j++) /* NaN counts as the largest */
                     if (where[j] < 0 || v[j] > best[j] || (v[j] != v[j] && best[j] == best[j])) {
@@ -121,8 +232,8 @@ static __global__ void max_pool_kernel(pool_shape s, const typename A::stored *x
                         where[j] = here;
                     }
             }
-        A::store(y + i * A::n, best);
-        if (index) store_places<A>(index, wide, i * A::n, where);
+        A::store(y + (int64_t)i * A::n, best);
+        if (index) store_places<A>(index, wide && !W::is_known, i, where);
     }
 }
 
@@ -133,56 +244,73 @@ static bool is_wide(const ls__operand *index)
 
 int ls__cuda_max_pool(const ls__cuda_call *call)
 {
-    const pool_shape s = shape_of(call, 0, 1);
     void *const *b = call->buffers;
-    const ls__operand *o = call->op->operands;
-    return ls__with_access(&o[0], s.c, [=](auto access) {
+    const bool wide = is_wide(&call->op->operands[2]);
+    return with_pool(call, 0, 1, !wide, [=](auto access, auto number, auto known) {
         typedef decltype(access) A;
+        typedef decltype(number) I;
         typedef typename A::stored T;
-        return LS__LAUNCH(max_pool_kernel<A>, ls__blocks_for(s.n * s.p * s.q * s.c / A::n),
-                          LS__BLOCK, call->stream, s, (const T *)b[0], (T *)b[1], b[2],
-                          is_wide(&o[2]));
+        const pool_shape<I> s = shape_of<I>(call, 0, 1, false, A::n);
+        return LS__LAUNCH((max_pool_kernel<A, I, decltype(known)>), ls__blocks_for(s.count),
+                          LS__BLOCK, call->stream, s, (const T *)b[0], (T *)b[1], b[2], wide);
     });
 }
 
-template <typename A>
-static __global__ void max_pool_backward_kernel(pool_shape s, const typename A::stored *dy,
+/* The windows are taken W::meet by W::meet, so that what known ones need is loaded at once. */
+template <typename A, typename I, typename W>
+static __global__ void max_pool_backward_kernel(pool_shape<I> s, const typename A::stored *dy,
                                                 const void *index, bool wide,
                                                 typename A::stored *dx)
 {
-    LS__FOR_EACH(i, s.n * s.h * s.w * s.c / A::n)
+    LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place at = place_of(i, s.h, s.w, s.c / A::n);
+        const place<I> at = place_of(s, i);
+        const I p_end = last_window<W>(s, 0, at.row), q_end = last_window<W>(s, 1, at.column);
+        const I q_first = first_window<W>(s, 1, at.column);
         float sum[A::n] = {};
-        for (int64_t p = first_window(&s, 0, at.row); p < last_window(&s, 0, at.row); p++)
-            for (int64_t q = first_window(&s, 1, at.column); q < last_window(&s, 1, at.column);
-                 q++) {
-                const int64_t r = at.row + s.padding[0] - p * s.stride[0];
-                const int64_t t = at.column + s.padding[1] - q * s.stride[1];
-                const int64_t o = ((at.n * s.p + p) * s.q + q) * s.c + at.c * A::n;
+        LS__ROLLED
+        for (I p = first_window<W>(s, 0, at.row); p < p_end; p += W::meet) LS__ROLLED
+        for (I q = q_first; q < q_end; q += W::meet) {
+            typename A::raw raw[W::meet * W::meet];
+            int32_t places[W::meet * W::meet][A::n];
+            LS__UNROLL
+            for (int m = 0; m < W::meet * W::meet; m++) {
+                const I p_here = p + m / W::meet, q_here = q + m % W::meet;
+                if (p_here >= p_end || q_here >= q_end) continue;
+                const I from = ((at.n * s.p + p_here) * s.q + q_here) * s.c + at.c;
+                raw[m] = A::fetch(dy + (int64_t)from * A::n);
+                load_places<A>(index, wide && !W::is_known, from, places[m]);
+            }
+            LS__UNROLL
+            for (int m = 0; m < W::meet * W::meet; m++) {
+                const I p_here = p + m / W::meet, q_here = q + m % W::meet;
+                if (p_here >= p_end || q_here >= q_end) continue;
+                const I r = at.row + W::padding(s, 0) - p_here * W::stride(s, 0);
+                const I t = at.column + W::padding(s, 1) - q_here * W::stride(s, 1);
+                const int32_t here = (int32_t)(r * W::kernel(s, 1) + t);
                 float v[A::n];
-                int32_t places[A::n];
-                ls__load<A>(dy + o, v);
-                load_places<A>(index, wide, o, places);
+                A::widen(raw[m], v);
                 LS__UNROLL
                 for (int j = 0; j < A::n; j++)
-                    if (places[j] == (int32_t)(r * s.kernel[1] + t)) sum[j] += v[j];
+                    if (places[m][j] == here) sum[j] += v[j];
             }
-        A::store(dx + i * A::n, sum);
+        }
+        A::store(dx + (int64_t)i * A::n, sum);
     }
 }
 
 int ls__cuda_max_pool_backward(const ls__cuda_call *call)
 {
-    const pool_shape s = shape_of(call, 2, 0);
     void *const *b = call->buffers;
-    const ls__operand *o = call->op->operands;
-    return ls__with_access(&o[0], s.c, [=](auto access) {
+    const bool wide = is_wide(&call->op->operands[1]);
+    return with_pool(call, 2, 0, !wide, [=](auto access, auto number, auto known) {
         typedef decltype(access) A;
+        typedef decltype(number) I;
         typedef typename A::stored T;
-        return LS__LAUNCH(max_pool_backward_kernel<A>, ls__blocks_for(s.n * s.h * s.w * s.c / A::n),
-                          LS__BLOCK, call->stream, s, (const T *)b[0], (const void *)b[1],
-                          is_wide(&o[1]), (T *)b[2]);
+        const pool_shape<I> s = shape_of<I>(call, 2, 0, true, A::n);
+        return LS__LAUNCH((max_pool_backward_kernel<A, I, decltype(known)>),
+                          ls__blocks_for(s.count), LS__BLOCK, call->stream, s, (const T *)b[0],
+                          (const void *)b[1], wide, (T *)b[2]);
     });
 }
 
@@ -204,65 +332,67 @@ static __device__ void store_average(typename A::stored *to, float *sum, float p
     A::store(to, sum);
 }
 
-template <typename A>
-static __global__ void avg_pool_kernel(pool_shape s, const typename A::stored *x,
+template <typename A, typename I, typename W>
+static __global__ void avg_pool_kernel(pool_shape<I> s, const typename A::stored *x,
                                        typename A::stored *y)
 {
-    const float places = (float)(s.kernel[0] * s.kernel[1]);
-    LS__FOR_EACH(i, s.n * s.p * s.q * s.c / A::n)
+    const float places = (float)(W::kernel(s, 0) * W::kernel(s, 1));
+    LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place at = place_of(i, s.p, s.q, s.c / A::n);
-        const int64_t top = at.row * s.stride[0] - s.padding[0];
-        const int64_t left = at.column * s.stride[1] - s.padding[1];
+        const place<I> at = place_of(s, i);
+        const I top = at.row * W::stride(s, 0) - W::padding(s, 0);
+        const I left = at.column * W::stride(s, 1) - W::padding(s, 1);
         float sum[A::n] = {};
-        for (int64_t h = most(top, 0); h < least(top + s.kernel[0], s.h); h++)
-            for (int64_t w = most(left, 0); w < least(left + s.kernel[1], s.w); w++)
-                add_pack<A>(x + ((at.n * s.h + h) * s.w + w) * s.c + at.c * A::n, sum);
-        store_average<A>(y + i * A::n, sum, places);
+        for (I h = most<I>(top, 0); h < least<I>(top + W::kernel(s, 0), s.h); h++)
+            for (I w = most<I>(left, 0); w < least<I>(left + W::kernel(s, 1), s.w); w++)
+                add_pack<A>(x + (int64_t)(((at.n * s.h + h) * s.w + w) * s.c + at.c) * A::n, sum);
+        store_average<A>(y + (int64_t)i * A::n, sum, places);
     }
 }
 
 int ls__cuda_avg_pool(const ls__cuda_call *call)
 {
-    const pool_shape s = shape_of(call, 0, 1);
-    return ls__with_access(&call->op->operands[0], s.c, [=](auto access) {
+    return with_pool(call, 0, 1, false, [=](auto access, auto number, auto) {
         typedef decltype(access) A;
+        typedef decltype(number) I;
         typedef typename A::stored T;
-        return LS__LAUNCH(avg_pool_kernel<A>, ls__blocks_for(s.n * s.p * s.q * s.c / A::n),
-                          LS__BLOCK, call->stream, s, (const T *)call->buffers[0],
-                          (T *)call->buffers[1]);
+        const pool_shape<I> s = shape_of<I>(call, 0, 1, false, A::n);
+        return LS__LAUNCH((avg_pool_kernel<A, I, any_window>), ls__blocks_for(s.count), LS__BLOCK,
+                          call->stream, s, (const T *)call->buffers[0], (T *)call->buffers[1]);
     });
 }
 
-template <typename A>
-static __global__ void avg_pool_backward_kernel(pool_shape s, const typename A::stored *dy,
+template <typename A, typename I, typename W>
+static __global__ void avg_pool_backward_kernel(pool_shape<I> s, const typename A::stored *dy,
                                                 typename A::stored *dx)
 {
-    const float places = (float)(s.kernel[0] * s.kernel[1]);
-    LS__FOR_EACH(i, s.n * s.h * s.w * s.c / A::n)
+    const float places = (float)(W::kernel(s, 0) * W::kernel(s, 1));
+    LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place at = place_of(i, s.h, s.w, s.c / A::n);
+        const place<I> at = place_of(s, i);
+        const I p_end = last_window<W>(s, 0, at.row), q_end = last_window<W>(s, 1, at.column);
         float sum[A::n] = {};
-        for (int64_t p = first_window(&s, 0, at.row); p < last_window(&s, 0, at.row); p++)
-            for (int64_t q = first_window(&s, 1, at.column); q < last_window(&s, 1, at.column); q++)
-                add_pack<A>(dy + ((at.n * s.p + p) * s.q + q) * s.c + at.c * A::n, sum);
-        store_average<A>(dx + i * A::n, sum, places);
+        for (I p = first_window<W>(s, 0, at.row); p < p_end; p++)
+            for (I q = first_window<W>(s, 1, at.column); q < q_end; q++)
+                add_pack<A>(dy + (int64_t)(((at.n * s.p + p) * s.q + q) * s.c + at.c) * A::n, sum);
+        store_average<A>(dx + (int64_t)i * A::n, sum, places);
     }
 }
 
 int ls__cuda_avg_pool_backward(const ls__cuda_call *call)
 {
-    const pool_shape s = shape_of(call, 1, 0);
-    return ls__with_access(&call->op->operands[0], s.c, [=](auto access) {
+    return with_pool(call, 1, 0, false, [=](auto access, auto number, auto) {
         typedef decltype(access) A;
+        typedef decltype(number) I;
         typedef typename A::stored T;
-        return LS__LAUNCH(avg_pool_backward_kernel<A>, ls__blocks_for(s.n * s.h * s.w * s.c / A::n),
+        const pool_shape<I> s = shape_of<I>(call, 1, 0, true, A::n);
+        return LS__LAUNCH((avg_pool_backward_kernel<A, I, any_window>), ls__blocks_for(s.count),
                           LS__BLOCK, call->stream, s, (const T *)call->buffers[0],
                           (T *)call->buffers[1]);
     });
 }
 
-/* ---- Average over the picture: a block takes 32 channels of one picture ---- */
+/* ---- Average over the image: a block takes 32 channels of one image ---- */
 
 enum { CHANNELS = 32, LANES = LS__BLOCK / CHANNELS };
 
@@ -270,7 +400,7 @@ template <typename T>
 static __global__ void global_avg_pool_kernel(int64_t pixels, int64_t channels, const T *x, T *y)
 {
     __shared__ float shared[LS__BLOCK];
-    const int64_t blocks = (channels + CHANNELS - 1) / CHANNELS;
+    const unsigned blocks = (unsigned)((channels + CHANNELS - 1) / CHANNELS);
     const int64_t n = blockIdx.x / blocks;
     const int64_t c = (int64_t)(blockIdx.x % blocks) * CHANNELS + threadIdx.x % CHANNELS;
     const unsigned lane = threadIdx.x / CHANNELS;
@@ -297,29 +427,33 @@ int ls__cuda_global_avg_pool(const ls__cuda_call *call)
     });
 }
 
-template <typename A>
-static __global__ void global_avg_pool_backward_kernel(int64_t count, int64_t pixels,
-                                                       int64_t channels,
+template <typename A, typename I>
+static __global__ void global_avg_pool_backward_kernel(I count, ls__divisor<I> by_packs,
+                                                       ls__divisor<I> by_pixels,
                                                        const typename A::stored *dy,
                                                        typename A::stored *dx)
 {
-    const int64_t packs = channels / A::n;
-    LS__FOR_EACH(i, count / A::n)
+    LS__FOR_EACH_OF(I, i, count)
     {
+        const I row = by_packs.quotient(i), pack = i - row * by_packs.by;
+        const I from = by_pixels.quotient(row) * by_packs.by + pack;
         float sum[A::n] = {};
-        add_pack<A>(dy + (i / packs / pixels * packs + i % packs) * A::n, sum);
-        store_average<A>(dx + i * A::n, sum, (float)pixels);
+        add_pack<A>(dy + (int64_t)from * A::n, sum);
+        store_average<A>(dx + (int64_t)i * A::n, sum, (float)by_pixels.by);
     }
 }
 
 int ls__cuda_global_avg_pool_backward(const ls__cuda_call *call)
 {
-    const int64_t *d = call->op->operands[1].shape.dims, count = d[0] * d[1] * d[2] * d[3];
-    return ls__with_access(&call->op->operands[0], d[3], [=](auto access) {
+    const int64_t *d = call->op->operands[1].shape.dims, pixels = d[1] * d[2], channels = d[3];
+    return with_pool(call, 1, 1, false, [=](auto access, auto number, auto) {
         typedef decltype(access) A;
+        typedef decltype(number) I;
         typedef typename A::stored T;
-        return LS__LAUNCH(global_avg_pool_backward_kernel<A>, ls__blocks_for(count / A::n),
-                          LS__BLOCK, call->stream, count, d[1] * d[2], d[3],
-                          (const T *)call->buffers[0], (T *)call->buffers[1]);
+        const int64_t packs = channels / A::n, count = d[0] * pixels * packs;
+        return LS__LAUNCH((global_avg_pool_backward_kernel<A, I>), ls__blocks_for(count), LS__BLOCK,
+                          call->stream, (I)count, ls__divisor<I>::of(packs),
+                          ls__divisor<I>::of(pixels), (const T *)call->buffers[0],
+                          (T *)call->buffers[1]);
     });
 }

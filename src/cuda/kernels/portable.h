@@ -7,9 +7,11 @@
 #ifdef LS__CUDA_EMULATED
 #include "emulator.h"
 #define LS__UNROLL
+#define LS__ROLLED
 #else
 #include <cuda_runtime.h>
 #define LS__UNROLL _Pragma("unroll")
+#define LS__ROLLED _Pragma("unroll 1") /* else the number of rounds is computed, by a division */
 /* Starts a kernel and gives the status of starting it. */
 #define LS__LAUNCH(kernel, n_blocks, n_threads, stream, ...)                                       \
     (kernel<<<(n_blocks), (n_threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__),                  \
@@ -21,9 +23,19 @@
 enum { LS__BLOCK = 256 /* threads of a block, where nothing else is said */ };
 
 /* Element-wise kernels: a thread goes from its first element by the number of all threads. */
-#define LS__FOR_EACH(i, count)                                                                     \
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);                  \
-         i += (int64_t)gridDim.x * blockDim.x)
+#define LS__FOR_EACH(i, count) LS__FOR_EACH_OF(int64_t, i, count)
+#define LS__FOR_EACH_OF(type, i, count)                                                            \
+    LS__ROLLED                                                                                     \
+    for (type i = (type)blockIdx.x * (type)blockDim.x + (type)threadIdx.x; i < (count);            \
+         i += (type)gridDim.x * (type)blockDim.x)
+
+/* Up to so many things are numbered in 32 bits: then the number after the last one, which is at
+ * most 2^24 more, fits too. On the emulated device few, so that its tests run both kinds. */
+#ifdef LS__CUDA_EMULATED
+enum { LS__MOST_SMALL = 1 << 14 };
+#else
+enum { LS__MOST_SMALL = 1 << 30 };
+#endif
 
 /* Blocks for so many elements; by their number alone. */
 static inline unsigned ls__blocks_for(int64_t count)

@@ -1,0 +1,46 @@
+/* divide.h: quotients by numbers that are known when a kernel is launched. A GPU has no instruction
+ * for an integer division: one of 32 bits takes about 20 instructions, one of 64 bits up to 100. */
+#ifndef LS_CUDA_DIVIDE_H
+#define LS_CUDA_DIVIDE_H
+
+#include "cuda/kernels/portable.h"
+
+/* Of numbers from 0 to 2^31 - 1, by 1 to 2^31 - 1; or of any that are not negative. */
+template <typename I> struct ls__divisor;
+
+/* n / by = n * factor >> shift (Granlund & Montgomery 1994, "Division by invariant integers using
+ * multiplication"): with 2^(l-1) < by <= 2^l, shift = 31 + l and factor = 2^shift / by + 1, the
+ * product is too large by at most n * by < 2^shift, so that no quotient reaches the next one. */
+template <> struct ls__divisor<int32_t> {
+    int32_t by;
+    uint32_t factor, shift;
+
+    static ls__divisor of(int64_t by)
+    {
+        ls__divisor d = { (int32_t)by, 0, 31 };
+        while ((int64_t)1 << (d.shift - 31) < by) d.shift++;
+        d.factor = (uint32_t)(((uint64_t)1 << d.shift) / (uint64_t)by + 1);
+        return d;
+    }
+
+    __device__ int32_t quotient(int32_t n) const
+    {
+        return (int32_t)((uint64_t)(uint32_t)n * factor >> shift);
+    }
+};
+
+template <> struct ls__divisor<int64_t> {
+    int64_t by;
+
+    static ls__divisor of(int64_t by)
+    {
+        return { by };
+    }
+
+    __device__ int64_t quotient(int64_t n) const
+    {
+        return n / by;
+    }
+};
+
+#endif
