@@ -15,6 +15,7 @@
 #include "nn/net_state.h"
 #include "nn/timing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,7 +319,8 @@ bool ls__program_time_fusion(ls__program *p, const ls__instruction *fused, int n
     *apart_ms = time_side(p, apart, n_apart);
     *fused_ms = *apart_ms < 0 ? -1 : time_side(p, fused, n_fused);
     *left -= now_ms() - start;
-    return *fused_ms >= 0;
+    if (*fused_ms < 0) *fused_ms = INFINITY;
+    return *apart_ms >= 0;
 }
 
 ls_status ls__program_settle_fusion(ls__program *p, const ls__op *op, bool taken,
