@@ -39,11 +39,11 @@ typedef enum ls_deterministic {
 
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
-    LS_BENCHMARK_ON   /* kernels by time measured while a net is built, among those that
-                         `deterministic` leaves; they stay for the net's life, and for nets that
-                         are built later. Another process measures anew and may choose others, with
-                         other bits, unless it is given the choices: plan.h. Shapes that come up
-                         after the build go by the heuristic */
+    LS_BENCHMARK_ON   /* kernels, and fusions of batch norms with convolutions, by time measured
+                         while a net is built, among those that `deterministic` leaves; they stay for
+                         the net's life, and for nets that are built later. Another process measures
+                         anew and may choose others, with other bits, unless it is given the choices:
+                         plan.h. Shapes that come up after the build go by the heuristic */
 } ls_benchmark;
 
 /* Info: the kernel of each op when a net first uses it, and why it was taken. */

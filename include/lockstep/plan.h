@@ -51,7 +51,7 @@ LS_API ls_status ls_plan_load(ls_context *ctx, const char *path);
  * that ls_plan_load would refuse; an empty one counts as none. */
 LS_API ls_status ls_plan_save(ls_context *ctx, const char *path);
 
-/* How many ops were timed in this context. */
+/* How many ops and fusions were timed in this context. */
 LS_API int64_t ls_plan_timed(const ls_context *ctx);
 
 LS_END_DECLARATIONS

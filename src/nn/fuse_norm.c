@@ -21,6 +21,7 @@
 #include "nn/lower.h"
 #include "nn/timing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -164,9 +165,13 @@ static bool is_faster(ls__program *p, const proposal *f)
     const bool timed = ls__program_time_fusion(p, f->fused, f->n_fused, f->apart, f->n_apart,
                                                &fused_ms, &apart_ms);
     const bool taken = timed ? fused_ms <= apart_ms : is_better(p, f);
-    if (timed)
+    if (timed && isinf(fused_ms)) {
+        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
+        snprintf(reason, sizeof reason, "the fused kernels failed");
+    } else if (timed) {
         snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",
                  taken ? fused_ms : apart_ms, taken ? apart_ms : fused_ms);
+    }
     (void)ls__program_settle_fusion(p, &f->fused[0].op, taken, reason, timed);
     return taken;
 }

@@ -180,8 +180,9 @@ ls_status ls__program_layout(ls__program *program);
 ls_status ls__program_choose(ls__program *program);
 /* Times kernels for ops that the tables do not have, and puts the fastest into the context's. */
 ls_status ls__program_tune(ls__program *program);
-/* Does the same for both sides of a fusion, then times each side as a whole. False when there was
- * no time for that, or a side could not be run. */
+/* Does the same for both sides of a fusion, then times each side as a whole: *fused_ms is INFINITY
+ * when that side can't be made or run, as ctx->message tells. False when there was no time for it.
+ */
 bool ls__program_time_fusion(ls__program *program, const ls__instruction *fused, int n_fused,
                              const ls__instruction *apart, int n_apart, double *fused_ms,
                              double *apart_ms);

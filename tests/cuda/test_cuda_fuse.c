@@ -268,6 +268,22 @@ START_TEST(the_faster_side_is_taken)
 }
 END_TEST
 
+/* Kernels that are made and then fail, or that no graph can hold, which only timing shows. */
+START_TEST(fused_kernels_that_fail)
+{
+    static const char *const faults[] = { "emulated fused=run", "emulated fused=capture" };
+    for (int i = 0; i < 2; i++) {
+        setenv("LOCKSTEP_EMULATED_FAULTS", faults[i], 1);
+        run r = open_with("cuda", LS_PRECISION_BF16, timed);
+        expect_fusions(&r, 0, 0);
+        ck_assert_int_eq(count_in(logged, "unfused (the fused kernels failed)"), 7);
+        take_step(&r);
+        ls_context_close(&r.ctx);
+    }
+    unsetenv("LOCKSTEP_EMULATED_FAULTS");
+}
+END_TEST
+
 /* Without benchmark, and where timing would not pay, the estimates decide. */
 START_TEST(nothing_is_timed_unasked)
 {
@@ -325,5 +341,5 @@ int main(void)
 {
     return RUN_SUITE("cuda fuse", as_on_the_cpu, failing_fusions_are_left_out, statistics_alone,
                      refused_fusions, same_bits_again, only_16_bits, the_faster_side_is_taken,
-                     nothing_is_timed_unasked, plans_outlast_the_clock);
+                     fused_kernels_that_fail, nothing_is_timed_unasked, plans_outlast_the_clock);
 }

@@ -6,6 +6,8 @@
  * has to wait for what is not done; a number, the seed of an order by chance: each stream is late,
  * prompt, or between. So what waits too little reads too early, or is written over.
  *
+ * Its clock gives all work 0.1 ms, and the first LOCKSTEP_EMULATED_COLD pieces 1 ms more.
+ *
  * It has 1 GiB of memory, or as many bytes as LOCKSTEP_EMULATED_MEMORY says. */
 #ifndef LS_TEST_EMULATED_DRIVER_H
 #define LS_TEST_EMULATED_DRIVER_H

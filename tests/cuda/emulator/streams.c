@@ -12,6 +12,8 @@ enum { INVALID_HANDLE = 400, OUT_OF_MEMORY = 2, NOT_READY = 600, ALWAYS = 256 };
 /* The device's clock, which goes by what has run and not by the host's time. */
 static double clock_ms;
 static const double LAUNCH_MS = 0.1; /* of any work; so long that few runs time a kernel */
+static const double COLD_MS = 1;     /* more, while the device is cold */
+static int64_t n_cold;               /* work until it is not */
 
 /* What an event stands for once it is recorded: a place in a stream. */
 typedef struct mark {
@@ -81,6 +83,7 @@ static void run_first(emulated_stream *stream)
         i->work(i->arg);
         emulated_memory_close();
         clock_ms += LAUNCH_MS;
+        if (n_cold > 0 && n_cold--) clock_ms += COLD_MS;
     } else if (!i->waits) {
         i->mark->done = true;
         i->mark->ms = clock_ms;
@@ -177,6 +180,8 @@ int emulated_stream_open(void **stream)
     emulated_stream *s = calloc(1, sizeof(*s));
     if (!s) return OUT_OF_MEMORY;
     s->eagerness = choose_eagerness();
+    const char *cold = getenv("LOCKSTEP_EMULATED_COLD");
+    n_cold = cold ? atoi(cold) : 0;
     s->next = streams;
     streams = s;
     *stream = s;
