@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cuda/blas_name.h"
 #include "cuda/cuda.h"
+#include "cuda/libraries.h"
 #include <cublasLt.h>
 #include <stdio.h>
 #include <string.h>
@@ -351,6 +352,8 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
 }
 
 const ls__cuda_provider ls__cuda_blas_provider = { .name = "cublaslt",
+                                                   .title = "cuBLASLt",
+                                                   .load = ls__cublaslt_load,
                                                    .open = blas_open,
                                                    .close = blas_close,
                                                    .library = blas_library,

@@ -20,9 +20,13 @@ typedef struct ls__cuda ls__cuda;
  * its open gave. */
 typedef struct ls__cuda_provider {
     const char *name;
+    /* Both NULL for our own kernels: "cuDNN", and what loads it, see libraries.h. Where it can't be
+     * loaded the provider is left out. */
+    const char *title;
+    bool (*load)(char *text, size_t size);
     ls_status (*open)(ls__cuda *cuda, void **state); /* these two may be NULL */
     void (*close)(ls__cuda *cuda, void *state);
-    /* "cuDNN 9.19.0", NULL when there is none to tell. */
+    /* "cuDNN 9.19.0"; may be NULL. */
     const char *(*library)(void *state);
     int (*candidates)(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out, int max);
     ls_status (*kernel_open)(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
@@ -42,6 +46,7 @@ struct ls__cuda {
     ls__cuda_numbers known;              /* what they are, once numbers_known */
     bool numbers_known, numbers_used;    /* used: since the recording began */
     bool records;                        /* between recording_begin and recording_end */
+    bool left_out[LS__CUDA_MAX_PROVIDERS];
     void *states[LS__CUDA_MAX_PROVIDERS];
     char libraries[512], processor[448], description[1024], driver_text[96];
 };

@@ -5,6 +5,7 @@
 #include "base/own_kernels.h"
 #include "cuda/cuda.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what)
@@ -57,8 +58,10 @@ static void describe(ls__cuda *cuda)
     ls__text_put(&libraries, "CUDA %d.%d", version / 1000, version % 1000 / 10);
     for (int i = 0; ls__cuda_providers[i]; i++) {
         const ls__cuda_provider *provider = ls__cuda_providers[i];
-        const char *text = provider->library ? provider->library(cuda->states[i]) : NULL;
-        if (text) ls__text_put(&libraries, ", %s", text);
+        if (cuda->left_out[i])
+            ls__text_put(&libraries, ", no %s", provider->title);
+        else if (provider->library)
+            ls__text_put(&libraries, ", %s", provider->library(cuda->states[i]));
     }
     ls__text_put(&libraries, ", own kernels %d", LS__OWN_KERNELS);
     ls__cuda_environment(&libraries);
@@ -88,6 +91,34 @@ static void cuda_close(ls__device *device)
     ls__free(cuda->device.ctx, cuda);
 }
 
+/* Loads the providers' libraries. Those that can't be loaded, or are not wanted, are left out, and
+ * kernels of our own run instead. */
+static ls_status load_libraries(ls__cuda *cuda)
+{
+    static const char variable[] = "LOCKSTEP_CUDA_LIBRARIES";
+    ls_context *ctx = cuda->device.ctx;
+    const char *set = getenv(variable);
+    const bool unwanted = set && strcmp(set, "none") == 0;
+    if (set && set[0] && !unwanted)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s is '%.100s', expected 'none' or nothing", variable,
+                        set);
+    for (int i = 0; ls__cuda_providers[i]; i++) {
+        const ls__cuda_provider *provider = ls__cuda_providers[i];
+        char text[512];
+        if (!provider->load) continue;
+        cuda->left_out[i] = unwanted || !provider->load(text, sizeof(text));
+        if (unwanted)
+            ls__inform(ctx, "device 'cuda': %s is left out: %s is none", provider->title, variable);
+        else if (cuda->left_out[i])
+            ls__warn(ctx,
+                     "device 'cuda': %s can't be used, slow kernels of our own run instead: %s",
+                     provider->title, text);
+        else
+            ls__inform(ctx, "device 'cuda': %s is loaded from %s", provider->title, text);
+    }
+    return LS_OK;
+}
+
 static ls_status open_parts(ls__cuda *cuda)
 {
     const ls__cuda_driver *driver = cuda->driver;
@@ -98,8 +129,9 @@ static ls_status open_parts(ls__cuda *cuda)
     LS_TRY(ls__cuda_streams_open(cuda));
     LS_TRY(ls__cuda_check(cuda, driver->allocate((void **)&cuda->numbers, sizeof(*cuda->numbers)),
                           "device 'cuda': memory"));
+    LS_TRY(load_libraries(cuda));
     for (int i = 0; ls__cuda_providers[i]; i++)
-        if (ls__cuda_providers[i]->open)
+        if (ls__cuda_providers[i]->open && !cuda->left_out[i])
             LS_TRY(ls__cuda_providers[i]->open(cuda, &cuda->states[i]));
     return LS_OK;
 }
@@ -162,7 +194,9 @@ static int cuda_candidates(ls__device *device, const ls__op *op, ls__candidate *
 {
     ls__cuda *cuda = (ls__cuda *)device;
     int n = 0;
+    (void)ls__cuda_enter(device);
     for (int i = 0; ls__cuda_providers[i] && n < max; i++) {
+        if (cuda->left_out[i]) continue;
         n += ls__cuda_providers[i]->candidates(cuda, cuda->states[i], op, out + n, max - n);
         /* What a provider could not say must not be answered by slower kernels. */
         if (ls__has_error(device->ctx)) return 0;
@@ -180,7 +214,7 @@ static ls_status cuda_kernel_open(ls__device *device, const ls__op *op, const ch
     for (int i = 0; ls__cuda_providers[i]; i++) {
         const ls__cuda_provider *provider = ls__cuda_providers[i];
         const size_t length = strlen(provider->name);
-        if (strncmp(name, provider->name, length) == 0 &&
+        if (!cuda->left_out[i] && strncmp(name, provider->name, length) == 0 &&
             (name[length] == '\0' || name[length] == ' '))
             return provider->kernel_open(cuda, cuda->states[i], op, name, out);
     }

@@ -5,6 +5,9 @@
 #include "base/error.h"
 #include "cuda/cuda.h"
 #include "tensor/module.h"
+#include <stdio.h>
+
+enum { LOG_TEXT_SIZE = 1024 };
 
 static const ls__host *_Atomic host; /* contexts may be opened by several threads */
 
@@ -34,6 +37,26 @@ ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...)
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
 {
     return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
+}
+
+void ls__warn(ls_context *ctx, const char *format, ...)
+{
+    char text[LOG_TEXT_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    host->warn(ctx, "%s", text);
+}
+
+void ls__inform(ls_context *ctx, const char *format, ...)
+{
+    char text[LOG_TEXT_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    host->inform(ctx, "%s", text);
 }
 
 bool ls__has_error(const ls_context *ctx)

@@ -4,6 +4,7 @@
 #include "cuda/cuda.h"
 #include "cuda/cudnn/cudnn.h"
 #include "cuda/cudnn/fusion.h"
+#include "cuda/libraries.h"
 #include <string.h>
 
 static ls_status cudnn_open(ls__cuda *cuda, void **state)
@@ -160,6 +161,8 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
 }
 
 static const ls__cuda_provider cudnn_provider = { .name = "cudnn",
+                                                  .title = "cuDNN",
+                                                  .load = ls__cudnn_load,
                                                   .open = cudnn_open,
                                                   .close = cudnn_close,
                                                   .library = cudnn_library,

@@ -1,6 +1,8 @@
 /* Plan files on a CUDA device: what they settle is made by its name alone, without asking the
  * libraries what they have; and kernels that libraries name and then refuse. */
 #include "../suite.h"
+#include "base/context.h"
+#include "conv_ops.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
 #include <lockstep/lockstep.h>
@@ -28,16 +30,22 @@ static void keep_log(void *user, ls_log_level level, const char *message)
     strncat(logged, "\n", sizeof(logged) - strlen(logged) - 1);
 }
 
-static ls_context *open_context(const ls_context_config *more)
+/* With the emulated library in this mode. */
+static ls_context *open_with(const char *mode, const ls_context_config *more)
 {
     ls_context_config config = more ? *more : (ls_context_config){ 0 };
-    config.device = "cuda";
+    if (!config.device) config.device = "cuda";
     config.log = keep_log;
-    setenv("LOCKSTEP_EMULATED_LIBRARY", "1", 1);
+    setenv("LOCKSTEP_EMULATED_LIBRARY", mode, 1);
     logged[0] = '\0';
     ls_context *ctx = ls_context_open(&config);
     ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
     return ctx;
+}
+
+static ls_context *open_context(const ls_context_config *more)
+{
+    return open_with("1", more);
 }
 
 static ls_net *build(ls_context *ctx)
@@ -229,9 +237,54 @@ START_TEST(a_library_that_fails)
 }
 END_TEST
 
+/* Kernels of our own run where a library is missing, or not wanted; what has computed stands in the
+ * run's identity. */
+START_TEST(own_kernels_alone)
+{
+    for (int unwanted = 0; unwanted < 2; unwanted++) {
+        if (unwanted) setenv("LOCKSTEP_CUDA_LIBRARIES", "none", 1);
+        ls_context *ctx = open_with(unwanted ? "1" : "missing", NULL);
+        const int64_t before = n_listings();
+        ck_assert_int_eq(count(logged, unwanted ? "LOCKSTEP_CUDA_LIBRARIES is none"
+                                                : "can't be used, slow kernels of our own run "
+                                                  "instead: emulated: it is not there"),
+                         1);
+        ck_assert_ptr_nonnull(strstr(ls_context_device(ctx), ", no emulated library, own kernels"));
+        ls_net *net = build(ctx);
+        ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+        step_digest(ctx, net);
+        ck_assert_int_eq(n_listings(), before);
+        ck_assert_int_eq(count(logged, "emulated 2"), 0);
+        ls_context_close(&ctx);
+    }
+    setenv("LOCKSTEP_CUDA_LIBRARIES", "all", 1);
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
+    expect_error(ctx, LS_ERR_INVALID, "LOCKSTEP_CUDA_LIBRARIES is 'all', expected 'none'");
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* Whatever another context has made current, a context's libraries work for its own device. */
+START_TEST(second_device)
+{
+    static const conv_shape shape = { 2, 8, 8, 4, 4, 3, 1, 1, 1 };
+    const ls__op op = conv_op(LS__OP_CONV2D, &shape, false);
+    ls_context *contexts[2] = { open_context(NULL),
+                                open_context(&(ls_context_config){ .device = "cuda:1" }) };
+    ls__candidate list[LS__MAX_CANDIDATES];
+    for (int i = 0; i < 4; i++) {
+        ls_context *ctx = contexts[i % 2];
+        const ls__backend *backend = ctx->device->backend;
+        ck_assert_msg(backend->candidates(ctx->device, &op, list, LS__MAX_CANDIDATES) == 5, "%s",
+                      ls_context_message(ctx));
+    }
+    for (int i = 0; i < 2; i++) ls_context_close(&contexts[i]);
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("cuda plan", refused_kernels_are_passed_over, a_plan_needs_no_lists,
-                     a_plan_repeats_the_timed_runs_bits, what_the_policy_forbids_in_a_plan,
-                     what_no_library_has, a_library_that_fails);
+    return RUN_SUITE("cuda plan", own_kernels_alone, second_device, refused_kernels_are_passed_over,
+                     a_plan_needs_no_lists, a_plan_repeats_the_timed_runs_bits,
+                     what_the_policy_forbids_in_a_plan, what_no_library_has, a_library_that_fails);
 }

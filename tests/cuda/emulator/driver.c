@@ -310,10 +310,17 @@ static int properties(int device, ls__cuda_properties *out)
     return 0;
 }
 
+static _Thread_local int current_device;
+
 static int set_device(int device)
 {
-    (void)device;
+    current_device = device;
     return 0;
+}
+
+int emulated_current_device(void)
+{
+    return current_device;
 }
 
 static char ranges[EMULATED_RANGES_SIZE];

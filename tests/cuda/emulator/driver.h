@@ -21,6 +21,9 @@ extern "C" {
 void emulated_memory_open(void);
 void emulated_memory_close(void);
 
+/* The calling thread's. */
+int emulated_current_device(void);
+
 /* Counts a call, and says whether it is to fail; as a status, that of a launch that lacks resources
  * or, when all calls fail from now on, of a kernel that went wrong. */
 bool emulated_failure(void);

@@ -7,8 +7,9 @@
  *   "emulated 3"
  *   "emulated 4"    is not deterministic
  *
- * LOCKSTEP_EMULATED_LIBRARY=broken makes listing fail. LOCKSTEP_EMULATED_LIBRARY=fused has kernels
- * for the optional convolutions instead, "emulated fused", which run in fused.cpp. */
+ * LOCKSTEP_EMULATED_LIBRARY=missing makes loading fail, broken makes listing fail.
+ * LOCKSTEP_EMULATED_LIBRARY=fused has kernels for the optional convolutions instead, "emulated
+ * fused", which run in fused.cpp. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "driver.h"
@@ -84,6 +85,15 @@ static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
     return LS_OK;
 }
 
+/* Libraries work for the device that is current in the thread. */
+static ls_status check_device(ls__cuda *cuda, const ls__op *op)
+{
+    if (emulated_current_device() == cuda->index) return LS_OK;
+    return ls__fail(cuda->device.ctx, LS_ERR_DEVICE,
+                    "%s: emulated: device %d is current, expected device %d", ls__op_name(op->kind),
+                    emulated_current_device(), cuda->index);
+}
+
 static int candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out, int max)
 {
     (void)state;
@@ -94,6 +104,7 @@ static int candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candida
     }
     if (!is_for(op)) return 0;
     n_listings++;
+    if (check_device(cuda, op) != LS_OK) return 0;
     if (is_mode("broken")) {
         (void)ls__fail(cuda->device.ctx, LS_ERR_DEVICE, "%s: emulated: it is broken",
                        ls__op_name(op->kind));
@@ -112,6 +123,7 @@ static ls_status kernel_open(ls__cuda *cuda, void *state, const ls__op *op, cons
                              ls__kernel **out)
 {
     (void)state;
+    LS_TRY(check_device(cuda, op));
     if (is_for_fused(op) && strcmp(name, fused_name) == 0) return fused_open(cuda, op, out);
     const int number = atoi(name + strcspn(name, " "));
     if (!is_for(op) || number <= UNMADE || number > LAST)
@@ -123,6 +135,14 @@ static ls_status kernel_open(ls__cuda *cuda, void *state, const ls__op *op, cons
     return LS_OK;
 }
 
+static bool load(char *text, size_t size)
+{
+    snprintf(text, size, is_mode("missing") ? "emulated: it is not there" : "the emulator");
+    return !is_mode("missing");
+}
+
 const ls__cuda_provider emulated_library = { .name = "emulated",
+                                             .title = "emulated library",
+                                             .load = load,
                                              .candidates = candidates,
                                              .kernel_open = kernel_open };
