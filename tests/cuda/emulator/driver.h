@@ -23,6 +23,7 @@ void emulated_memory_close(void);
 
 /* The calling thread's. */
 int emulated_current_device(void);
+bool emulated_is_on_device(const void *memory);
 
 /* Counts a call, and says whether it is to fail; as a status, that of a launch that lacks resources
  * or, when all calls fail from now on, of a kernel that went wrong. */
