@@ -90,6 +90,19 @@ static int most_kernels(void)
     return set ? atoi(set) : LS__MAX_CANDIDATES;
 }
 
+/* Libraries refuse some of what they name. */
+static bool is_refused(ls_context *ctx, const op_case *c, const char *name)
+{
+    ls__kernel *kernel;
+    if (ctx->device->backend->kernel_open(ctx->device, &c->op, name, &kernel) == LS_OK) {
+        kernel->close(kernel);
+        return false;
+    }
+    ck_assert_msg(ls_context_status(ctx) == LS_ERR_UNSUPPORTED, "%s: %s", c->name,
+                  ls_context_message(ctx));
+    return true;
+}
+
 START_TEST(values)
 {
     const op_case *c = &all_cases()->cases[_i];
@@ -105,6 +118,7 @@ START_TEST(values)
     const int most = most_kernels();
     for (int k = 0; k < n; k++) {
         if (k >= most - 1 && k < n - 1) continue; /* our own stays, the last */
+        if (k < n - 1 && is_refused(cuda, c, kernels[k].name)) continue;
         fill_buffers(c, &got, true);
         run_on_device(cuda, c, kernels[k].name, &got);
         compare_buffers(c, kernels[k].name, &got, &wanted);
@@ -126,9 +140,9 @@ static void check_mixture(ls_context *cuda, const op_case *c, int operand, ls_dt
     mixed.op.operands[operand].dtype = dtype;
     ck_assert_msg(list_kernels(cuda, &mixed, false, &kernel) == 0, "%s: operand %d of %s", c->name,
                   operand, ls_dtype_name(dtype));
-    ck_assert_int_eq(backend->kernel_open(cuda->device, &mixed.op, kernel.name, &made),
-                     LS_ERR_NOT_FOUND);
-    ck_assert_int_eq(ls_context_status(cuda), LS_ERR_NOT_FOUND);
+    const ls_status status = backend->kernel_open(cuda->device, &mixed.op, kernel.name, &made);
+    ck_assert(status == LS_ERR_NOT_FOUND || status == LS_ERR_UNSUPPORTED); /* own, a library's */
+    ck_assert_int_eq(ls_context_status(cuda), status);
 }
 
 /* 16-bit operands are all alike, and those that the op list names: an op in bf16 has no kernel when

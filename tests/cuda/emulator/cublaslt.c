@@ -215,11 +215,11 @@ static bool preferred(const emulated_algorithm *a, const emulated_preference *p)
     return a->workspace <= p->workspace && (a->reduction == 0 || (a->reduction & p->reductions));
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int requested, cublasLtMatmulHeuristicResult_t results[],
-    int *n)
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t results[], int *n)
 {
     if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (requested <= 0 || !preference || !results || !n) return CUBLAS_STATUS_INVALID_VALUE;

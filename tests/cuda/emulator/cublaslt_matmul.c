@@ -53,8 +53,8 @@ static float product(const job *j, int64_t row, int64_t col)
     const int64_t depth = ta ? j->a_layout.rows : j->a_layout.cols;
     float parts[MOST_PARTS] = { 0 }, sum = 0;
     for (int64_t k = 0; k < depth; k++)
-        parts[k % j->n_parts] += factor(j, j->a, &j->a_layout, ta, row, k) *
-                                 factor(j, j->b, &j->b_layout, tb, k, col);
+        parts[k % j->n_parts] +=
+            factor(j, j->a, &j->a_layout, ta, row, k) * factor(j, j->b, &j->b_layout, tb, k, col);
     for (int p = 0; p < j->n_parts; p++) sum += parts[p];
     return sum;
 }

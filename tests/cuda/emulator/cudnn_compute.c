@@ -95,7 +95,7 @@ typedef struct convolution {
     int left_role, right_role, sum_role;
     cudnn_arithmetic arithmetic;
     int64_t n_sums;
-    float *sums; /* (parts, sums) */
+    float *sums;      /* (parts, sums) */
     int64_t *n_added; /* to each sum, counted */
 } convolution;
 
@@ -128,7 +128,9 @@ static void visit_window(convolution *c, const cudnn_step *s, const int64_t *x, 
 static void convolve(run *r, const cudnn_step *s)
 {
     static int64_t n_runs; /* what changes from run to run */
-    const int result = s->letter == 'D' ? CUDNN_ROLE_X : s->letter == 'W' ? CUDNN_ROLE_W : CUDNN_ROLE_Y;
+    const int result = s->letter == 'D'   ? CUDNN_ROLE_X
+                       : s->letter == 'W' ? CUDNN_ROLE_W
+                                          : CUDNN_ROLE_Y;
     const int left = s->letter == 'D' ? CUDNN_ROLE_Y : CUDNN_ROLE_X;
     const int right = s->letter == 'W' ? CUDNN_ROLE_Y : CUDNN_ROLE_W;
     const int64_t *y = tensor_of(r, s, CUDNN_ROLE_Y)->dims;

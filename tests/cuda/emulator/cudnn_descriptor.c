@@ -221,8 +221,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
         if (status != CUDNN_STATUS_SUCCESS) return status;
         values = bodies;
     }
-    return cudnn_put(body, name, count, values) ? CUDNN_STATUS_SUCCESS
-                                                : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    return cudnn_put(body, name, count, values)
+               ? CUDNN_STATUS_SUCCESS
+               : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)

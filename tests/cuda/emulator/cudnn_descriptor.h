@@ -66,7 +66,6 @@ cudnn_body *cudnn_part(const cudnn_body *body, cudnnBackendAttributeName_t name,
  * False without memory. cudnn_put takes bodies over, success or not. */
 cudnn_body *cudnn_body_open(cudnnBackendDescriptorType_t type);
 void cudnn_body_release(cudnn_body *body);
-bool cudnn_put(cudnn_body *body, cudnnBackendAttributeName_t name, int64_t count,
-               const void *data);
+bool cudnn_put(cudnn_body *body, cudnnBackendAttributeName_t name, int64_t count, const void *data);
 
 #endif

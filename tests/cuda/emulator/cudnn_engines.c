@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KNOBS = 16, N_NOTES = 3, F16_BITS = 10, F32_BITS = 23 };
+/* WINOGRAD_BITS: an error of about 1e-5, as of transforms in f32. */
+enum { MOST_KNOBS = 16, N_NOTES = 3, F16_BITS = 10, WINOGRAD_BITS = 15, F32_BITS = 23 };
 
 typedef struct engine {
     int64_t index;
@@ -51,6 +52,7 @@ static const engine engines[] = {
       .n_notes = 2,
       .notes = { CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 },
       .f32_only = true,
+      .f32_bits = WINOGRAD_BITS,
       .n_knobs = 1,
       .knobs = { { CUDNN_KNOB_TYPE_TILE_SIZE, 8 } } },
     { .index = 7, .compiled = true, .n_knobs = 1, .knobs = { { CUDNN_KNOB_TYPE_TILE_SIZE, 8 } } },
@@ -302,7 +304,8 @@ static cudnn_arithmetic arithmetic_of(const engine *e, const cudnn_body *configu
     };
 }
 
-static const char begin[] = "{\"emulated\":1,\"device\":%d,\"engine\":%d,\"knobs\":[", end[] = "\"}";
+static const char begin[] = "{\"emulated\":1,\"device\":%d,\"engine\":%d,\"knobs\":[",
+                  end[] = "\"}";
 
 /* All that a plan is, as JSON: its numbers, then the program's bytes. */
 static bool put_text(cudnn_body *plan, const cudnn_body *configuration, int device)
@@ -317,7 +320,8 @@ static bool put_text(cudnn_body *plan, const cudnn_body *configuration, int devi
     for (int k = 0; k < e->n_knobs; k++) {
         long long value = -1;
         for (int64_t i = 0; i < n; i++)
-            if (knob_type(configuration, i) == e->knobs[k].type) value = knob_value(configuration, i);
+            if (knob_type(configuration, i) == e->knobs[k].type)
+                value = knob_value(configuration, i);
         length += (size_t)snprintf(text + length, size - length, "%s%lld", k ? "," : "", value);
     }
     length += (size_t)snprintf(text + length, size - length, "],\"program\":\"");
@@ -333,7 +337,8 @@ static bool put_text(cudnn_body *plan, const cudnn_body *configuration, int devi
 /* The other way. Sets the plan's configuration; false when the text is no plan. */
 static bool read_text(cudnn_body *plan, int device)
 {
-    int64_t values[MOST_KNOBS], n = cudnn_count(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+    int64_t values[MOST_KNOBS],
+        n = cudnn_count(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
     char *text = calloc(1, (size_t)n + 1);
     int of = 0, index = 0, used = 0;
     cudnn_body *configuration = NULL;

@@ -147,7 +147,8 @@ static cudnnStatus_t check_handle(cudnnHandle_t handle, const cudnn_body *plan)
                    CUDNN_ATTR_ENGINECFG_ENGINE, 0);
     const cudnn_body *graph = cudnn_part(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, 0);
     const cudnnHandle_t *of_plan = cudnn_data(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
-    const cudnnHandle_t *of_graph = graph ? cudnn_data(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) : NULL;
+    const cudnnHandle_t *of_graph =
+        graph ? cudnn_data(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) : NULL;
     if (!of_plan || *of_plan != handle)
         return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "the plan was not made for this handle");
     if (graph && (!of_graph || *of_graph != handle))

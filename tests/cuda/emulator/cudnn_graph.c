@@ -69,14 +69,12 @@ static const cudnn_kind kinds[] = {
         { CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC, true } } },
 };
 /* As P, for gradients: A is dy, B is x, the result is dx. */
-static const cudnn_kind backward_kind = {
-    CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-    'P',
-    3,
-    { { CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, false },
-      { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, false },
-      { CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, true } }
-};
+static const cudnn_kind backward_kind = { CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                                          'P',
+                                          3,
+                                          { { CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, false },
+                                            { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, false },
+                                            { CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, true } } };
 
 static cudnnPointwiseMode_t mode_of(const cudnn_body *operation)
 {
@@ -275,7 +273,8 @@ static cudnnStatus_t check_convolution(const cudnn_body *operation, const cudnn_
     if (cudnn_int(c, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0) != 2)
         return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "a convolution of tensors of 4 dimensions has 2");
     for (int d = 0; d < 2; d++) {
-        const int64_t window = (of[2 + d] - 1) * spatial(c, CUDNN_ATTR_CONVOLUTION_DILATIONS, d) + 1;
+        const int64_t window =
+            (of[2 + d] - 1) * spatial(c, CUDNN_ATTR_CONVOLUTION_DILATIONS, d) + 1;
         const int64_t room = in[2 + d] + spatial(c, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, d) +
                              spatial(c, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, d) - window;
         if (room < 0 ||
@@ -362,8 +361,7 @@ cudnnStatus_t cudnn_finalize_operation(cudnn_body *body)
 static int place_tensor(cudnn_program *p, const cudnn_tensor *t)
 {
     for (int i = 0; i < p->n_tensors; i++)
-        if (p->tensors[i].id == t->id)
-            return memcmp(&p->tensors[i], t, sizeof *t) == 0 ? i : -1;
+        if (p->tensors[i].id == t->id) return memcmp(&p->tensors[i], t, sizeof *t) == 0 ? i : -1;
     if (p->n_tensors == CUDNN_MOST_TENSORS) return -1;
     memcpy(&p->tensors[p->n_tensors], t, sizeof *t);
     return p->n_tensors++;
@@ -379,15 +377,29 @@ static void take_convolution(const cudnn_body *operation, cudnn_step *step)
     }
 }
 
+/* A pointwise operation's in patterns. */
+static char letter_of(cudnnPointwiseMode_t mode)
+{
+    switch (mode) {
+    case CUDNN_POINTWISE_ADD: return '+';
+    case CUDNN_POINTWISE_SUB: return '-';
+    case CUDNN_POINTWISE_MUL: return '*';
+    case CUDNN_POINTWISE_RELU_FWD: return 'R';
+    default: return 'r';
+    }
+}
+
 /* A tensor is written once, before it is read, and a virtual one is written at all. */
 static cudnnStatus_t add_operation(cudnn_program *p, const cudnn_body *operation,
-                                   bool written[CUDNN_MOST_TENSORS],
-                                   bool read[CUDNN_MOST_TENSORS])
+                                   bool written[CUDNN_MOST_TENSORS], bool read[CUDNN_MOST_TENSORS])
 {
     const cudnn_kind *kind = kind_of(operation);
     cudnn_step *step = &p->steps[p->n_steps];
     p->pattern[p->n_steps++] = step->letter = kind->letter;
-    if (kind->letter == 'P') step->mode = mode_of(operation);
+    if (kind->letter == 'P') {
+        step->mode = mode_of(operation);
+        p->pattern[p->n_steps - 1] = letter_of(step->mode);
+    }
     if (strchr("FDW", kind->letter)) take_convolution(operation, step);
     for (int r = 0; r < CUDNN_MOST_ROLES; r++) {
         step->tensors[r] = -1;
@@ -417,8 +429,8 @@ cudnnStatus_t cudnn_finalize_graph(cudnn_body *body)
     const int64_t n = cudnn_count(body, CUDNN_ATTR_OPERATIONGRAPH_OPS);
     if (!p) return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     for (int64_t i = 0; i < n; i++) {
-        const cudnnStatus_t status = add_operation(
-            p, cudnn_part(body, CUDNN_ATTR_OPERATIONGRAPH_OPS, i), written, read);
+        const cudnnStatus_t status =
+            add_operation(p, cudnn_part(body, CUDNN_ATTR_OPERATIONGRAPH_OPS, i), written, read);
         if (status != CUDNN_STATUS_SUCCESS) return status;
     }
     for (int i = 0; i < p->n_tensors; i++)

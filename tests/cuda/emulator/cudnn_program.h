@@ -22,7 +22,7 @@ typedef struct cudnn_tensor {
 /* A kind of operation: its tensors, in the order of an operation's roles. */
 typedef struct cudnn_kind {
     cudnnBackendDescriptorType_t type;
-    char letter; /* for patterns: "DPPPPPB" */
+    char letter;
     int n_roles;
     struct {
         cudnnBackendAttributeName_t name;
@@ -30,21 +30,21 @@ typedef struct cudnn_kind {
     } roles[CUDNN_MOST_ROLES];
 } cudnn_kind;
 
-enum { CUDNN_ROLE_X, CUDNN_ROLE_W, CUDNN_ROLE_Y };                /* of convolutions */
-enum { CUDNN_ROLE_A, CUDNN_ROLE_B, CUDNN_ROLE_RESULT };           /* of pointwise operations */
-enum { CUDNN_ROLE_OF, CUDNN_ROLE_SUM, CUDNN_ROLE_SQUARES };       /* of statistics */
+enum { CUDNN_ROLE_X, CUDNN_ROLE_W, CUDNN_ROLE_Y };          /* of convolutions */
+enum { CUDNN_ROLE_A, CUDNN_ROLE_B, CUDNN_ROLE_RESULT };     /* of pointwise operations */
+enum { CUDNN_ROLE_OF, CUDNN_ROLE_SUM, CUDNN_ROLE_SQUARES }; /* of statistics */
 
 /* An operation. */
 typedef struct cudnn_step {
     char letter;
-    int tensors[CUDNN_MOST_ROLES];                /* by role; -1: none */
+    int tensors[CUDNN_MOST_ROLES];              /* by role; -1: none */
     int64_t padding[2], stride[2], dilation[2]; /* of a convolution */
     cudnnPointwiseMode_t mode;
 } cudnn_step;
 
 /* How an engine multiplies and adds. */
 typedef struct cudnn_arithmetic {
-    int n_parts; /* a sum is made of so many sums, each of every n-th product */
+    int n_parts;       /* a sum is made of so many sums, each of every n-th product */
     int mantissa_bits; /* of factors; 23: as they are */
     bool repeats;      /* false: parts are added in an order that changes from run to run */
     bool fails;        /* when it is executed */
@@ -54,7 +54,7 @@ typedef struct cudnn_program {
     int n_tensors, n_steps;
     cudnn_tensor tensors[CUDNN_MOST_TENSORS];
     cudnn_step steps[CUDNN_MOST_STEPS];
-    char pattern[CUDNN_MOST_STEPS + 1]; /* the steps' letters */
+    char pattern[CUDNN_MOST_STEPS + 1]; /* "D-**+rB": the steps' letters, pointwise ones' by mode */
     cudnn_arithmetic arithmetic;
     int64_t workspace_bytes;
     void *workspace;

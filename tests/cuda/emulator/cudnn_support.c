@@ -7,9 +7,9 @@ typedef struct pattern {
     const char *letters;
     bool fused; /* with statistics or norms: 16-bit, rows of 16 bytes */
 } pattern;
-static const pattern patterns[] = { { "F", false },     { "D", false },   { "W", false },
-                                    { "FP", false },    { "N", false },   { "FG", true },
-                                    { "PPPFG", true },  { "PPPW", true }, { "DPPPPPB", true } };
+static const pattern patterns[] = { { "F", false },    { "D", false },   { "W", false },
+                                    { "F+", false },   { "N", false },   { "FG", true },
+                                    { "*+RFG", true }, { "*+RW", true }, { "D-**+rB", true } };
 
 static const pattern *pattern_of(const cudnn_program *p)
 {
@@ -108,7 +108,8 @@ cudnnStatus_t cudnn_check_support(const cudnn_program *p, bool compiled)
     if (!types_fit(p)) return cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "%s", p->pattern);
     for (int i = 0; i < p->n_tensors; i++)
         if (p->tensors[i].alignment < ALIGNMENT)
-            return cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED_LAYOUT, "tensors aligned to %d", ALIGNMENT);
+            return cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED_LAYOUT, "tensors aligned to %d",
+                              ALIGNMENT);
     if (!found->fused) return CUDNN_STATUS_SUCCESS;
     /* Of the fused graphs one has a bf16 form, which is compiled. */
     const cudnnDataType_t factors = cudnn_factor_type(p);

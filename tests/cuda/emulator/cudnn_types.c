@@ -5,9 +5,15 @@
 
 enum { ANY_OPERATION = -1, MOST_OPS = CUDNN_MOST_STEPS, MOST_IDS = 64, MOST_CONFIGURATIONS = 64 };
 
-#define ROW(name, type, most, use)        { CUDNN_ATTR_##name, CUDNN_TYPE_##type, most, use, 0 }
+#define ROW(name, type, most, use)                                                                 \
+    {                                                                                              \
+        CUDNN_ATTR_##name, CUDNN_TYPE_##type, most, use, 0                                         \
+    }
 #define PART(name, most, use, of)                                                                  \
-    { CUDNN_ATTR_##name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, use, CUDNN_BACKEND_##of##_DESCRIPTOR }
+    {                                                                                              \
+        CUDNN_ATTR_##name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, use,                               \
+            CUDNN_BACKEND_##of##_DESCRIPTOR                                                        \
+    }
 #define TENSOR(name) PART(name, 1, CUDNN_REQUIRED, TENSOR)
 
 static const cudnn_type types[] = {
@@ -100,8 +106,7 @@ static const cudnn_type types[] = {
         TENSOR(OPERATION_BN_FINALIZE_SAVED_MEAN_DESC),
         TENSOR(OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC),
         TENSOR(OPERATION_BN_FINALIZE_EQ_SCALE_DESC), TENSOR(OPERATION_BN_FINALIZE_EQ_BIAS_DESC),
-        TENSOR(OPERATION_BN_FINALIZE_ACCUM_COUNT_DESC),
-        TENSOR(OPERATION_BN_FINALIZE_EPSILON_DESC),
+        TENSOR(OPERATION_BN_FINALIZE_ACCUM_COUNT_DESC), TENSOR(OPERATION_BN_FINALIZE_EPSILON_DESC),
         TENSOR(OPERATION_BN_FINALIZE_EXP_AVERATE_FACTOR_DESC) },
       cudnn_finalize_operation },
     { CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
