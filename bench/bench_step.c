@@ -13,6 +13,7 @@
  *                        as in training; cpu_us_per_step: the calling thread's own time meanwhile
  *   first_step_seconds   from the program's start to the first step's end: with --plan, that a file
  *                        of kernel choices (read when it is there, then written) saves
+ *   captured             whether those steps were replayed from a captured graph
  *   overhead_share       what a step without its update spends outside of kernels, the copy of the
  *                        batch included, as a share of that step
  *
@@ -55,6 +56,7 @@ typedef struct bench {
     double first;                   /* seconds to the first step's end */
     double *seconds;                /* of each step, sorted */
     double throughput, cpu_seconds; /* of the steps that run on */
+    bool captured;                  /* and they were replayed from a graph */
     double step_plain, in_kernels;  /* seconds per step, of the profiled steps without update */
     ls__profile_line *lines;
     int n_lines, profiled;
@@ -167,6 +169,7 @@ static ls_status time_steps(const options *o, bench *b)
     for (int i = 0; i < o->steps; i++) LS_TRY(queue_step(b, b->work.opt));
     b->cpu_seconds = thread_seconds() - cpu;
     LS_TRY(ls_net_loss(b->work.net, &loss));
+    b->captured = ls__net_is_captured(b->work.net);
     b->throughput = (double)(o->steps * o->batch) / (bench_now() - start);
     return LS_OK;
 }
@@ -225,7 +228,8 @@ static void print_result(const options *o, const bench *b)
     const ls_net_memory memory = ls_net_memory_plan(b->work.net);
     printf("{\"bench\": \"step\", \"model\": \"%s\", \"image_size\": %lld, \"batch\": %lld, "
            "\"precision\": \"%s\", \"deterministic\": \"%s\", \"benchmark\": %s, \"data\": \"%s\", "
-           "\"workers\": %lld, \"threads\": %d, \"steps\": %lld, \"images_per_second\": %.2f, "
+           "\"workers\": %lld, \"captured\": %s, \"threads\": %d, \"steps\": %lld, "
+           "\"images_per_second\": %.2f, "
            "\"step_ms_median\": %.3f, \"step_ms_min\": %.3f, \"throughput\": %.2f, "
            "\"cpu_us_per_step\": %.1f, \"first_step_seconds\": %.3f, \"timed\": %lld, "
            "\"overhead_share\": %.5f, \"recompute\": \"%s\", \"arena_bytes\": %zu, "
@@ -234,11 +238,11 @@ static void print_result(const options *o, const bench *b)
            "\"peak_rss_bytes\": %zu, \"device\": \"%s\"}\n",
            o->model->name, (long long)o->image_size, (long long)o->batch, o->precision,
            o->deterministic, o->tune ? "true" : "false", o->data_dir ? "folder" : "random",
-           (long long)o->workers, ls_context_threads(b->work.ctx), (long long)o->steps,
-           (double)o->batch / median, 1e3 * median, 1e3 * b->seconds[0], b->throughput,
-           1e6 * b->cpu_seconds / (double)o->steps, b->first, (long long)ls_plan_timed(b->work.ctx),
-           1 - b->in_kernels / b->step_plain, o->recompute, memory.arena_bytes,
-           memory.unshared_bytes, memory.scratch_bytes, memory.gradient_bytes,
+           (long long)o->workers, b->captured ? "true" : "false", ls_context_threads(b->work.ctx),
+           (long long)o->steps, (double)o->batch / median, 1e3 * median, 1e3 * b->seconds[0],
+           b->throughput, 1e6 * b->cpu_seconds / (double)o->steps, b->first,
+           (long long)ls_plan_timed(b->work.ctx), 1 - b->in_kernels / b->step_plain, o->recompute,
+           memory.arena_bytes, memory.unshared_bytes, memory.scratch_bytes, memory.gradient_bytes,
            memory.parameter_bytes, (size_t)ls_net_parameter_count(b->work.net) * sizeof(float),
            ls_context_memory(b->work.ctx).peak_bytes, peak_rss_bytes(),
            ls_context_device(b->work.ctx));

@@ -276,6 +276,7 @@ const ls__backend ls__cpu_backend = {
     .threads = cpu_threads,
     .libraries = cpu_libraries,
     .processor = cpu_processor,
+    .alignment = LS__ALIGNMENT,
     .allocate = ls__cpu_allocate,
     .release = ls__cpu_release,
     .host_allocate = ls__cpu_allocate,

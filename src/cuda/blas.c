@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKSPACE_LIMIT = 64 << 20, MOST_RESULTS = LS__MAX_CANDIDATES };
+enum { WORKSPACE_LIMIT = 64 << 20, MOST_RESULTS = 64 };
 
 /* In the order of a name. */
 static const cublasLtMatmulAlgoConfigAttributes_t settings[LS__BLAS_SETTINGS] = {
@@ -170,24 +170,28 @@ static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *out, siz
     ls__blas_name_write(&name, out, size);
 }
 
-/* The algorithm of a name, for a product. False when there is none. */
-static bool find_algorithm(const blas *b, const product *p, const char *text,
-                           cublasLtMatmulAlgo_t *out)
+/* The algorithm of a name, from its settings. False where cuBLASLt does not take them: some
+ * algorithms have settings that can't be set, and only come from the heuristics. */
+static bool rebuild_algorithm(const blas *b, const product *p, const ls__blas_name *name,
+                              cublasLtMatmulHeuristicResult_t *out)
 {
-    ls__blas_name name;
-    if (!ls__blas_name_read(text, &name)) return false;
+    cublasLtMatmulAlgo_t algorithm;
     if (cublasLtMatmulAlgoInit(b->handle, p->compute, CUDA_R_32F, p->type, p->type, p->d_type,
-                               p->d_type, name.id, out) != 0)
+                               p->d_type, name->id, &algorithm) != 0)
         return false;
     for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
-        const uint16_t narrow = (uint16_t)name.settings[i];
+        const uint16_t narrow = (uint16_t)name->settings[i];
         const bool wide = i < LS__BLAS_WIDE;
-        if (cublasLtMatmulAlgoConfigSetAttribute(
-                out, settings[i], wide ? (const void *)&name.settings[i] : (const void *)&narrow,
-                wide ? sizeof(uint32_t) : sizeof(narrow)) != 0)
+        if (cublasLtMatmulAlgoConfigSetAttribute(&algorithm, settings[i],
+                                                 wide ? (const void *)&name->settings[i]
+                                                      : (const void *)&narrow,
+                                                 wide ? sizeof(uint32_t) : sizeof(narrow)) != 0)
             return false;
     }
-    return true;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(b->handle, p->operation, p->a, p->b, p->d, p->d, &algorithm, out);
+    out->algo = algorithm;
+    return status == CUBLAS_STATUS_SUCCESS;
 }
 
 /* ---- The provider ---- */
@@ -248,6 +252,24 @@ static cublasStatus_t ask_heuristics(const blas *b, const product *p,
                                                 preference, MOST_RESULTS, results, n);
     if (preference) (void)cublasLtMatmulPreferenceDestroy(preference);
     return status;
+}
+
+/* The algorithm of a name among those that the heuristics give for the product. */
+static bool find_algorithm(const blas *b, const product *p, const char *name,
+                           cublasLtMatmulHeuristicResult_t *out)
+{
+    cublasLtMatmulHeuristicResult_t results[MOST_RESULTS];
+    int n = 0;
+    if (ask_heuristics(b, p, results, &n) != CUBLAS_STATUS_SUCCESS) return false;
+    for (int i = 0; i < n; i++) {
+        char listed[LS__KERNEL_NAME_SIZE];
+        if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
+        name_algorithm(&results[i].algo, listed, sizeof(listed));
+        if (strcmp(listed, name) != 0) continue;
+        *out = results[i];
+        return true;
+    }
+    return false;
 }
 
 /* As for cuDNN's kernels, the order is what counts: it is the heuristics'. */
@@ -313,33 +335,37 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
                                   ls__kernel **out)
 {
     ls_context *ctx = cuda->device.ctx;
-    cublasLtMatmulHeuristicResult_t result;
+    cublasLtMatmulHeuristicResult_t found;
+    ls__blas_name parts;
+    if (!ls__blas_name_read(name, &parts))
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuBLASLt has no kernel '%s'",
+                        ls__op_name(op->kind), name);
     if (!fits(op))
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: %s is not for it", ls__op_name(op->kind),
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "%s: kernel '%s' is not for operands of these types", ls__op_name(op->kind),
                         name);
     blas_kernel *k = ls__zalloc(ctx, sizeof(*k));
     if (!k) return ls__fail_memory(ctx, name, sizeof(*k));
     k->cuda = cuda;
     k->blas = state;
     k->op = *op;
+    k->kernel.unproven = true;
     k->kernel.run = blas_run;
     k->kernel.close = close_kernel;
     snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
     ls_status status = check(cuda, describe(op, &k->product), ls__op_name(op->kind));
-    if (status == LS_OK && !find_algorithm(k->blas, &k->product, name, &k->algorithm))
-        status = ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuBLASLt has no kernel '%s'",
+    if (status == LS_OK && !rebuild_algorithm(k->blas, &k->product, &parts, &found) &&
+        !find_algorithm(k->blas, &k->product, name, &found))
+        status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                          "%s: cuBLASLt can't run kernel '%s': it takes no such settings, and its "
+                          "heuristics don't list them for this product",
                           ls__op_name(op->kind), name);
-    if (status == LS_OK)
-        status = check(cuda,
-                       cublasLtMatmulAlgoCheck(k->blas->handle, k->product.operation, k->product.a,
-                                               k->product.b, k->product.d, k->product.d,
-                                               &k->algorithm, &result),
-                       name);
     if (status != LS_OK) {
         close_kernel(&k->kernel);
         return status;
     }
-    k->product_bytes = k->kernel.workspace_bytes = result.workspaceSize;
+    k->algorithm = found.algo;
+    k->product_bytes = k->kernel.workspace_bytes = found.workspaceSize;
     if (op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && !ls__is_absent(&op->operands[3])) {
         /* The bias's gradient comes after the product, in the same working memory. */
         const ls__operand *dy = &op->operands[1];

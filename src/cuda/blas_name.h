@@ -1,6 +1,6 @@
-/* blas_name.h: names of linear layers' kernels. They say all of cuBLASLt's choice: the algorithm,
- * then tile, parts of the sum, way of adding them, swizzle, custom option, stages, inner shape,
- * cluster: "cublaslt 66 20,1,0,0,0,5,0,2". */
+/* blas_name.h: names of linear layers' kernels. They say what can be told of cuBLASLt's choice: the
+ * algorithm, then tile, parts of the sum, way of adding them, swizzle, custom option, stages, inner
+ * shape, cluster: "cublaslt 66 20,1,0,0,0,5,0,2". */
 #ifndef LS_CUDA_BLAS_NAME_H
 #define LS_CUDA_BLAS_NAME_H
 

@@ -57,7 +57,10 @@ extern const ls__cuda_provider ls__cuda_blas_provider, ls__cuda_own_provider;
 
 /* memory.c: the slots of ls__backend of the same names, and the two streams. What streams_open left
  * undone, streams_close leaves out. */
-enum { LS__CUDA_SEGMENT_BYTES = 2 << 20 }; /* what the driver deals in */
+enum {
+    LS__CUDA_SEGMENT_BYTES = 2 << 20, /* what the driver deals in */
+    LS__CUDA_ALIGNMENT = 256          /* that cuDNN and cuBLASLt require of workspaces */
+};
 void *ls__cuda_allocate(ls__device *device, size_t bytes);
 void ls__cuda_release(ls__device *device, void *memory, size_t bytes);
 void *ls__cuda_host_allocate(ls__device *device, size_t bytes);
@@ -75,6 +78,12 @@ const ls__cuda_driver *ls__cuda_enter(ls__device *device);
 /* LS_OK for status 0; otherwise keeps "WHAT: CUDA: ...". After errors with which CUDA is lost to
  * the process the context can only be closed. On the user's thread only. */
 ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what);
+
+/* How far rounding to that type moves a value, relative to it; 0 for f32. */
+static inline float ls__cuda_rounding(ls_dtype dtype)
+{
+    return dtype == LS_BF16 ? 0x1p-8f : dtype == LS_F16 ? 0x1p-11f : 0;
+}
 
 /* An error when the work under way is being recorded: for what would be done once only, and so be
  * missing when the recording is launched. */

@@ -263,6 +263,7 @@ const ls__backend ls__cuda_backend = {
     .processor = cuda_processor,
     .driver = cuda_driver_name,
     .segment_bytes = LS__CUDA_SEGMENT_BYTES,
+    .alignment = LS__CUDA_ALIGNMENT,
     .allocate = ls__cuda_allocate,
     .release = ls__cuda_release,
     .host_allocate = ls__cuda_host_allocate,

@@ -30,6 +30,11 @@ static bool is_sticky(int status)
     }
 }
 
+static void drop_error(void)
+{
+    (void)cudaGetLastError();
+}
+
 /* A failed call leaves its error for the next cudaGetLastError, which launches ask. */
 static int taken(cudaError_t status)
 {
@@ -212,6 +217,7 @@ static void range_pop(void)
 const ls__cuda_driver ls__cuda_driver_table = {
     .error_text = error_text,
     .is_sticky = is_sticky,
+    .drop_error = drop_error,
     .count_devices = count_devices,
     .driver_version = driver_version,
     .runtime_version = runtime_version,

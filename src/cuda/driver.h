@@ -23,6 +23,8 @@ typedef struct ls__cuda_driver {
     /* "no CUDA-capable device is detected"; whether the process can't go on using CUDA after it. */
     const char *(*error_text)(int status);
     bool (*is_sticky)(int status);
+    /* Forgets an error that a library's failed launch left for the next launch to report. */
+    void (*drop_error)(void);
 
     int (*count_devices)(int *count);
     /* Versions as 1000 * major + 10 * minor: the newest that the installed driver can run, and the

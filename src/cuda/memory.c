@@ -83,6 +83,7 @@ ls_status ls__cuda_wait(ls__device *device)
     ls__cuda *cuda = (ls__cuda *)device;
     const ls__cuda_driver *driver = ls__cuda_enter(device);
     const char *what = "waiting for the device";
+    driver->drop_error();
     LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->copy_stream), what));
     return ls__cuda_check(cuda, driver->stream_wait(cuda->stream), what);
 }

@@ -217,8 +217,12 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
     (void)state;
     ls_context *ctx = cuda->device.ctx;
     const own_entry *entry = &entries[op->kind];
-    if (!entry->run || strcmp(name, name_of(entry)) != 0 || !types_fit(op))
+    if (strcmp(name, name_of(entry)) != 0)
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
+                        name);
+    if (!entry->run || !types_fit(op))
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "%s: kernel '%s' is not for operands of these types", ls__op_name(op->kind),
                         name);
     own_kernel *k = ls__zalloc(ctx, sizeof(*k));
     if (!k) return ls__fail_memory(ctx, ls__op_name(op->kind), sizeof(*k));

@@ -135,11 +135,12 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
                                    ls__kernel **out)
 {
     const ls__op asked = ls__cudnn_conv_of(op);
+    const bool is_f32 = op->operands[0].dtype == LS_F32;
     weights_roles roles;
     if (!fits(op))
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' makes gradients of f32",
                         ls__op_name(op->kind), name);
-    if (!makes_weights(op, &roles) || (op->operands[0].dtype == LS_F32 && !is_wanted(op, roles.db)))
+    if (!makes_weights(op, &roles) || (is_f32 && !is_wanted(op, roles.db)))
         return open_asked(state, op, name, out);
     weights_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
     if (!k) return ls__fail_memory(cuda->device.ctx, name, sizeof(*k));
@@ -153,6 +154,9 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
     }
     memcpy(k->kernel.name, k->inner->name, sizeof(k->kernel.name));
     k->kernel.nondeterministic = k->inner->nondeterministic;
+    k->kernel.unproven = k->inner->unproven;
+    k->kernel.error_bound =
+        is_f32 ? k->inner->error_bound : ls__cuda_rounding(op->operands[0].dtype);
     plan_workspace(k);
     k->kernel.run = weights_run;
     k->kernel.close = weights_close;

@@ -12,8 +12,18 @@
 #include "base/text.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
+#include "nn/trial.h"
 #include <stdio.h>
 #include <string.h>
+
+/* -1 of none. */
+static int cheapest(const ls__candidate *candidates, int n)
+{
+    int best = n > 0 ? 0 : -1;
+    for (int i = 1; i < n; i++)
+        if (candidates[i].cost_ms < candidates[best].cost_ms) best = i;
+    return best;
+}
 
 int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found)
 {
@@ -28,11 +38,8 @@ int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, 
         if (found[i].deterministic || off || last_resort) out[n_allowed++] = found[i];
     }
     *n_found = n;
-    int best = n_allowed > 0 ? 0 : -1;
-    for (int i = 1; i < n_allowed; i++)
-        if (out[i].cost_ms < out[best].cost_ms) best = i;
     for (int i = n_allowed; i < n; i++) out[i].name[0] = 0;
-    return best;
+    return cheapest(out, n_allowed);
 }
 
 static const ls__choice *settled_choice(const ls_net *net, const char *text)
@@ -114,24 +121,58 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
     return LS_OK;
 }
 
-/* Makes the best of the candidates that can be made: libraries may refuse what they have named. The
- * last one's error is kept. Those that failed leave the list. */
-static ls_status open_best(ls_context *ctx, const ls__op *op, const char *who,
+/* Runs the kernel once if it is a library's. One that fails is closed and *kernel is NULL; where
+ * another may do, that is LS_ERR_UNSUPPORTED. `settled` may be NULL. */
+static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
+                            const ls__choice *settled, ls__kernel **kernel)
+{
+    ls_context *ctx = net->owned.ctx;
+    char name[LS__KERNEL_NAME_SIZE];
+    ls_status status = ls__net_try_kernel(net, op, *kernel);
+    if (status == LS_OK) return LS_OK;
+    memcpy(name, (*kernel)->name, sizeof name);
+    (*kernel)->close(*kernel);
+    *kernel = NULL;
+    if (!ls__forgive_failed_run(ctx)) return status;
+    char reason[sizeof ctx->message];
+    memcpy(reason, ctx->message, sizeof reason);
+    return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s'%s%s%s fails when it is run: %s", who,
+                    name, settled ? ", which the " : "", settled ? settled->reason : "",
+                    settled ? " asks for," : "", reason);
+}
+
+/* Makes the best of the candidates that can be made and run: libraries may refuse what they have
+ * named. The last one's error is kept. Those that failed leave the list. */
+static ls_status open_best(ls_net *net, const ls__op *op, const char *who,
                            ls__candidate *candidates, int *n, ls__kernel **kernel, int *chosen)
 {
-    ls_status status = LS_OK;
+    ls_context *ctx = net->owned.ctx;
     for (;;) {
-        int best = 0;
-        for (int i = 1; i < *n; i++)
-            if (candidates[i].cost_ms < candidates[best].cost_ms) best = i;
+        /* What ran for an equal op was the best of these then. */
+        int best = ls__net_tried(net, op, candidates, *n);
+        if (best < 0) best = cheapest(candidates, *n);
         *chosen = best;
-        status = ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
+        ls_status status =
+            ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
+        const char *failure = status == LS_OK ? "fails when it is run" : "can't be made";
+        if (status == LS_OK) status = try_kernel(net, op, who, NULL, kernel);
         if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
-        ls__inform(ctx, "%s: %s can't be made, another is taken: %.500s", who,
-                   candidates[best].name, ctx->message);
+        ls__inform(ctx, "%s: %s %s, another is taken: %.500s", who, candidates[best].name, failure,
+                   ctx->message);
         --*n;
         memmove(&candidates[best], &candidates[best + 1], (size_t)(*n - best) * sizeof *candidates);
     }
+}
+
+/* The context's table names the kernel that is used. */
+static ls_status replace_estimate(ls_context *ctx, const ls__choice *estimate, const char *text,
+                                  const ls__candidate *used)
+{
+    ls__choice choice = *estimate;
+    if (strcmp(choice.kernel, used->name) == 0) return LS_OK;
+    choice.op = text;
+    memcpy(choice.kernel, used->name, sizeof choice.kernel);
+    return ls__choices_put(ctx, ctx->choices, &choice);
 }
 
 ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls__kernel **kernel,
@@ -143,12 +184,14 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
     char text[LS__OP_TEXT_SIZE];
     int n_found, n_allowed = 0;
     ls__op_text(op, text, sizeof text);
-    const ls__choice *settled = settled_choice(net, text);
-    *why = (ls__why){ .listed = true, .derived = !settled || settled->derived };
-    if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
+    const ls__choice *known = settled_choice(net, text);
+    /* What tune.c had no time to make is as good as any other. */
+    const ls__choice *settled = known && !known->estimated ? known : NULL;
+    *why = (ls__why){ .listed = true, .derived = !known || known->derived };
+    if (known) memcpy(why->reason, known->reason, sizeof why->reason);
     *kernel = NULL;
     if (settled && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, settled->kernel, kernel));
-    if (*kernel) return LS_OK;
+    if (*kernel) return try_kernel(net, op, who, settled, kernel);
 
     int chosen = ls__choose_candidate(ctx, op, candidates, &n_found);
     if (ls__has_error(ctx)) return ctx->error;
@@ -164,9 +207,12 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
         chosen = index_of(candidates, n_allowed, settled->kernel);
         if (chosen < 0) return fail_settled(ctx, op, who, settled);
         LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
+        LS_TRY(try_kernel(net, op, who, settled, kernel));
     } else {
-        snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
-        LS_TRY(open_best(ctx, op, who, candidates, &n_allowed, kernel, &chosen));
+        if (!known)
+            snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
+        LS_TRY(open_best(net, op, who, candidates, &n_allowed, kernel, &chosen));
+        if (known) LS_TRY(replace_estimate(ctx, known, text, &candidates[chosen]));
     }
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
         ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);

@@ -115,8 +115,8 @@ static bool can_be_made(const ls__program *p, const ls__instruction *in)
     const ls_status status = ls__net_open_kernel(p->net, &in->op, in->node->name, &kernel, &why);
     if (status == LS_OK)
         kernel->close(kernel);
-    else
-        (void)ls__forgive_missing_kernel(p->ctx, status);
+    else if (ls__forgive_missing_kernel(p->ctx, status))
+        ls__inform(p->ctx, "batch norms are not fused: %.600s", p->ctx->message);
     return status == LS_OK;
 }
 

@@ -127,16 +127,21 @@ static int by_life(const void *a, const void *b)
     return by_size(a, b);
 }
 
+static size_t alignment_of(const ls__program *p)
+{
+    return p->ctx->device->backend->alignment;
+}
+
 /* The lowest offset at which `value` meets none of the placed ones (sorted by offset) that live
  * while it does. */
-static size_t lowest_gap(ls__value *const *placed, int n, const ls__value *value)
+static size_t lowest_gap(ls__value *const *placed, int n, const ls__value *value, size_t alignment)
 {
     size_t offset = 0;
     for (int i = 0; i < n; i++) {
         const ls__value *other = placed[i];
         if (other->first > value->last || value->first > other->last) continue;
         if (offset + value->bytes <= other->offset) break;
-        const size_t end = ls__round_up(other->offset + other->bytes, LS__ALIGNMENT);
+        const size_t end = ls__round_up(other->offset + other->bytes, alignment);
         if (end > offset) offset = end;
     }
     return offset;
@@ -144,12 +149,14 @@ static size_t lowest_gap(ls__value *const *placed, int n, const ls__value *value
 
 /* Gives the first n of `order` their offsets, one after the other; returns the index of the first
  * that ends at or above `limit`, or n. */
-static int place(ls__value **order, ls__value **placed, int n, size_t limit, size_t *bytes)
+static int place(const ls__program *p, ls__value **order, ls__value **placed, int n, size_t limit,
+                 size_t *bytes)
 {
+    const size_t alignment = alignment_of(p);
     *bytes = 0;
     for (int i = 0; i < n; i++) {
         ls__value *value = order[i];
-        value->offset = lowest_gap(placed, i, value);
+        value->offset = lowest_gap(placed, i, value, alignment);
         const size_t end = value->offset + value->bytes;
         if (end >= limit) return i;
         if (end > *bytes) *bytes = end;
@@ -168,7 +175,7 @@ static size_t most_alive(const ls__program *p, ls__value *const *values, int n)
         size_t sum = 0;
         for (int j = 0; j < n; j++)
             if (values[j]->first <= i && values[j]->last >= i)
-                sum += ls__round_up(values[j]->bytes, LS__ALIGNMENT);
+                sum += ls__round_up(values[j]->bytes, alignment_of(p));
         if (sum > most) most = sum;
     }
     return most;
@@ -186,7 +193,7 @@ static void find_order(const ls__program *p, ls__value **order, ls__value **plac
         qsort(order, (size_t)n, sizeof *order, starts[s]);
         for (int t = 0; t < MANY_TRIES && best_bytes > least; t++) {
             size_t bytes;
-            const int above = place(order, placed, n, best_bytes, &bytes);
+            const int above = place(p, order, placed, n, best_bytes, &bytes);
             if (above == n) {
                 best_bytes = bytes;
                 memcpy(best, order, (size_t)n * sizeof *order);
@@ -230,10 +237,10 @@ ls_status ls__program_plan_memory(ls__program *p)
     qsort(order, (size_t)n, sizeof *order, by_size);
     while (n_large < n && order[n_large]->bytes > order[0]->bytes / LARGE_SHARE) n_large++;
     find_order(p, order, placed, best, n_large);
-    place(order, placed, n, SIZE_MAX, &p->arena_bytes);
+    place(p, order, placed, n, SIZE_MAX, &p->arena_bytes);
     p->unshared_bytes = 0;
     for (int v = 0; v < p->n_values; v++)
         if (p->values[v].place == LS__PLACE_ARENA)
-            p->unshared_bytes += ls__round_up(p->values[v].bytes, LS__ALIGNMENT);
+            p->unshared_bytes += ls__round_up(p->values[v].bytes, alignment_of(p));
     return LS_OK;
 }

@@ -130,6 +130,7 @@ static void close_net(ls__owned *owned)
         if (net->ends[i]) ctx->device->backend->event_close(ctx->device, net->ends[i]);
     ls__choices_close(&net->choices);
     ls__choices_close(&net->known);
+    ls__choices_close(&net->tried);
     ls__net_close_results(net);
     ls__pool_release(ctx->pool, net->arena);
     ls__net_close_blocks(net);
@@ -147,6 +148,7 @@ static ls_status allocate_lists(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     const size_t n_inputs = (size_t)net->graph.inputs.n, n_outputs = (size_t)net->graph.outputs.n;
     LS_TRY(ls__choices_open(ctx, &net->choices));
+    LS_TRY(ls__choices_open(ctx, &net->tried));
     net->max_programs =
         2 * (net->config.max_plans ? net->config.max_plans : DEFAULT_PLANS); /* train and eval */
     net->programs = ls__zalloc(ctx, (size_t)net->max_programs * sizeof *net->programs);

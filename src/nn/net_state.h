@@ -42,6 +42,7 @@ struct ls_net {
     int n_programs, max_programs;
     int64_t clock;        /* counts uses, for the cache */
     ls__choices *choices; /* what programs have used: for these ops it is so for ever */
+    ls__choices *tried;   /* which kernels have run for which ops, see trial.h */
     ls__choices *known;   /* for other ops: the context's table as it was when the build was over,
                              since what that learns later is not for this net, or the one of the
                              run that goes on; NULL while the net is built */

@@ -46,6 +46,14 @@ static ls__part *find_part(ls__program *p, uint64_t optimizer, int begin, int en
     return oldest;
 }
 
+bool ls__net_is_captured(const ls_net *net)
+{
+    bool captured = false;
+    for (int i = 0; i < LS__MAX_PARTS && net->current; i++)
+        captured |= net->current->parts[i].recording != NULL;
+    return captured;
+}
+
 /* ---- Running ---- */
 
 static bool may_record(const ls_net *net)

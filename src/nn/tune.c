@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
-#include "tensor/pool.h"
+#include "nn/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static double measure(ls_context *ctx, const ls__op *op, const char *name, doubl
 {
     ls__device *device = ctx->device;
     const ls__backend *backend = device->backend;
-    void *buffers[LS__MAX_OPERANDS] = { NULL }, *workspace = NULL;
+    ls__trial_memory memory;
     ls__kernel *kernel = NULL;
     double time = -1;
     const ls_status status = backend->kernel_open(device, op, name, &kernel);
@@ -80,21 +80,15 @@ static double measure(ls_context *ctx, const ls__op *op, const char *name, doubl
         (void)ls__forgive_missing_kernel(ctx, status);
         return -1;
     }
-    for (int i = 0; i < op->n_operands; i++) {
-        if (op->operands[i].shape.n_dims < 0) continue;
-        const size_t bytes =
-            (size_t)ls_shape_count(&op->operands[i].shape) * ls_dtype_bytes(op->operands[i].dtype);
-        buffers[i] = ls__pool_allocate(ctx->pool, bytes);
-        if (!buffers[i] || backend->clear(device, buffers[i], bytes) != LS_OK) goto done;
+    if (ls__trial_memory_open(ctx, op, kernel, &memory)) {
+        backend->begin(device);
+        time = time_runs(device, kernel, memory.buffers, memory.workspace, best_known);
+        backend->end(device);
+        if (time < 0 && ls__forgive_failed_run(ctx))
+            ls__inform(ctx, "%s: %s fails when it is run, it is not compared: %.500s",
+                       ls__op_name(op->kind), name, ctx->message);
     }
-    workspace = ls__pool_allocate(ctx->pool, kernel->workspace_bytes);
-    if (!workspace) goto done;
-    backend->begin(device);
-    time = time_runs(device, kernel, buffers, workspace, best_known);
-    backend->end(device);
-done:
-    ls__pool_release(ctx->pool, workspace);
-    for (int i = 0; i < op->n_operands; i++) ls__pool_release(ctx->pool, buffers[i]);
+    ls__trial_memory_close(ctx, &memory);
     kernel->close(kernel);
     return time;
 }
@@ -148,7 +142,9 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
 
 static ls_status settle(ls_context *ctx, const job *j, bool timed)
 {
-    ls__choice choice = { .op = j->text, .reason = "heuristic, no time to compare" };
+    ls__choice choice = { .op = j->text,
+                          .reason = "heuristic, no time to compare",
+                          .estimated = true };
     memcpy(choice.kernel, j->candidates[0].name, sizeof choice.kernel);
     if (timed) choice = choose_by_time(ctx, j);
     LS__ENTER(ctx);

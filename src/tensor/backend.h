@@ -211,7 +211,7 @@ typedef struct ls__step {
 } ls__step;
 
 /* A kernel that could run an op. */
-enum { LS__KERNEL_NAME_SIZE = 64, LS__MAX_CANDIDATES = 32 };
+enum { LS__KERNEL_NAME_SIZE = 128, LS__MAX_CANDIDATES = 72 };
 typedef struct ls__candidate {
     char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's
                                         candidates */
@@ -224,9 +224,12 @@ typedef struct ls__candidate {
 struct ls__kernel {
     char name[LS__KERNEL_NAME_SIZE];
     bool nondeterministic;  /* as its candidate says; what repeats its bits is the rule */
+    bool unproven;          /* a library's: that it could be made does not show that it runs */
+    float error_bound;      /* largest error of a result, relative to the largest result, where the
+                               kernel rounds more than a sum in f32 does; else 0 */
     size_t workspace_bytes; /* planned memory that run needs, contents do not survive */
     /* buffers: one pointer per operand, NULL for absent ones, aligned to 16 bytes at least; none
-     * overlap but where the op list says "may". */
+     * overlap but where the op list says "may". workspace: aligned to the backend's `alignment`. */
     ls_status (*run)(ls__kernel *kernel, void *const *buffers, void *workspace,
                      const ls__step *step);
     void (*close)(ls__kernel *kernel);
@@ -265,6 +268,9 @@ typedef struct ls__backend {
      * for work that uses it. segment_bytes is what the pool asks for at least, and multiples of it
      * where it can; 0: as small as it comes. */
     size_t segment_bytes;
+    /* Of activations and workspaces in planned memory: a power of two, at most what the pool gives.
+     */
+    size_t alignment;
     void *(*allocate)(ls__device *device, size_t bytes);
     void (*release)(ls__device *device, void *memory, size_t bytes);
     /* Host memory that the device copies from and to by itself, while the host goes on: pinned for
@@ -316,8 +322,8 @@ typedef struct ls__backend {
     /* Does listing take long, milliseconds for an op? Then a kernel that was settled before is made
      * by its name alone. */
     bool lists_slowly;
-    /* Makes the kernel of that name. LS_ERR_UNSUPPORTED or LS_ERR_NOT_FOUND when there is none or
-     * when it can't be had after all: others may do. */
+    /* Makes the kernel of that name. LS_ERR_NOT_FOUND: no kernel has that name. LS_ERR_UNSUPPORTED:
+     * the kernel can't run op, or can't be had after all. After both, another kernel may do. */
     ls_status (*kernel_open)(ls__device *device, const ls__op *op, const char *name,
                              ls__kernel **out);
     /* Bytes of per-thread scratch that kernels made so far share (outside of the planned memory).

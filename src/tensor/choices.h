@@ -16,6 +16,7 @@ typedef struct ls__choice {
     char reason[LS__CHOICE_REASON_SIZE]; /* "heuristic", "plan", "checkpoint", "timed 0.12 ms of 3
                                             candidates" */
     bool derived;   /* the heuristic's: when it is dropped, the same is found again */
+    bool estimated; /* tune.c had no time to make it: gives way to another where it can't be had */
     bool inherited; /* from a checkpoint: the run that goes on has used it */
     int64_t used;   /* by the table's clock; set by put and find */
     uint64_t hash;  /* of op; set by put */

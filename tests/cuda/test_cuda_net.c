@@ -2,6 +2,7 @@
  * steps, the same bits when run again, an op of the user's own, checkpoints from one device to the
  * other. */
 #include "../suite.h"
+#include "has_cudnn.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>
@@ -106,17 +107,28 @@ static void close_run(run *r)
     ls_context_close(&r->ctx);
 }
 
+/* How far ten steps may lead from the CPU's: our own kernels sum in double, libraries in f32. */
+typedef struct limits {
+    double loss, weights;
+} limits;
+
+static limits limits_of(const run *r)
+{
+    return has_cudnn(r->ctx) ? (limits){ 1e-5, 1e-4 } : (limits){ 2e-6, 1e-5 };
+}
+
 static void check_parity(bool adam)
 {
     run cuda = open_run("cuda", adam), cpu = open_run("cpu", adam);
+    const limits limit = limits_of(&cuda);
     for (int i = 0; i < STEPS; i++) {
         const double a = take_step(&cuda), b = take_step(&cpu);
-        ck_assert_msg(fabs(a - b) <= 2e-6 * fabs(b), "step %d: loss %.9g, cpu %.9g", i, a, b);
+        ck_assert_msg(fabs(a - b) <= limit.loss * fabs(b), "step %d: loss %.9g, cpu %.9g", i, a, b);
     }
     for (int64_t i = 0; i < ls_net_entries(cpu.net); i++) {
         const double distance = entry_distance(&cuda, &cpu, i);
         /* Adam's first steps divide gradients by themselves: near 0 their rounding shows. */
-        ck_assert_msg(distance <= (adam ? 1e-3 : 1e-5), "%s: %.3g of the largest",
+        ck_assert_msg(distance <= (adam ? 1e-3 : limit.weights), "%s: %.3g of the largest",
                       ls_net_entry(cpu.net, i).name, distance);
     }
     ck_assert_int_eq(ls_net_evaluate(cuda.net, &cuda.batch), LS_OK);
@@ -203,7 +215,7 @@ START_TEST(freezing)
         take_step(both[i]);
     }
     for (int64_t i = 0; i < ls_net_entries(cpu.net); i++)
-        ck_assert_double_le(entry_distance(&cuda, &cpu, i), 1e-5);
+        ck_assert_double_le(entry_distance(&cuda, &cpu, i), limits_of(&cuda).weights);
     close_run(&cuda);
     close_run(&cpu);
 }

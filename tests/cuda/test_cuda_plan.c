@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 2, SIDE = 8 };
+enum { BATCH = 2, SIDE = 8, MANY_STEPS = 1000000 /* all kernels are timed */ };
 
 static ls_node *model(ls_graph *g, ls_node *x, const void *options)
 {
@@ -48,14 +48,19 @@ static ls_context *open_context(const ls_context_config *more)
     return open_with("1", more);
 }
 
-static ls_net *build(ls_context *ctx)
+static ls_net *build_for(ls_context *ctx, int64_t steps)
 {
     return ls_net_build(
         ctx, model, NULL,
         &(ls_net_config){
             .input = { .image = { LS_F32, LS_SHAPE(BATCH, SIDE, SIDE, 3) }, .n_classes = 3 },
             .loss = { LS_CROSS_ENTROPY },
-            .steps = 1000000 });
+            .steps = steps });
+}
+
+static ls_net *build(ls_context *ctx)
+{
+    return build_for(ctx, MANY_STEPS);
 }
 
 /* Of weights after a step. */
@@ -204,6 +209,22 @@ START_TEST(what_the_policy_forbids_in_a_plan)
 }
 END_TEST
 
+START_TEST(a_plans_kernel_that_fails)
+{
+    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
+    make_plan(path, "emulated 3");
+    setenv("LOCKSTEP_EMULATED_FAILING", "emulated 3", 1);
+    ls_context *ctx = open_context(NULL);
+    ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+    ck_assert_ptr_null(build(ctx));
+    expect_error(ctx, LS_ERR_UNSUPPORTED,
+                 "conv2d 'conv1': kernel 'emulated 3', which the plan asks for, fails when it is "
+                 "run: conv2d: emulated: it fails");
+    ls_context_close(&ctx);
+    remove(path);
+}
+END_TEST
+
 START_TEST(what_no_library_has)
 {
     static const char *const names[] = { "emulated 9", "emulated 1", "cudnn 62", "nobody's" };
@@ -234,6 +255,32 @@ START_TEST(a_library_that_fails)
         expect_error(ctx, LS_ERR_DEVICE, "emulated: it is broken");
         ls_context_close(&ctx);
     }
+}
+END_TEST
+
+/* A kernel that can be made and then fails gives way to the next one, whether kernels are timed, or
+ * estimated with or without time to compare them. */
+START_TEST(failing_kernels_are_passed_over)
+{
+    setenv("LOCKSTEP_EMULATED_FAILING", "emulated 2", 1);
+    for (int benchmark = 0; benchmark < 2; benchmark++)
+        for (int steps = 1; steps <= MANY_STEPS; steps += MANY_STEPS - 1) {
+            ls_context *ctx = open_context(&(ls_context_config){
+                .benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF });
+            ls_net *net = build_for(ctx, steps);
+            ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
+            const bool timed = benchmark && steps > 1;
+            if (!timed)
+                ck_assert_int_eq(
+                    count(logged, "emulated 2 fails when it is run, another is taken: "), 5);
+            else
+                ck_assert_int_eq(
+                    count(logged, "emulated 2 fails when it is run, it is not compared: "), 5);
+            ck_assert_int_eq(count(logged, ": emulated 2 ("), 0);
+            if (!timed) ck_assert_int_eq(count(logged, ": emulated 3 (heuristic"), 5);
+            step_digest(ctx, net);
+            ls_context_close(&ctx);
+        }
 }
 END_TEST
 
@@ -284,7 +331,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("cuda plan", own_kernels_alone, second_device, refused_kernels_are_passed_over,
+    return RUN_SUITE("cuda plan", own_kernels_alone, second_device, failing_kernels_are_passed_over,
+                     a_plans_kernel_that_fails, refused_kernels_are_passed_over,
                      a_plan_needs_no_lists, a_plan_repeats_the_timed_runs_bits,
                      what_the_policy_forbids_in_a_plan, what_no_library_has, a_library_that_fails);
 }

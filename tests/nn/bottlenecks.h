@@ -25,16 +25,17 @@ static inline ls_node *conv_norm(ls_graph *g, int i, ls_node *x, int64_t channel
     return x;
 }
 
+/* options: the narrow channels, an int64_t; NULL: 8. */
 static inline ls_node *bottlenecks(ls_graph *g, ls_node *x, const void *options)
 {
-    (void)options;
-    x = ls_relu(g, conv_norm(g, 0, x, 8, &kernel3));
+    const int64_t narrow = options ? *(const int64_t *)options : 8, wide = 2 * narrow;
+    x = ls_relu(g, conv_norm(g, 0, x, narrow, &kernel3));
     x = ls_max_pool(g, x, &(ls_pool_config){ .kernel = 2 });
     for (int i = 1; i < 6; i += 4) {
-        ls_node *y = ls_relu(g, conv_norm(g, i, x, 8, NULL));
-        y = ls_relu(g, conv_norm(g, i + 1, y, 8, i == 1 ? &kernel3_by2 : &kernel3));
-        y = conv_norm(g, i + 2, y, 16, NULL);
-        x = ls_relu(g, ls_add(g, y, i == 1 ? conv_norm(g, i + 3, x, 16, &kernel1_by2) : x));
+        ls_node *y = ls_relu(g, conv_norm(g, i, x, narrow, NULL));
+        y = ls_relu(g, conv_norm(g, i + 1, y, narrow, i == 1 ? &kernel3_by2 : &kernel3));
+        y = conv_norm(g, i + 2, y, wide, NULL);
+        x = ls_relu(g, ls_add(g, y, i == 1 ? conv_norm(g, i + 3, x, wide, &kernel1_by2) : x));
     }
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), BOTTLENECK_CLASSES, NULL);
 }

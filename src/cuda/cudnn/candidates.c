@@ -13,7 +13,7 @@ enum { ENOUGH = 8 };
 typedef struct listing {
     const ls__cudnn_problem *problem;
     ls__candidate list[LS__CUDNN_MAX_CANDIDATES];
-    int n;
+    int n, n_dropped;
     bool compiled; /* is this round for those that cuDNN compiles? */
 } listing;
 
@@ -27,10 +27,13 @@ static bool is_listed(const listing *l, const char *name)
 static bool take_engine(void *user, const ls__cudnn_engine *engine)
 {
     listing *l = user;
-    if (l->n == LS__CUDNN_MAX_CANDIDATES) return false;
-    if (engine->compiled != l->compiled || engine->name[0] == '\0' ||
-        ls__cudnn_engine_objection(engine, l->problem) != NULL || is_listed(l, engine->name))
+    if (engine->compiled != l->compiled || ls__cudnn_engine_objection(engine, l->problem) != NULL ||
+        is_listed(l, engine->name))
         return true;
+    if (l->n == LS__CUDNN_MAX_CANDIDATES || engine->name[0] == '\0') {
+        l->n_dropped++;
+        return true;
+    }
     ls__candidate *c = &l->list[l->n];
     memcpy(c->name, engine->name, sizeof c->name);
     c->deterministic = engine->deterministic;
@@ -39,13 +42,24 @@ static bool take_engine(void *user, const ls__cudnn_engine *engine)
     return true;
 }
 
+static void count_dropped(ls__cudnn *cudnn, const listing *l)
+{
+    if (cudnn->n_dropped == 0 && l->n_dropped > 0)
+        ls__inform(cudnn->ctx,
+                   "%s: %d engine configurations are left out: %d are listed, of at most %d with "
+                   "names of at most %d characters",
+                   l->problem->text, l->n_dropped, l->n, LS__CUDNN_MAX_CANDIDATES,
+                   LS__KERNEL_NAME_SIZE - 1);
+    cudnn->n_dropped += l->n_dropped;
+}
+
 /* Asks the heuristics. A graph that cuDNN has nothing for gives an empty list. */
 static ls_status ask(const ls__cudnn *cudnn, listing *l)
 {
     static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
     ls__cudnn_graph graph;
     ls_status status = LS_OK;
-    ls__cudnn_graph_open(&graph, l->problem);
+    ls__cudnn_graph_open(&graph, l->problem, cudnn->handle);
     /* Compiling takes a driver, and up to seconds: those come last. */
     for (int compiled = 0; compiled <= (cudnn->handle != NULL); compiled++)
         for (int m = 0; m < (int)(sizeof modes / sizeof *modes); m++) {
@@ -53,8 +67,8 @@ static ls_status ask(const ls__cudnn *cudnn, listing *l)
             if (status != LS_OK || l->n == LS__CUDNN_MAX_CANDIDATES || (m > 0 && l->n >= ENOUGH))
                 break;
             l->compiled = compiled;
-            ls__cudnn_engines_visit(&calls, cudnn->ctx, &graph, cudnn->device, modes[m],
-                                    take_engine, l);
+            ls__cudnn_engines_visit(&calls, cudnn->ctx, &graph, ls__cudnn_described(cudnn),
+                                    modes[m], take_engine, l);
             if (!ls__cudnn_is_unsupported(&calls))
                 status = ls__cudnn_report(cudnn->ctx, &calls, l->problem->text);
         }
@@ -108,6 +122,7 @@ int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__cudnn_problem *problem, ls_
     }
     listing l = { .problem = problem };
     if (ask(cudnn, &l) != LS_OK) return 0;
+    count_dropped(cudnn, &l);
     remember(cudnn, &l);
     const int n = l.n < max ? l.n : max;
     memcpy(out, l.list, (size_t)n * sizeof *out);

@@ -19,7 +19,7 @@ typedef struct ls__cudnn ls__cudnn;
 #define LS__CUDNN_WORKSPACE_LIMIT ((size_t)1 << 30)
 /* Of one op there are at most so many candidates, which leaves places in a list of
  * LS__MAX_CANDIDATES to others. */
-enum { LS__CUDNN_ALIGNMENT = 16, LS__CUDNN_MAX_CANDIDATES = 24 };
+enum { LS__CUDNN_ALIGNMENT = 16, LS__CUDNN_MAX_CANDIDATES = 64 };
 
 /* device_json NULL: for the CUDA device that is current in this thread. Otherwise for the device
  * that the text describes, as cuDNN writes them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION):
@@ -30,6 +30,9 @@ ls_status ls__cudnn_open(ls_context *ctx, const char *device_json, ls__cudnn **o
 void ls__cudnn_close(ls__cudnn **cudnn);
 /* Of kernels that run from now on; a cudaStream_t. */
 ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *stream);
+/* How many engine configurations no list of candidates had room for, because their names are too
+ * long, or there were more than LS__CUDNN_MAX_CANDIDATES. The first is logged. */
+int64_t ls__cudnn_dropped(const ls__cudnn *cudnn);
 /* "cuDNN 9.19.0". Valid as long as cudnn. */
 const char *ls__cudnn_version(const ls__cudnn *cudnn);
 
@@ -44,8 +47,9 @@ ls__op ls__cudnn_conv_of(const ls__op *op);
  * layout, several types, db wanted, or more working memory than the limit. 0 as well after a
  * failure, which is kept in the context. */
 int ls__cudnn_conv_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max);
-/* Makes the kernel of that name. LS_ERR_UNSUPPORTED when cuDNN can't run op so, or when what op
- * demands (see above) rules it out. */
+/* Makes the kernel of that name. LS_ERR_NOT_FOUND when that is no name of a configuration;
+ * LS_ERR_UNSUPPORTED when cuDNN can't run op so, or when what op demands (see above) rules it out.
+ */
 ls_status ls__cudnn_conv_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
                               ls__kernel **out);
 

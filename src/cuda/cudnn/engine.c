@@ -57,6 +57,11 @@ static void read_notes(ls__cudnn_calls *calls, cudnnBackendDescriptor_t engine,
         const cudnnBackendNumericalNote_t note = numerical[i];
         if (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) out->deterministic = false;
         if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) out->tensor_cores = true;
+        out->transforms |= note == CUDNN_NUMERICAL_NOTE_FFT ||
+                           note == CUDNN_NUMERICAL_NOTE_WINOGRAD ||
+                           note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 ||
+                           note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 ||
+                           note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
         if (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
             note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)
             out->fewer_bits = true;
@@ -120,6 +125,13 @@ static int parse_name(const char *name, int64_t *index, knob knobs[MAX_KNOBS])
     return *name == '\0' ? n : -1;
 }
 
+bool ls__cudnn_engine_is_name(const char *name)
+{
+    int64_t index;
+    knob knobs[MAX_KNOBS];
+    return parse_name(name, &index, knobs) >= 0;
+}
+
 bool ls__cudnn_engine_same(const char *a, const char *b)
 {
     enum { UNSET = -1 }; /* cuDNN writes it into plans' texts for knobs that were not set */
@@ -150,16 +162,12 @@ cudnnBackendDescriptor_t ls__cudnn_engine_configure(ls__cudnn_calls *calls,
     knob knobs[MAX_KNOBS];
     cudnnBackendDescriptor_t choices[MAX_KNOBS] = { NULL };
     const int n_knobs = parse_name(name, &index, knobs);
-    if (n_knobs < 0 && calls->status == CUDNN_STATUS_SUCCESS) {
-        calls->status = CUDNN_STATUS_NOT_SUPPORTED;
-        snprintf(calls->message, sizeof calls->message, "'%.*s' names no engine configuration",
-                 LS__KERNEL_NAME_SIZE, name);
-    }
     cudnnBackendDescriptor_t engine = ls__cudnn_make(calls, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t made = ls__cudnn_make(calls, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     ls__cudnn_set_descriptor(calls, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph->graph);
     ls__cudnn_set_int64(calls, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
-    ls__cudnn_set_descriptor(calls, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, device);
+    if (device != NULL)
+        ls__cudnn_set_descriptor(calls, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, device);
     ls__cudnn_finalize(calls, engine, "an engine");
     for (int i = 0; i < n_knobs; i++) {
         choices[i] = ls__cudnn_make(calls, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
@@ -201,7 +209,8 @@ void ls__cudnn_engines_visit(ls__cudnn_calls *calls, ls_context *ctx, const ls__
     ls__cudnn_set_descriptor(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
                              graph->graph);
     ls__cudnn_set(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    ls__cudnn_set_descriptor(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+    if (device != NULL)
+        ls__cudnn_set_descriptor(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
     ls__cudnn_finalize(calls, heuristics, "the heuristics");
     int64_t n = ls__cudnn_count(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                 CUDNN_TYPE_BACKEND_DESCRIPTOR);

@@ -169,13 +169,17 @@ void ls__cudnn_pointwise(ls__cudnn_graph *graph, cudnnPointwiseMode_t mode, ls__
     ls__cudnn_add_operation(graph, made);
 }
 
-void ls__cudnn_graph_open(ls__cudnn_graph *graph, const ls__cudnn_problem *problem)
+void ls__cudnn_graph_open(ls__cudnn_graph *graph, const ls__cudnn_problem *problem,
+                          cudnnHandle_t handle)
 {
     memset(graph, 0, sizeof *graph);
     problem->build(problem, graph);
     cudnnBackendDescriptor_t made = make(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     ls__cudnn_set(&graph->calls, made, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                   graph->n_operations, graph->operations);
+    if (handle != NULL)
+        ls__cudnn_set(&graph->calls, made, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                      &handle);
     ls__cudnn_finalize(&graph->calls, made, "the graph of operations");
     graph->graph = made;
 }

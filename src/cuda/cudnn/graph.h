@@ -50,8 +50,9 @@ typedef struct ls__cudnn_problem {
     double cost_ms; /* on an H200 at its limits */
 } ls__cudnn_problem;
 
-/* The whole graph of a problem. Always to be closed. */
-void ls__cudnn_graph_open(ls__cudnn_graph *graph, const ls__cudnn_problem *problem);
+/* The whole graph of a problem. Always to be closed. handle NULL: for a described device. */
+void ls__cudnn_graph_open(ls__cudnn_graph *graph, const ls__cudnn_problem *problem,
+                          cudnnHandle_t handle);
 void ls__cudnn_graph_close(ls__cudnn_graph *graph);
 
 /* A buffer: an activation [N,H,W,C], weights [O,kh,kw,I], or a vector [C]. */

@@ -56,6 +56,11 @@ ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *stream)
     return ls__cudnn_report(cudnn->ctx, &calls, "cuDNN's stream");
 }
 
+int64_t ls__cudnn_dropped(const ls__cudnn *cudnn)
+{
+    return cudnn->n_dropped;
+}
+
 const char *ls__cudnn_version(const ls__cudnn *cudnn)
 {
     return cudnn->version;

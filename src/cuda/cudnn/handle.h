@@ -20,11 +20,18 @@ enum { LS__CUDNN_MAX_ANSWERS = 256 };
 struct ls__cudnn {
     ls_context *ctx;
     cudnnHandle_t handle;            /* NULL without a driver */
-    cudnnBackendDescriptor_t device; /* what plans are made for */
+    cudnnBackendDescriptor_t device; /* its description */
     char version[32];
+    int64_t n_dropped;
     uint64_t n_asked;
     ls__cudnn_answer answers[LS__CUDNN_MAX_ANSWERS];
 };
+
+/* What plans are made for where there is no handle; NULL where there is one. */
+static inline cudnnBackendDescriptor_t ls__cudnn_described(const ls__cudnn *cudnn)
+{
+    return cudnn->handle == NULL ? cudnn->device : NULL;
+}
 
 /* As the functions of cudnn.h for convolutions, for any problem. */
 int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__cudnn_problem *problem, ls__candidate *out,

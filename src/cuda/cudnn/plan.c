@@ -9,6 +9,10 @@
 
 enum { MAX_POINTERS = LS__CUDNN_MAX_BUFFERS + LS__CUDNN_MAX_NUMBERS };
 
+/* Ten times a direct sum's in f32: transforms multiply by numbers up to about ten and divide again.
+ */
+static const float TRANSFORM_ERROR = 5e-5f;
+
 typedef struct plan_kernel {
     ls__kernel kernel; /* first */
     ls__cudnn *cudnn;
@@ -80,6 +84,7 @@ static plan_kernel *make_kernel(ls__cudnn *cudnn, const ls__cudnn_problem *probl
         return NULL;
     }
     memcpy(k->text, problem->text, text_bytes);
+    k->kernel.unproven = true;
     k->kernel.run = run;
     k->kernel.close = close;
     k->cudnn = cudnn;
@@ -125,28 +130,42 @@ static ls_status accept_plan(plan_kernel *k, ls__cudnn_calls *calls,
                         problem->text, name, engine.name);
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
     k->kernel.nondeterministic = !engine.deterministic;
+    if (engine.transforms && problem->f32) k->kernel.error_bound = TRANSFORM_ERROR;
     k->kernel.workspace_bytes = (size_t)bytes;
     return LS_OK;
+}
+
+/* A plan for the handle's device, as every user of cuDNN makes one, or for the described device. */
+static cudnnBackendDescriptor_t make_plan(const ls__cudnn *cudnn, ls__cudnn_calls *calls)
+{
+    cudnnBackendDescriptor_t plan = ls__cudnn_make(calls, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (cudnn->handle != NULL)
+        ls__cudnn_set(calls, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                      &cudnn->handle);
+    else
+        ls__cudnn_set_descriptor(calls, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, cudnn->device);
+    return plan;
 }
 
 ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
                                 const char *name, ls__kernel **out)
 {
     ls__cudnn_graph graph;
-    ls_status status = LS_ERR_MEMORY;
     *out = NULL;
+    if (!ls__cudnn_engine_is_name(name))
+        return ls__fail(cudnn->ctx, LS_ERR_NOT_FOUND, "%s: cuDNN has no kernel '%.*s'",
+                        problem->text, LS__KERNEL_NAME_SIZE, name);
     plan_kernel *k = make_kernel(cudnn, problem);
-    if (k == NULL) return status;
-    ls__cudnn_graph_open(&graph, problem);
+    if (k == NULL) return LS_ERR_MEMORY;
+    ls__cudnn_graph_open(&graph, problem, cudnn->handle);
     ls__cudnn_calls *calls = &graph.calls;
     cudnnBackendDescriptor_t configuration =
-        ls__cudnn_engine_configure(calls, &graph, cudnn->device, name);
-    k->plan = ls__cudnn_make(calls, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+        ls__cudnn_engine_configure(calls, &graph, ls__cudnn_described(cudnn), name);
+    k->plan = make_plan(cudnn, calls);
     ls__cudnn_set_descriptor(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                              configuration);
-    ls__cudnn_set_descriptor(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, cudnn->device);
     ls__cudnn_finalize(calls, k->plan, "the plan");
-    status = accept_plan(k, calls, problem, name);
+    const ls_status status = accept_plan(k, calls, problem, name);
     ls__cudnn_release(&configuration);
     ls__cudnn_graph_close(&graph);
     if (status != LS_OK) {
@@ -213,8 +232,7 @@ ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *pr
 
     plan_kernel *k = make_kernel(cudnn, problem);
     if (k == NULL) return LS_ERR_MEMORY;
-    k->plan = ls__cudnn_make(&calls, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    ls__cudnn_set_descriptor(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, cudnn->device);
+    k->plan = make_plan(cudnn, &calls);
     ls__cudnn_set(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
                   (int64_t)plan_length - 1, plan);
     ls__cudnn_finalize(&calls, k->plan, "the restored plan");

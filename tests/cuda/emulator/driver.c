@@ -272,6 +272,25 @@ static bool is_sticky(int status)
     return status == LAUNCH_FAILURE;
 }
 
+static int left_error;
+
+void emulated_leave_error(void)
+{
+    left_error = LAUNCH_OUT_OF_RESOURCES;
+}
+
+int emulated_take_error(void)
+{
+    const int status = left_error;
+    left_error = 0;
+    return status;
+}
+
+static void drop_error(void)
+{
+    left_error = 0;
+}
+
 static int count_devices(int *count)
 {
     const char *set = getenv("LOCKSTEP_EMULATED_DEVICES");
@@ -346,6 +365,7 @@ static void range_pop(void)
 const ls__cuda_driver ls__cuda_driver_table = {
     .error_text = error_text,
     .is_sticky = is_sticky,
+    .drop_error = drop_error,
     .count_devices = count_devices,
     .driver_version = driver_version,
     .runtime_version = runtime_version,

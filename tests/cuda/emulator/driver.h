@@ -25,6 +25,10 @@ void emulated_memory_close(void);
 int emulated_current_device(void);
 bool emulated_is_on_device(const void *memory);
 
+/* What a library's failed launch leaves behind, for the next launch to report as its own. */
+void emulated_leave_error(void);
+int emulated_take_error(void);
+
 /* Counts a call, and says whether it is to fail; as a status, that of a launch that lacks resources
  * or, when all calls fail from now on, of a kernel that went wrong. */
 bool emulated_failure(void);

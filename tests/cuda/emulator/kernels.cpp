@@ -160,7 +160,8 @@ void run_launch(void *arg)
 int emulate_launch(void *stream, unsigned n_blocks, unsigned n_threads, void (*new_body)(void *arg),
                    const void *arg, size_t arg_bytes)
 {
-    const int status = emulated_enter(stream);
+    int status = emulated_enter(stream);
+    if (status == 0) status = emulated_take_error();
     if (status != 0) return status;
     if (n_blocks == 0 || n_threads == 0 || n_threads > MOST_THREADS) return 9; /* configuration */
     for (unsigned t = 0; t < n_threads; t++)

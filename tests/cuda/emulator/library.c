@@ -9,7 +9,12 @@
  *
  * LOCKSTEP_EMULATED_LIBRARY=missing makes loading fail, broken makes listing fail.
  * LOCKSTEP_EMULATED_LIBRARY=fused has kernels for the optional convolutions instead, "emulated
- * fused", which run in fused.cpp. */
+ * fused", which run in fused.cpp.
+ *
+ * LOCKSTEP_EMULATED_LIBRARY=narrow has "emulated narrow" for 16-bit weight gradients, which rounds
+ * them to 16 bits as cuDNN does.
+ *
+ * The kernel that LOCKSTEP_EMULATED_FAILING names can be made, and fails when it is run. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "driver.h"
@@ -36,8 +41,8 @@ static bool is_mode(const char *mode)
 
 static bool is_for(const ls__op *op)
 {
-    return getenv("LOCKSTEP_EMULATED_LIBRARY") && !is_mode("fused") && op->kind >= LS__OP_CONV2D &&
-           op->kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS;
+    return getenv("LOCKSTEP_EMULATED_LIBRARY") && !is_mode("fused") && !is_mode("narrow") &&
+           op->kind >= LS__OP_CONV2D && op->kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS;
 }
 
 static bool is_for_fused(const ls__op *op)
@@ -46,41 +51,121 @@ static bool is_for_fused(const ls__op *op)
            op->operands[0].dtype == LS_F16;
 }
 
-static const char fused_name[] = "emulated fused";
+static bool is_for_narrow(const ls__op *op)
+{
+    return is_mode("narrow") && op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS &&
+           ls__is_half(&op->operands[0]);
+}
 
-typedef struct fused_kernel {
+static const char fused_name[] = "emulated fused", narrow_name[] = "emulated narrow";
+
+/* `inner` is our own kernel; NULL for those of fused.cpp. */
+typedef struct library_kernel {
     ls__kernel kernel; /* first */
     ls__cuda *cuda;
     ls__op op;
-} fused_kernel;
+    ls__kernel *inner;
+    bool narrow; /* rounds dw to x's type, and widens it again */
+} library_kernel;
 
-static ls_status fused_run(ls__kernel *kernel, void *const *buffers, void *workspace,
-                           const ls__step *step)
+static ls_status fail_run(ls__cuda *cuda, const ls__op *op, const char *reason)
 {
-    (void)step;
-    fused_kernel *k = (fused_kernel *)kernel;
+    emulated_leave_error();
+    return ls__fail(cuda->device.ctx, LS_ERR_DEVICE, "%s: emulated: %s", ls__op_name(op->kind),
+                    reason);
+}
+
+/* The rounded dw lies behind the inner kernel's workspace. */
+static size_t narrow_offset(const library_kernel *k)
+{
+    return (k->inner->workspace_bytes + LS__CUDA_ALIGNMENT - 1) / LS__CUDA_ALIGNMENT *
+           LS__CUDA_ALIGNMENT;
+}
+
+static ls_status run_narrow(library_kernel *k, void *const *buffers, void *workspace,
+                            const ls__step *step)
+{
+    const ls_dtype dtype = k->op.operands[0].dtype;
+    const int64_t count = ls_shape_count(&k->op.operands[2].shape);
+    void *rounded = (unsigned char *)workspace + narrow_offset(k), *stream = k->cuda->stream;
+    LS_TRY(k->inner->run(k->inner, buffers, workspace, step));
+    int status = ls__cuda_cast(dtype, rounded, LS_F32, buffers[2], count, stream);
+    if (status == 0) status = ls__cuda_cast(LS_F32, buffers[2], dtype, rounded, count, stream);
+    return ls__cuda_check(k->cuda, status, narrow_name);
+}
+
+static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                     const ls__step *step)
+{
+    library_kernel *k = (library_kernel *)kernel;
+    const char *failing = getenv("LOCKSTEP_EMULATED_FAILING");
+    if (failing && strcmp(failing, kernel->name) == 0)
+        return fail_run(k->cuda, &k->op, "it fails when it is run");
+    if ((uintptr_t)workspace % LS__CUDA_ALIGNMENT != 0)
+        return fail_run(k->cuda, &k->op, "the workspace is not aligned to 256 bytes");
+    if (k->narrow) return run_narrow(k, buffers, workspace, step);
+    if (k->inner) return k->inner->run(k->inner, buffers, workspace, step);
     return ls__cuda_check(k->cuda, emulate_fused(&k->op, buffers, workspace, k->cuda->stream),
                           ls__op_name(k->op.kind));
 }
 
-static void fused_close(ls__kernel *kernel)
+static void close(ls__kernel *kernel)
 {
-    ls__free(((fused_kernel *)kernel)->cuda->device.ctx, kernel);
+    library_kernel *k = (library_kernel *)kernel;
+    if (k->inner) k->inner->close(k->inner);
+    ls__free(k->cuda->device.ctx, k);
+}
+
+static ls_status make_kernel(ls__cuda *cuda, const ls__op *op, const char *name,
+                             library_kernel **out)
+{
+    library_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
+    if (!k) return ls__fail_memory(cuda->device.ctx, name, sizeof(*k));
+    snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
+    k->kernel.unproven = true;
+    k->kernel.run = run;
+    k->kernel.close = close;
+    k->cuda = cuda;
+    k->op = *op;
+    *out = k;
+    return LS_OK;
 }
 
 static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
 {
-    fused_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
-    if (!k) return ls__fail_memory(cuda->device.ctx, fused_name, sizeof(*k));
-    snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", fused_name);
+    library_kernel *k;
+    LS_TRY(make_kernel(cuda, op, fused_name, &k));
     for (int i = 0; i < op->n_operands; i++)
         if (op->operands[i].shape.n_dims == 4)
             k->kernel.workspace_bytes +=
                 (size_t)ls_shape_count(&op->operands[i].shape) * sizeof(double);
-    k->kernel.run = fused_run;
-    k->kernel.close = fused_close;
-    k->cuda = cuda;
-    k->op = *op;
+    *out = &k->kernel;
+    return LS_OK;
+}
+
+static ls_status own_open(ls__cuda *cuda, const ls__op *op, const char *name, library_kernel **out)
+{
+    library_kernel *k;
+    LS_TRY(make_kernel(cuda, op, name, &k));
+    const ls_status status =
+        ls__cuda_own_provider.kernel_open(cuda, NULL, op, "own direct", &k->inner);
+    if (status != LS_OK) {
+        close(&k->kernel);
+        return status;
+    }
+    k->kernel.workspace_bytes = k->inner->workspace_bytes;
+    *out = k;
+    return LS_OK;
+}
+
+static ls_status narrow_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
+{
+    library_kernel *k;
+    LS_TRY(own_open(cuda, op, narrow_name, &k));
+    k->narrow = true;
+    k->kernel.error_bound = ls__cuda_rounding(op->operands[0].dtype);
+    k->kernel.workspace_bytes =
+        narrow_offset(k) + (size_t)ls_shape_count(&op->operands[2].shape) * sizeof(uint16_t);
     *out = &k->kernel;
     return LS_OK;
 }
@@ -97,9 +182,9 @@ static ls_status check_device(ls__cuda *cuda, const ls__op *op)
 static int candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out, int max)
 {
     (void)state;
-    if (max > 0 && is_for_fused(op)) {
+    if (max > 0 && (is_for_fused(op) || is_for_narrow(op))) {
         *out = (ls__candidate){ .deterministic = true };
-        snprintf(out->name, sizeof(out->name), "%s", fused_name);
+        snprintf(out->name, sizeof(out->name), "%s", is_for_fused(op) ? fused_name : narrow_name);
         return 1;
     }
     if (!is_for(op)) return 0;
@@ -125,13 +210,18 @@ static ls_status kernel_open(ls__cuda *cuda, void *state, const ls__op *op, cons
     (void)state;
     LS_TRY(check_device(cuda, op));
     if (is_for_fused(op) && strcmp(name, fused_name) == 0) return fused_open(cuda, op, out);
+    if (is_for_narrow(op) && strcmp(name, narrow_name) == 0) return narrow_open(cuda, op, out);
     const int number = atoi(name + strcspn(name, " "));
-    if (!is_for(op) || number <= UNMADE || number > LAST)
+    if (number < FIRST || number > LAST)
+        return ls__fail(cuda->device.ctx, LS_ERR_NOT_FOUND, "%s: emulated: there is no kernel '%s'",
+                        ls__op_name(op->kind), name);
+    if (!is_for(op) || number == UNMADE)
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' can't be made",
                         ls__op_name(op->kind), name);
-    LS_TRY(ls__cuda_own_provider.kernel_open(cuda, NULL, op, "own direct", out));
-    snprintf((*out)->name, sizeof((*out)->name), "%s", name);
-    (*out)->nondeterministic = number == UNREPEATED;
+    library_kernel *k;
+    LS_TRY(own_open(cuda, op, name, &k));
+    k->kernel.nondeterministic = number == UNREPEATED;
+    *out = &k->kernel;
     return LS_OK;
 }
 

@@ -1,0 +1,28 @@
+/* trial.h: running a kernel once before a program relies on it: making a library's kernel does not
+ * show that it runs. */
+#ifndef LS_NN_TRIAL_H
+#define LS_NN_TRIAL_H
+
+#include "nn/program.h"
+
+/* Zeroed memory for an op's operands, and a workspace. */
+typedef struct ls__trial_memory {
+    void *buffers[LS__MAX_OPERANDS], *workspace;
+} ls__trial_memory;
+/* False without memory for all, or after an error, which is kept. Closing it is always right. */
+bool ls__trial_memory_open(ls_context *ctx, const ls__op *op, const ls__kernel *kernel,
+                           ls__trial_memory *out);
+void ls__trial_memory_close(ls_context *ctx, ls__trial_memory *memory);
+
+/* Runs a kernel that is `unproven`, unless this one has run for an equal op of the net; the error
+ * is kept. Where there is no memory to run it over, it is not run. */
+ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel);
+
+/* Which of the candidates ran for an equal op of the net; -1 for none. */
+int ls__net_tried(ls_net *net, const ls__op *op, const ls__candidate *candidates, int n);
+
+/* After a run that failed: drops the error, of which ctx->message still tells, unless the device is
+ * lost or memory ran out. */
+bool ls__forgive_failed_run(ls_context *ctx);
+
+#endif
