@@ -133,9 +133,8 @@ static bool is_refused(ls_context *ctx, const op_case *c, const char *name)
     return true;
 }
 
-START_TEST(values)
+static void check_values(const op_case *c)
 {
-    const op_case *c = &all_cases()->cases[_i];
     if (!is_dense(c)) return;
     op_buffers wanted;
     fill_buffers(c, &wanted, false);
@@ -151,6 +150,19 @@ START_TEST(values)
         check_kernel(c, kernels[k].name, &wanted);
     }
     free_buffers(&wanted);
+}
+
+START_TEST(values)
+{
+    check_values(&all_cases()->cases[_i]);
+}
+END_TEST
+
+/* They are few, and of a sample of all cases too few. */
+START_TEST(values_of_fusions)
+{
+    for (int i = 0; i < all_cases()->n; i++)
+        if (ls__op_is_optional(all_cases()->cases[i].op.kind)) check_values(&all_cases()->cases[i]);
 }
 END_TEST
 
@@ -244,6 +256,7 @@ int main(void)
 {
     setenv("LOCKSTEP_EMULATED_LIBRARY", "fused", 1);
     int failed = run_loop("cuda ops", values, all_cases()->n);
+    if (cases_step() > 1) failed |= RUN_SUITE("cuda ops' fusions", values_of_fusions);
     failed |= RUN_SUITE("cuda ops' types and losses", mixed_types_have_no_kernel,
                         large_logits_lose_no_accuracy);
     if (has_emulated_library()) failed |= RUN_SUITE("cuda ops' rounding", narrowed_weights);
