@@ -65,12 +65,12 @@ static bool begins(const char *name, const char *with)
 }
 
 /* The places of kernels in the list for a convolution; -1: it is not listed. */
-static void list(ls_context *ctx, ls_dtype dtype, bool tf32, const char *const *names, int *places,
-                 int n)
+static void list(ls_context *ctx, ls__op_kind kind, ls_dtype dtype, bool tf32,
+                 const char *const *names, int *places, int n)
 {
     static const conv_shape shape = { 2, 6, 6, 16, 8, 3, 1, 1, 1 };
     ls__candidate all[LS__MAX_CANDIDATES];
-    const ls__op f32 = conv_op(LS__OP_CONV2D, &shape, false), op = conv_op_in(&f32, dtype, tf32);
+    const ls__op f32 = conv_op(kind, &shape, false), op = conv_op_in(&f32, dtype, tf32);
     const int n_listed =
         ctx->device->backend->candidates(ctx->device, &op, all, LS__MAX_CANDIDATES);
     for (int i = 0; i < n; i++) {
@@ -93,12 +93,13 @@ START_TEST(listed_engines)
         bool tf32;
     } types[] = { { LS_F16, false }, { LS_BF16, false }, { LS_F32, true }, { LS_F32, false } };
     ls_context *ctx = open_context(LS_DETERMINISTIC_OFF);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 12; i++) {
         int places[N];
-        list(ctx, types[i].dtype, types[i].tf32, names, places, N);
-        const bool f32 = types[i].dtype == LS_F32;
+        const ls__op_kind kind = (ls__op_kind)(LS__OP_CONV2D + i / 4);
+        list(ctx, kind, types[i % 4].dtype, types[i % 4].tf32, names, places, N);
+        const bool f32 = types[i % 4].dtype == LS_F32;
         ck_assert_int_ge(places[LONG], 0);
-        ck_assert_int_eq(places[CORES] > places[LONG], !f32 || types[i].tf32);
+        ck_assert_int_eq(places[CORES] > places[LONG], !f32 || types[i % 4].tf32);
         ck_assert_int_eq(places[ROUNDS], -1);
         ck_assert_int_eq(places[HUGE], -1);
         ck_assert_int_eq(places[WINOGRAD] > 0, f32);

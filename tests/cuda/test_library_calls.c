@@ -2,12 +2,15 @@
  * what they must refuse when they run: wrong pointers, working memory, handles, layouts. What they
  * refuse earlier is in test_cudnn_contract.c; what they compute, in test_cuda_ops.c. */
 #include "../suite.h"
+#include "base/alloc.h"
+#include "conv_ops.h"
+#include "cuda/cudnn/cudnn.h"
 #include "cuda/cudnn/graph.h"
 #include "cuda/driver.h"
 #include "emulator/driver.h"
 #include <cublasLt.h>
 #include <cudnn.h>
-#include <lockstep/tensor.h>
+#include <lockstep/lockstep.h>
 #include <string.h>
 
 static const ls__cuda_driver *const driver = &ls__cuda_driver_table;
@@ -228,6 +231,52 @@ START_TEST(libraries_open_outside_of_captures)
 }
 END_TEST
 
+/* A kernel computes into the buffers of each run, and from its text again. */
+START_TEST(kernels_of_a_plan)
+{
+    enum { N_RESULTS = 3 };
+    static const conv_shape shape = { 1, 4, 4, CHANNELS, CHANNELS, 1, 1, 0, 1 };
+    const ls__op op = conv_op(LS__OP_CONV2D, &shape, false);
+    const size_t y_bytes = 16 * CHANNELS * sizeof(float);
+    float x[16 * CHANNELS], w[CHANNELS * CHANNELS], y[N_RESULTS][16 * CHANNELS];
+    for (int i = 0; i < 16 * CHANNELS; i++) x[i] = (float)(i % 13) - 6;
+    for (int i = 0; i < CHANNELS * CHANNELS; i++) w[i] = (float)(i % 7) - 3;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    ls__cuda_stream stream = open_stream();
+    ls__cudnn *cudnn;
+    ls__kernel *kernels[2];
+    char *text;
+    ck_assert_int_eq(ls__cudnn_open(ctx, NULL, &cudnn), LS_OK);
+    ck_assert_int_eq(ls__cudnn_set_stream(cudnn, stream), LS_OK);
+    ck_assert_int_eq(ls__cudnn_conv_open(cudnn, &op, "cudnn 6 2=4", &kernels[0]), LS_OK);
+    ck_assert_int_eq(ls__cudnn_plan_text(kernels[0], &text), LS_OK);
+    ck_assert_msg(ls__cudnn_conv_restore(cudnn, &op, text, &kernels[1]) == LS_OK, "%s",
+                  ls_context_message(ctx));
+    void *buffers[4] = { device_memory(sizeof x), device_memory(sizeof w), NULL, NULL };
+    void *workspace = device_memory(kernels[0]->workspace_bytes);
+    ck_assert_int_eq(driver->copy(buffers[0], x, sizeof x, stream), 0);
+    ck_assert_int_eq(driver->copy(buffers[1], w, sizeof w, stream), 0);
+    for (int i = 0; i < N_RESULTS; i++) {
+        ls__kernel *kernel = kernels[i / 2];
+        buffers[3] = device_memory(y_bytes);
+        ck_assert_msg(kernel->run(kernel, buffers, workspace, &(ls__step){ 0 }) == LS_OK, "%s",
+                      ls_context_message(ctx));
+        ck_assert_int_eq(driver->copy(y[i], buffers[3], y_bytes, stream), 0);
+        ck_assert_mem_eq(y[i], y[0], y_bytes);
+        if (i == 0) continue; /* so that the next one lies elsewhere */
+        ck_assert_int_eq(driver->release(buffers[3]), 0);
+    }
+    float wanted = 0;
+    for (int i = 0; i < CHANNELS; i++) wanted += x[i] * w[i];
+    ck_assert_float_eq_tol(y[0][0], wanted, 1e-4);
+    for (int i = 0; i < 2; i++) kernels[i]->close(kernels[i]);
+    ls__free(ctx, text);
+    ls__cudnn_close(&cudnn);
+    ck_assert_int_eq(driver->stream_close(stream), 0);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 /* ---- cuBLASLt: D [4,2] = A' B + bias, A [8,4], B [8,2] column by column ---- */
 
 enum { ROWS = 4, COLUMNS = 2, DEPTH = 8 };
@@ -394,6 +443,7 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("library calls", pointers_of_a_plan, handles_of_a_plan,
-                     plans_end_before_their_work, libraries_open_outside_of_captures,
-                     pointers_of_a_product, layouts_of_a_product, algorithms_of_a_product);
+                     plans_end_before_their_work, kernels_of_a_plan,
+                     libraries_open_outside_of_captures, pointers_of_a_product,
+                     layouts_of_a_product, algorithms_of_a_product);
 }

@@ -11,6 +11,7 @@
 
 struct cudnnContext {
     cudaStream_t stream;
+    int device; /* that was current when it was made, and must be when it is used */
 };
 
 static int64_t n_open; /* descriptors and handles */
@@ -56,6 +57,7 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
         return cudnn_fail(CUDNN_STATUS_NOT_INITIALIZED, "emulated: it does not open");
     *handle = calloc(1, sizeof **handle);
     if (!*handle) return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    (*handle)->device = emulated_current_device();
     emulated_library_count(1);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -149,6 +151,8 @@ static cudnnStatus_t check_handle(cudnnHandle_t handle, const cudnn_body *plan)
     const cudnnHandle_t *of_plan = cudnn_data(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
     const cudnnHandle_t *of_graph =
         graph ? cudnn_data(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) : NULL;
+    if (handle->device != emulated_current_device())
+        return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "another device is current than the handle's");
     if (!of_plan || *of_plan != handle)
         return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "the plan was not made for this handle");
     if (graph && (!of_graph || *of_graph != handle))
@@ -172,8 +176,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     cudnnStatus_t status = check_handle(handle, plan);
     if (status == CUDNN_STATUS_SUCCESS) status = bind(&program, pack);
     if (status != CUDNN_STATUS_SUCCESS) return status;
-    if (program.arithmetic.fails)
+    if (program.arithmetic.fails) {
+        emulated_leave_error();
         return cudnn_fail(CUDNN_STATUS_EXECUTION_FAILED, "emulated: this engine fails");
+    }
     if (emulated_enter(handle->stream) != 0)
         return cudnn_fail(CUDNN_STATUS_EXECUTION_FAILED_CUDART, "emulated: a launch fails");
     void *job = emulated_queue(handle->stream, cudnn_compute, sizeof program);
