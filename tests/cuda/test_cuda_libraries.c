@@ -133,6 +133,12 @@ START_TEST(failing_engines_are_passed_over)
     ck_assert_int_ge(count(logged, "fails when it is run, another is taken: "), 10);
     ck_assert_int_ge(count(logged, ": cudnn 10 2=5,13=1,14=3 (heuristic)"), 10);
     ls_context_close(&ctx);
+    setenv("LOCKSTEP_EMULATED_FAILING", "cublaslt 1", 1);
+    ctx = open_context(LS_DETERMINISTIC_STRICT);
+    weights_after(ctx, build(ctx, LS_PRECISION_F16), 2);
+    ck_assert_int_ge(count(logged, "cublaslt 1 15,1,0,0,0,4,0,0 fails when it is run"), 1);
+    ck_assert_int_ge(count(logged, ": cublaslt 66 "), 1);
+    ls_context_close(&ctx);
     /* Without any that runs, our own; no fusions, which are cuDNN's only. */
     setenv("LOCKSTEP_EMULATED_FAILING", "cudnn", 1);
     ctx = open_context(LS_DETERMINISTIC_STRICT);

@@ -4,6 +4,8 @@
 #include "graphs.h"
 #include "narrow.h"
 #include "streams.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORKSPACE_ALIGNMENT = 256, ALIGNMENT = 16, TF32_BITS = 10, F32_BITS = 23 };
@@ -66,7 +68,7 @@ static void run_job(void *arg)
     const uint32_t epilogue = j->matmul.epilogue;
     const bool relu = epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
     const bool bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-    /* What else lies there is lost. */
+    /* Nothing else may lie in the working memory. */
     if (j->workspace_bytes > 0) memset(j->workspace, 0xa5, j->workspace_bytes);
     for (int64_t col = 0; col < d->cols; col++)
         for (int64_t row = 0; row < d->rows; row++) {
@@ -76,6 +78,15 @@ static void run_job(void *arg)
             if (bias) value += load(j->matmul.bias, d->type, row);
             store(j->d, d->type, col * d->ld + row, relu && !(value > 0) ? 0 : value);
         }
+}
+
+/* LOCKSTEP_EMULATED_FAILING, "cublaslt" or "cublaslt 66", makes products fail. */
+static bool is_failing(const emulated_algorithm *algorithm)
+{
+    char name[32];
+    const char *set = getenv("LOCKSTEP_EMULATED_FAILING");
+    snprintf(name, sizeof name, "cublaslt %d", (int)algorithm->id);
+    return set && (strcmp(set, "cublaslt") == 0 || strcmp(set, name) == 0);
 }
 
 static bool is_memory(const void *memory, uint32_t alignment)
@@ -124,6 +135,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     memcpy(&made.alpha, alpha, sizeof made.alpha);
     memcpy(&made.beta, beta, sizeof made.beta);
     if (!pointers_fit(&made, algorithm)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (is_failing(algorithm)) {
+        emulated_leave_error();
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    }
     if (emulated_enter(stream) != 0) return CUBLAS_STATUS_EXECUTION_FAILED;
     job *queued = emulated_queue(stream, run_job, sizeof *queued);
     if (!queued) return CUBLAS_STATUS_ALLOC_FAILED;

@@ -264,7 +264,7 @@ static void norm_finalize(run *r, const cudnn_step *s)
 void cudnn_compute(void *program)
 {
     run r = { .program = program };
-    /* What else lies there is lost. */
+    /* Nothing else may lie in the working memory. */
     if (r.program->workspace_bytes > 0)
         memset(r.program->workspace, 0xa5, (size_t)r.program->workspace_bytes);
     for (int i = 0; i < r.program->n_steps; i++) {

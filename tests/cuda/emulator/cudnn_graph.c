@@ -4,6 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A kind of operation, and its tensors in the order of a step's roles. */
+typedef struct cudnn_kind {
+    cudnnBackendDescriptorType_t type;
+    char letter;
+    int n_roles;
+    struct {
+        cudnnBackendAttributeName_t name;
+        bool is_output;
+    } roles[CUDNN_MOST_ROLES];
+} cudnn_kind;
+
 static const cudnn_kind kinds[] = {
     { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
       'F',

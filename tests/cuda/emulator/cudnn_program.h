@@ -19,17 +19,7 @@ typedef struct cudnn_tensor {
     } value; /* of one by value */
 } cudnn_tensor;
 
-/* A kind of operation: its tensors, in the order of an operation's roles. */
-typedef struct cudnn_kind {
-    cudnnBackendDescriptorType_t type;
-    char letter;
-    int n_roles;
-    struct {
-        cudnnBackendAttributeName_t name;
-        bool is_output;
-    } roles[CUDNN_MOST_ROLES];
-} cudnn_kind;
-
+/* The tensors of a step, by role. */
 enum { CUDNN_ROLE_X, CUDNN_ROLE_W, CUDNN_ROLE_Y };          /* of convolutions */
 enum { CUDNN_ROLE_A, CUDNN_ROLE_B, CUDNN_ROLE_RESULT };     /* of pointwise operations */
 enum { CUDNN_ROLE_OF, CUDNN_ROLE_SUM, CUDNN_ROLE_SQUARES }; /* of statistics */
@@ -61,7 +51,6 @@ typedef struct cudnn_program {
 } cudnn_program;
 
 /* cudnn_graph.c: the finalize functions of tensors and operations; a graph's makes a program. */
-const cudnn_kind *cudnn_kind_of(cudnnBackendDescriptorType_t type);
 cudnnStatus_t cudnn_finalize_tensor(cudnn_body *body);
 cudnnStatus_t cudnn_finalize_convolution(cudnn_body *body);
 cudnnStatus_t cudnn_finalize_operation(cudnn_body *body);
