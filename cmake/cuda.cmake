@@ -10,21 +10,23 @@ set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.
 # Files of the core that need nothing else of it, built once more into the module.
 set(LOCKSTEP_CUDA_CORE src/base/text.c src/base/hash.c src/base/random.c src/tensor/shape.c src/tensor/ops.c)
 
-# What the module and its emulated twin have in common.
-function(lockstep_cuda_options target)
+# What the module and its emulated twins have in common.
+function(lockstep_cuda_core target)
   list(TRANSFORM LOCKSTEP_CUDA_CORE PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE core)
   target_sources(${target} PRIVATE ${core})
+endfunction()
+function(lockstep_cuda_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${LOCKSTEP_XXHASH_INCLUDE})
   target_compile_definitions(${target} PRIVATE LS_STATIC LS__VERSION="${PROJECT_VERSION}" _GNU_SOURCE)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:lockstep_flags,INTERFACE_COMPILE_OPTIONS>>)
 endfunction()
 
 set(LOCKSTEP_HAS_CUDA OFF)
-set(LOCKSTEP_CUDNN OFF)
+include(cmake/cudnn.cmake)
 if(LOCKSTEP_CUDA STREQUAL "OFF")
+  set(LOCKSTEP_CUDNN OFF)
   return()
 endif()
-include(cmake/cudnn.cmake)
 find_package(CUDAToolkit 12.0 QUIET)
 if(LOCKSTEP_CUDNN AND CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "CUDA compiler")

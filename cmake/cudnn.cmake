@@ -1,14 +1,20 @@
-# cuDNN from 9.8 on (its DEVICEPROP descriptors), for the CUDA backend; without it that backend is not built.
+# cuDNN from 9.8 on (its DEVICEPROP descriptors), for the CUDA backend; without it that backend is not built. The headers of
+# cuDNN and cuBLASLt are enough for the tests' stand-ins.
 set(LOCKSTEP_CUDA_FOLDERS $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda)
 find_path(LOCKSTEP_CUDNN_INCLUDE cudnn.h HINTS ${LOCKSTEP_CUDA_FOLDERS} PATH_SUFFIXES include)
+find_path(LOCKSTEP_CUBLASLT_INCLUDE cublasLt.h HINTS ${LOCKSTEP_CUDA_FOLDERS} PATH_SUFFIXES include)
 find_library(LOCKSTEP_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${LOCKSTEP_CUDA_FOLDERS} PATH_SUFFIXES lib64 lib)
 set(LOCKSTEP_CUDNN_VERSION 0)
-if(LOCKSTEP_CUDNN_INCLUDE AND LOCKSTEP_CUDNN_LIBRARY AND EXISTS ${LOCKSTEP_CUDNN_INCLUDE}/cudnn_version.h)
+if(LOCKSTEP_CUDNN_INCLUDE AND EXISTS ${LOCKSTEP_CUDNN_INCLUDE}/cudnn_version.h)
   file(STRINGS ${LOCKSTEP_CUDNN_INCLUDE}/cudnn_version.h numbers REGEX "#define CUDNN_(MAJOR|MINOR) [0-9]+")
   list(TRANSFORM numbers REPLACE ".* " "")
   list(JOIN numbers "." LOCKSTEP_CUDNN_VERSION)
 endif()
+set(LOCKSTEP_CUDNN_HEADERS OFF)
 set(LOCKSTEP_CUDNN OFF)
-if(LOCKSTEP_CUDNN_VERSION VERSION_GREATER_EQUAL 9.8)
+if(LOCKSTEP_CUDNN_VERSION VERSION_GREATER_EQUAL 9.8 AND LOCKSTEP_CUBLASLT_INCLUDE)
+  set(LOCKSTEP_CUDNN_HEADERS ON)
+endif()
+if(LOCKSTEP_CUDNN_HEADERS AND LOCKSTEP_CUDNN_LIBRARY)
   set(LOCKSTEP_CUDNN ON)
 endif()

@@ -442,8 +442,13 @@ START_TEST(errors_say_where)
 }
 END_TEST
 
+/* With libraries only those tests that neither count calls nor take all kernels' bits for the same.
+ */
 int main(void)
 {
+    if (getenv("LOCKSTEP_TEST_LIBRARIES"))
+        return RUN_SUITE("cuda record, libraries", bits_of_plain_steps, bits_with_few_plans,
+                         bits_in_f16);
     return RUN_SUITE("cuda record", bits_of_plain_steps, bits_with_few_plans,
                      bits_with_timed_kernels, bits_in_f16, calls_of_a_replayed_step, own_ops,
                      broken_promise, ranges, every_call_fails_in_turn, errors_say_where);

@@ -1,8 +1,8 @@
 /* driver.c: the table of an emulated device, in host memory that is closed to the host. Statuses
  * are CUDA's numbers. */
 #include "driver.h"
+#include "cuda/driver.h"
 #include "graphs.h"
-#include "library.h"
 #include "streams.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,7 +207,7 @@ static void run_copy(void *arg)
     memmove(job->to, job->from ? job->from : job + 1, job->bytes);
 }
 
-static bool is_on_device(const void *memory)
+bool emulated_is_on_device(const void *memory)
 {
     const unsigned char *m = memory;
     return heap && m >= heap && m < heap + HEAP_BYTES;
@@ -218,8 +218,8 @@ static bool is_on_device(const void *memory)
 static int copy(void *to, const void *from, size_t bytes, ls__cuda_stream stream)
 {
     int status = emulated_enter(stream);
-    const bool staged = !is_on_device(from) && !is_pinned(from);
-    const bool waits = !is_on_device(to) && !is_pinned(to);
+    const bool staged = !emulated_is_on_device(from) && !is_pinned(from);
+    const bool waits = !emulated_is_on_device(to) && !is_pinned(to);
     if (status == 0 && (staged || waits)) status = emulated_forbids();
     if (status != 0) return status;
     copy_job *job = emulated_queue(stream, run_copy, sizeof(*job) + (staged ? bytes : 0));
@@ -398,6 +398,3 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .range_push = range_push,
     .range_pop = range_pop,
 };
-
-const ls__cuda_provider *const ls__cuda_providers[] = { &emulated_library, &ls__cuda_own_provider,
-                                                        NULL };

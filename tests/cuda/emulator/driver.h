@@ -25,6 +25,7 @@ void emulated_memory_close(void);
 
 /* The calling thread's. */
 int emulated_current_device(void);
+bool emulated_is_on_device(const void *memory);
 
 /* What a library's failed launch leaves behind, for the next launch to report as its own. */
 void emulated_leave_error(void);

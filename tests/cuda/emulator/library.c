@@ -264,3 +264,6 @@ const ls__cuda_provider emulated_library = { .name = "emulated",
                                              .load = load,
                                              .candidates = candidates,
                                              .kernel_open = kernel_open };
+
+const ls__cuda_provider *const ls__cuda_providers[] = { &emulated_library, &ls__cuda_own_provider,
+                                                        NULL };

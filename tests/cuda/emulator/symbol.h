@@ -9,24 +9,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inline void *module_symbol(const char *name)
+/* NULL: it has none of that name. */
+static inline void *find_symbol(const char *name)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s/liblockstep_cuda.so", getenv("LOCKSTEP_MODULES"));
     void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     ck_assert_ptr_nonnull(handle);
-    void *symbol = dlsym(handle, name);
+    return dlsym(handle, name);
+}
+
+static inline void *module_symbol(const char *name)
+{
+    void *symbol = find_symbol(name);
     ck_assert_ptr_nonnull(symbol);
     return symbol;
 }
 
-/* What is open on the emulated device. */
+/* What is open on the emulated device, and in the libraries' stand-ins where those are. */
 static inline int64_t emulated_held(void)
 {
     emulate_held_fn *held;
     void *symbol = module_symbol("emulate_held");
     memcpy(&held, &symbol, sizeof(held)); /* ISO C has no cast from one to the other */
-    return held();
+    symbol = find_symbol("emulate_libraries_held");
+    if (!symbol) return held();
+    emulate_held_fn *libraries;
+    memcpy(&libraries, &symbol, sizeof(libraries));
+    return held() + libraries();
 }
 
 #endif
