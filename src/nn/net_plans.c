@@ -51,8 +51,10 @@ static size_t arena_for(ls_net *net, ls_mode mode, bool gradients, const ls_spec
     if (!specs) return SIZE_MAX;
     set_batch(specs, wanted, n, old_batch, batch);
     ls__program *program = NULL;
+    net->plans_only = true;
     const ls_status status =
         ls__program_open(net, &net->graph, mode, gradients, specs, false, &program);
+    net->plans_only = false;
     const size_t bytes = status == LS_OK ? program->arena_bytes : SIZE_MAX;
     ls__program_close(&program);
     ls__free(net->owned.ctx, specs);

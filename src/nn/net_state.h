@@ -46,6 +46,7 @@ struct ls_net {
     ls__choices *known;   /* for other ops: the context's table as it was when the build was over,
                              since what that learns later is not for this net, or the one of the
                              run that goes on; NULL while the net is built */
+    bool plans_only;      /* a program is made for its size alone, and never run */
     unsigned char *arena; /* shared by all programs */
     size_t arena_bytes;
     uint64_t arena_generation;

@@ -54,7 +54,7 @@ ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel)
 {
     ls_context *ctx = net->owned.ctx;
     char text[LS__OP_TEXT_SIZE];
-    if (!kernel->unproven) return LS_OK;
+    if (!kernel->unproven || net->plans_only) return LS_OK;
     ls__op_text(op, text, sizeof text);
     const ls__choice *tried = ls__choices_find(net->tried, text);
     if (tried && strcmp(tried->kernel, kernel->name) == 0) return LS_OK;

@@ -14,8 +14,9 @@ bool ls__trial_memory_open(ls_context *ctx, const ls__op *op, const ls__kernel *
                            ls__trial_memory *out);
 void ls__trial_memory_close(ls_context *ctx, ls__trial_memory *memory);
 
-/* Runs a kernel that is `unproven`, unless this one has run for an equal op of the net; the error
- * is kept. Where there is no memory to run it over, it is not run. */
+/* Runs a kernel that is `unproven`, unless this one has run for an equal op of the net, or its
+ * program is never going to run; the error is kept. Where there is no memory to run it over, it is
+ * not run. */
 ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel);
 
 /* Which of the candidates ran for an equal op of the net; -1 for none. */

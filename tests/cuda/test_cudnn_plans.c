@@ -202,6 +202,11 @@ START_TEST(fusions_have_their_plans)
     conv_ops *list = calloc(1, sizeof *list);
     conv_ops_add(list, "resnet18", 256, 224);
     conv_ops_add(list, "resnet50", 256, 224);
+    for (int64_t channels = 8; channels <= 24; channels += 8) { /* as in small nets */
+        const conv_shape shape = { 4, 6, 6, channels, channels, 3, 1, 1, 1 };
+        ck_assert_int_lt(list->n, MAX_CONV_OPS);
+        list->ops[list->n++] = conv_op(LS__OP_CONV2D, &shape, false);
+    }
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         int n_plans = 0, n_convs = 0;
         for (int i = 0; i < list->n; i++) {
@@ -220,6 +225,7 @@ START_TEST(fusions_have_their_plans)
         }
         printf("%s: %d convolutions, %d plans\n", ls__op_name(kinds[k]), n_convs, n_plans);
     }
+    ck_assert_int_eq(ls__cudnn_dropped(cudnn), 0);
     free(list);
     ls__cudnn_close(&cudnn);
     close_context(&ctx);

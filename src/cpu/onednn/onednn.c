@@ -123,7 +123,7 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
         return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: oneDNN has no kernel",
                         ls__op_name(op->kind));
     if (lacks_type(cpu, op))
-        return ls__fail(cpu->device.ctx, LS_ERR_NOT_FOUND,
+        return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED,
                         "%s: no kernel '%s': this processor does not multiply bf16",
                         ls__op_name(op->kind), name);
     LS_TRY(lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)));
