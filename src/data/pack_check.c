@@ -31,7 +31,7 @@ static bool is_gap(const checking *c, uint64_t end)
     return end >= c->at && end - c->at < LS__PACK_BLOCK;
 }
 
-/* Reads from c->at to `end` into the buffer, which then exists even where there is nothing to read. */
+/* Reads from c->at to `end` into the buffer, which then exists even where nothing is to be read. */
 static ls_status read_to(checking *c, uint64_t end, char reason[LS__REASON_SIZE])
 {
     const size_t bytes = (size_t)(end - c->at);

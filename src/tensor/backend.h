@@ -54,8 +54,8 @@ typedef struct ls__operand {
     X(BATCH_NORM_EVAL, "batch_norm_eval", "x scale shift running_mean running_var add? -> y")      \
     /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu, and where it is wanted dx  \
      * may be made from it as it is stored. Each of dx and dadd may be dy1's or dy2's memory.      \
-     * shift is there with relu where nothing was added to y: then a kernel of the device that                 \
-     * made y can make it again from x, to the bit, and need not read it */                                     \
+     * shift is there with relu where nothing was added to y: then a kernel of the device that     \
+     * made y can make it again from x, to the bit, and need not read it */                        \
     X(BATCH_NORM_BACKWARD, "batch_norm_backward",                                                  \
       "x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd?")                          \
     /* Optional, from here to NORM_BACKWARD_APPLY: a backend may have no kernel. What a batch norm \
