@@ -59,9 +59,11 @@ trap 'rm -rf "$work"' EXIT
 name=$(basename "$out" .tar.xz)
 root=$work/$name
 mkdir -p "$root"/{bin,lib/emulated,bench,scripts,share}
-# Tests that read the sources stay.
-mapfile -t programs < <(find "$build/lockstep" "$build/bench" "$build/tests/cuda" -maxdepth 1 -type f -perm -u+x \
-  ! -name test_gpu_check ! -name test_cudnn_plans ! -name '*.so*' | sort)
+# Of the tests only those that run on a device, or on the emulated one.
+mapfile -t programs < <(find "$build/lockstep" "$build/bench" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' | sort)
+for name_of_test in device_json philox_curand test_cuda_{device,memory,input,ops,net,fuse,record,plan}; do
+  [ ! -x "$build/tests/cuda/$name_of_test" ] || programs+=("$build/tests/cuda/$name_of_test")
+done
 cp "${programs[@]}" "$root/bin"
 cp -P "$build"/liblockstep.so* "$build/liblockstep_cuda.so" "$root/lib"
 cp "$build/tests/cuda/modules/liblockstep_cuda.so" "$root/lib/emulated"

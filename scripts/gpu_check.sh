@@ -43,7 +43,7 @@ while [ $# -gt 0 ]; do
       declare "${1#--}=$2"
       shift
       ;;
-    -h | --help) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" && exit ;;
+    -h | --help) sed -n '2,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" && exit ;;
     all) stages+=("${all[@]}") ;;
     *)
       [[ " ${all[*]} " = *" $1 "* ]] || fail "unknown stage or option '$1'; stages: ${all[*]} all"
@@ -53,7 +53,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "${#stages[@]}" -gt 0 ] || stages=("${all[@]}")
-[[ $seconds =~ ^[0-9]*$ ]] || fail "--seconds requires a number, not '$seconds'"
+[[ $seconds =~ ^(|0|[1-9][0-9]{0,5})$ ]] || fail "--seconds requires a number up to 999999, not '$seconds'"
 
 # ---- Where things are ----
 
@@ -61,7 +61,7 @@ if [ -z "$build" ]; then
   build=$root/build
   [ ! -x "$root/bin/lockstep" ] || build=$root
 fi
-# build_for_this_gpu: the GPU's architecture alone, where nvidia-smi tells it.
+# build_for_this_gpu: the GPU's architecture alone, where nvidia-smi reports it.
 build_for_this_gpu() {
   local architecture
   architecture=$(timeout 20 nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ' || true)
@@ -75,10 +75,13 @@ build_for_this_gpu() {
 [ -x "$build/bin/lockstep" ] || [ -x "$build/lockstep" ] || build_for_this_gpu
 build=$(cd "$build" && pwd)
 out=${out:-$build/gpu_check}
-[ ! -e "$out" ] || [ -e "$out/gpu_check.txt" ] || fail "$out exists, and is not of an earlier check"
+[ ! -e "$out" ] || [ -e "$out/gpu_check.txt" ] || [ -z "$(ls -A "$out" 2>&1)" ] ||
+  fail "$out exists, and is not of an earlier check"
 mkdir -p "$out"
+: >>"$out/gpu_check.txt"
 out=$(cd "$out" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu_check.XXXXXX")
+trap 'rm -rf "$work"' EXIT
 
 # program NAME: its file. In a bundle all are in bin/.
 program() {
@@ -113,7 +116,8 @@ done
 finish() {
   trap '' TERM INT HUP
   rm -rf "$work"
-  tar -C "${out%/*}/" -cf - "${out##*/}" | xz -1 -T0 >"$out.tar.xz.new" && mv "$out.tar.xz.new" "$out.tar.xz"
+  tar -C "${out%/*}/" -cf - -- "${out##*/}" | xz -1 -T0 >"$out.tar.xz.new" && mv "$out.tar.xz.new" "$out.tar.xz" &&
+    echo "results: $out.tar.xz"
 }
 stopped() {
   [ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true
@@ -146,6 +150,5 @@ trap stopped TERM INT HUP
 for stage in "${stages[@]}"; do
   run_stage "$stage" "${seconds:-$([ "$stage" = smoke ] && echo 180 || echo 540)}"
 done
-say "results: $out.tar.xz"
 [ "$failed" -eq 0 ] || exit 1
 [ "$undecided" -eq 0 ] || exit 2

@@ -83,7 +83,7 @@ typedef struct ls__profile_line {
     double seconds;
     double flops, bytes; /* of one run, as ls__op_flops and ls__op_bytes count; 0 of users' ops */
 } ls__profile_line;
-/* Is the step that ran last replayed, at least in part, from a captured graph? */
+/* Has the program that ran last a captured graph? */
 bool ls__net_is_captured(const ls_net *net);
 /* Starts counting from zero in all programs that are planned now. */
 ls_status ls__net_profile(ls_net *net);

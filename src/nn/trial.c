@@ -36,7 +36,8 @@ static void close_memory(ls_context *ctx, memory *m)
     for (int i = 0; i < LS__MAX_OPERANDS; i++) ls__pool_release(ctx->pool, m->buffers[i]);
 }
 
-static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel)
+/* Without memory the kernel is not run, and *ran stays false. */
+static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel, bool *ran)
 {
     ls__device *device = ctx->device;
     const ls__backend *backend = device->backend;
@@ -44,6 +45,7 @@ static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel)
     memory m;
     ls_status status = LS_OK;
     if (open_memory(ctx, op, kernel, &m)) {
+        *ran = true;
         backend->begin(device);
         status = kernel->run(kernel, m.buffers, m.workspace, &step);
         if (status == LS_OK) status = backend->wait(device);
@@ -63,7 +65,9 @@ ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel)
     ls__op_text(op, text, sizeof text);
     const ls__choice *tried = ls__choices_find(net->tried, text);
     if (tried && strcmp(tried->kernel, kernel->name) == 0) return LS_OK;
-    LS_TRY(run_once(ctx, op, kernel));
+    bool ran = false;
+    LS_TRY(run_once(ctx, op, kernel, &ran));
+    if (!ran) return LS_OK;
     ls__choice choice = { .op = text };
     memcpy(choice.kernel, kernel->name, sizeof choice.kernel);
     LS_TRY(ls__choices_put(ctx, net->tried, &choice));

@@ -74,7 +74,8 @@ bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *ou
 /* ---- Both ---- */
 
 /* Whether a checkpoint can be read and its contents are those that were written, by their digest.
- * LS_ERR_NOT_FOUND, LS_ERR_IO, LS_ERR_FORMAT, LS_ERR_MEMORY. */
+ * LS_ERR_NOT_FOUND, LS_ERR_IO, LS_ERR_FORMAT, LS_ERR_MEMORY; LS_ERR_DEVICE without a file handle.
+ */
 ls_status ls__checkpoint_check(ls_context *ctx, const char *path);
 
 /* The one context of state's members, without an unread error. */

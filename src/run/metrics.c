@@ -2,7 +2,6 @@
 #include "run/metrics.h"
 
 #include "base/alloc.h"
-#include "base/bump.h"
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -17,26 +16,34 @@ enum { MAX_METRICS_BYTES = 256 << 20, UNKNOWN = -1 };
 
 typedef enum kind { JSONL, CSV, N_KINDS } kind;
 
-struct ls__metrics {
-    ls_context *ctx;
-    char *paths[N_KINDS];
-    int64_t sizes[N_KINDS]; /* bytes that this process has written; UNKNOWN: not yet */
-    json_t *rows;           /* array of objects */
-};
-
-/* ---- Rows as text ---- */
-
 typedef struct text {
-    ls__bump bump;
     char *bytes;
     size_t size, capacity;
 } text;
 
+/* Rows are kept as text: an object for each would take ten times the memory, in many small pieces
+ * between those that come and go with each epoch. */
+struct ls__metrics {
+    ls_context *ctx;
+    char *paths[N_KINDS];
+    int64_t sizes[N_KINDS]; /* bytes that this process has written; UNKNOWN: not yet */
+    text lines;             /* all rows, as in the file of JSON lines */
+    int64_t n_rows;
+    json_t *last; /* row; NULL without any */
+};
+
+/* ---- Rows as text ---- */
+
 static ls_status put(ls__metrics *m, text *t, const char *bytes, size_t size)
 {
-    char *room = ls__bump_room(&t->bump, t->bytes, t->size, size, &t->capacity, 1);
-    if (!room) return ls__fail_memory(m->ctx, m->paths[JSONL], size);
-    t->bytes = room;
+    if (size == 0) return LS_OK;
+    if (t->capacity - t->size < size) {
+        const size_t capacity = 2 * (t->size + size);
+        char *larger = ls__realloc(m->ctx, t->bytes, t->size, capacity);
+        if (!larger) return ls__fail_memory(m->ctx, m->paths[JSONL], capacity);
+        t->bytes = larger;
+        t->capacity = capacity;
+    }
     memcpy(t->bytes + t->size, bytes, size);
     t->size += size;
     return LS_OK;
@@ -52,12 +59,12 @@ static ls_status put_json(ls__metrics *m, text *t, const json_t *json)
     return status;
 }
 
-/* The columns' names, or with a row its cells. */
-static ls_status put_csv_line(ls__metrics *m, text *t, json_t *columns, const json_t *row)
+/* The columns' names, or with a row its cells. The columns are the last row's keys. */
+static ls_status put_csv_line(ls__metrics *m, text *t, const json_t *row)
 {
     const char *key, *separator = "";
     json_t *value;
-    json_object_foreach(columns, key, value)
+    json_object_foreach(m->last, key, value)
     {
         const json_t *cell = json_object_get(row, key);
         LS_TRY(put(m, t, separator, strlen(separator)));
@@ -68,43 +75,44 @@ static ls_status put_csv_line(ls__metrics *m, text *t, json_t *columns, const js
     return put(m, t, "\n", 1);
 }
 
-static json_t *last_row(const ls__metrics *m)
+static ls_status put_csv(ls__metrics *m, text *t)
 {
-    return json_array_get(m->rows, json_array_size(m->rows) - 1);
-}
-
-/* The CSV file's columns are the last row's keys. */
-static ls_status put_row(ls__metrics *m, kind k, text *t, const json_t *row)
-{
-    if (k == CSV) return put_csv_line(m, t, last_row(m), row);
-    LS_TRY(put_json(m, t, row));
-    return put(m, t, "\n", 1);
-}
-
-static ls_status put_all(ls__metrics *m, kind k, text *t)
-{
-    const size_t n = json_array_size(m->rows);
-    if (k == CSV && n > 0) LS_TRY(put_csv_line(m, t, last_row(m), NULL));
-    for (size_t i = 0; i < n; i++) LS_TRY(put_row(m, k, t, json_array_get(m->rows, i)));
+    LS__IN_C_LOCALE;
+    if (!m->last) return LS_OK;
+    LS_TRY(put_csv_line(m, t, NULL));
+    const char *at = m->lines.bytes, *end = at + m->lines.size;
+    for (const char *next; at < end; at = next) {
+        next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+        json_t *row = json_loadb(at, (size_t)(next - at), 0, NULL);
+        if (!row) return ls__fail_memory(m->ctx, m->paths[CSV], (size_t)(next - at));
+        const ls_status status = put_csv_line(m, t, row);
+        json_decref(row);
+        LS_TRY(status);
+    }
     return LS_OK;
 }
 
 /* ---- Writing ---- */
 
+static ls_status replace(ls__metrics *m, kind k, const text *t)
+{
+    ls__atomic_file *file = NULL;
+    LS_TRY(ls__atomic_file_replace(m->ctx, m->paths[k], &file));
+    const ls_status status = ls__atomic_file_write(file, t->bytes, t->size);
+    if (status == LS_OK) return ls__atomic_file_commit(&file);
+    ls__atomic_file_abandon(&file);
+    return status;
+}
+
 static ls_status write_whole(ls__metrics *m, kind k)
 {
-    text t = { .bump.ctx = m->ctx };
-    ls__atomic_file *file = NULL;
+    text csv = { 0 };
+    const text *t = k == CSV ? &csv : &m->lines;
     m->sizes[k] = UNKNOWN;
-    ls_status status = put_all(m, k, &t);
-    if (status == LS_OK) status = ls__atomic_file_replace(m->ctx, m->paths[k], &file);
-    if (status == LS_OK) status = ls__atomic_file_write(file, t.bytes, t.size);
-    if (status == LS_OK)
-        status = ls__atomic_file_commit(&file);
-    else
-        ls__atomic_file_abandon(&file);
-    if (status == LS_OK) m->sizes[k] = (int64_t)t.size;
-    ls__bump_close(&t.bump);
+    ls_status status = k == CSV ? put_csv(m, &csv) : LS_OK;
+    if (status == LS_OK) status = replace(m, k, t);
+    if (status == LS_OK) m->sizes[k] = (int64_t)t->size;
+    ls__free(m->ctx, csv.bytes);
     return status;
 }
 
@@ -131,8 +139,9 @@ static ls_status write_end(ls__metrics *m, kind k, int fd, const text *t)
     return status;
 }
 
-/* The last row. A file that is not what this process wrote, or has gone, is written anew. */
-static ls_status write_row(ls__metrics *m, kind k)
+/* The last row, whose line is given. A file that is not what this process wrote, or has gone, is
+ * written anew. */
+static ls_status write_row(ls__metrics *m, kind k, const text *line)
 {
     int fd;
     int64_t size;
@@ -140,15 +149,15 @@ static ls_status write_row(ls__metrics *m, kind k)
     if (m->sizes[k] == UNKNOWN ||
         ls__open_regular(m->paths[k], O_WRONLY, &fd, &size, reason) != LS_OK)
         return write_whole(m, k);
-    text t = { .bump.ctx = m->ctx };
+    text csv = { 0 };
     ls_status status = LS_OK;
     if (size != m->sizes[k]) {
         status = write_whole(m, k);
     } else {
-        status = put_row(m, k, &t, last_row(m));
-        if (status == LS_OK) status = write_end(m, k, fd, &t);
+        if (k == CSV) status = put_csv_line(m, &csv, m->last);
+        if (status == LS_OK) status = write_end(m, k, fd, k == CSV ? &csv : line);
     }
-    ls__bump_close(&t.bump);
+    ls__free(m->ctx, csv.bytes);
     close(fd);
     return status;
 }
@@ -163,29 +172,45 @@ static bool same_columns(json_t *a, json_t *b)
     return !i && !j;
 }
 
+/* Takes over the row, and puts its line behind the others. */
+static ls_status keep_row(ls__metrics *m, json_t *row)
+{
+    const size_t size = m->lines.size;
+    ls_status status = put_json(m, &m->lines, row);
+    if (status == LS_OK) status = put(m, &m->lines, "\n", 1);
+    if (status != LS_OK) {
+        m->lines.size = size;
+        json_decref(row);
+        return status;
+    }
+    json_decref(m->last);
+    m->last = row;
+    m->n_rows++;
+    return LS_OK;
+}
+
 /* The JSON lines first, by which the next process sees that the CSV file may be torn. */
 ls_status ls__metrics_append(ls__metrics *m, json_t *row)
 {
-    if (!row || !same_columns(row, last_row(m))) m->sizes[CSV] = UNKNOWN;
-    if (!row || json_array_append_new(m->rows, row) != 0)
-        return ls__fail_memory(m->ctx, m->paths[JSONL], 0);
-    LS_TRY(write_row(m, JSONL));
-    return write_row(m, CSV);
+    const size_t begin = m->lines.size;
+    if (!row || !same_columns(row, m->last)) m->sizes[CSV] = UNKNOWN;
+    if (!row) return ls__fail_memory(m->ctx, m->paths[JSONL], 0);
+    LS_TRY(keep_row(m, row));
+    const text line = { .bytes = m->lines.bytes + begin, .size = m->lines.size - begin };
+    LS_TRY(write_row(m, JSONL, &line));
+    return write_row(m, CSV, &line);
 }
 
 /* ---- Opening ---- */
 
 /* Rows are those of epochs 1, 2, 3, ... */
-static ls_status keep_row(ls__metrics *m, json_t *row, int line)
+static ls_status take_row(ls__metrics *m, json_t *row, int line)
 {
     const int64_t epoch = json_integer_value(json_object_get(row, "epoch"));
-    if (epoch != (int64_t)json_array_size(m->rows) + 1) {
-        json_decref(row);
-        return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d is not that of epoch %zu",
-                        m->paths[JSONL], line, json_array_size(m->rows) + 1);
-    }
-    return json_array_append_new(m->rows, row) == 0 ? LS_OK
-                                                    : ls__fail_memory(m->ctx, m->paths[JSONL], 0);
+    if (epoch == m->n_rows + 1) return keep_row(m, row);
+    json_decref(row);
+    return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d is not that of epoch %" PRId64,
+                    m->paths[JSONL], line, m->n_rows + 1);
 }
 
 /* is_longer: something follows the rows that are kept. It may be anything: what a run that was
@@ -194,7 +219,7 @@ static ls_status parse_rows(ls__metrics *m, const char *at, const char *end, int
                             bool *is_longer)
 {
     LS__IN_C_LOCALE;
-    for (int line = 1; at < end && (int64_t)json_array_size(m->rows) < last_epoch; line++) {
+    for (int line = 1; at < end && m->n_rows < last_epoch; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const size_t length = (size_t)((newline ? newline : end) - at);
         json_error_t error;
@@ -202,13 +227,14 @@ static ls_status parse_rows(ls__metrics *m, const char *at, const char *end, int
         if (!row)
             return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d: not JSON: %s", m->paths[JSONL],
                             line, error.text);
-        LS_TRY(keep_row(m, row, line));
+        LS_TRY(take_row(m, row, line));
         at += length + 1;
     }
     *is_longer = at != end;
-    if ((int64_t)json_array_size(m->rows) == last_epoch) return LS_OK;
-    return ls__fail(m->ctx, LS_ERR_DATA, "%s: has %zu rows of the %" PRId64 " epochs that are done",
-                    m->paths[JSONL], json_array_size(m->rows), last_epoch);
+    if (m->n_rows == last_epoch) return LS_OK;
+    return ls__fail(m->ctx, LS_ERR_DATA,
+                    "%s: has %" PRId64 " rows of the %" PRId64 " epochs that are done",
+                    m->paths[JSONL], m->n_rows, last_epoch);
 }
 
 static ls_status load_rows(ls__metrics *m, int64_t last_epoch)
@@ -234,10 +260,10 @@ ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch,
     *out = NULL;
     ls__metrics *m = ls__zalloc(ctx, sizeof(*m));
     if (!m) return ls__fail_memory(ctx, dir, sizeof(*m));
-    *m = (ls__metrics){ .ctx = ctx, .sizes = { UNKNOWN, UNKNOWN }, .rows = json_array() };
+    *m = (ls__metrics){ .ctx = ctx, .sizes = { UNKNOWN, UNKNOWN } };
     m->paths[JSONL] = ls__format(ctx, "%s/metrics.jsonl", dir);
     m->paths[CSV] = ls__format(ctx, "%s/metrics.csv", dir);
-    const bool good = m->paths[JSONL] && m->paths[CSV] && m->rows;
+    const bool good = m->paths[JSONL] && m->paths[CSV];
     const ls_status status =
         good ? load_rows(m, last_epoch) : ls__fail_memory(ctx, dir, strlen(dir));
     if (status == LS_OK)
@@ -252,7 +278,8 @@ void ls__metrics_close(ls__metrics **metrics)
     ls__metrics *m = *metrics;
     *metrics = NULL;
     if (!m) return;
-    json_decref(m->rows);
+    json_decref(m->last);
+    ls__free(m->ctx, m->lines.bytes);
     for (int k = 0; k < N_KINDS; k++) ls__free(m->ctx, m->paths[k]);
     ls__free(m->ctx, m);
 }

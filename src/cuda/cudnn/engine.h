@@ -23,8 +23,8 @@ void ls__cudnn_engine_read(ls__cudnn_calls *calls, cudnnBackendDescriptor_t conf
 bool ls__cudnn_engine_is_name(const char *name);
 
 /* The configuration of that name for a finished graph, finalized; the caller releases it. `device`
- * is NULL where the graph has a handle: that says which device it is. A name
- * that is none, or that cuDNN does not know for this graph, is a failure in calls. */
+ * is NULL where the graph has a handle: that says which device it is. `name` is one by
+ * ls__cudnn_engine_is_name; one that cuDNN does not know for this graph is a failure in calls. */
 cudnnBackendDescriptor_t ls__cudnn_engine_configure(ls__cudnn_calls *calls,
                                                     const ls__cudnn_graph *graph,
                                                     cudnnBackendDescriptor_t device,

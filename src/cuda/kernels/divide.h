@@ -10,7 +10,7 @@ template <typename I> struct ls__divisor;
 
 /* n / by = n * factor >> shift (Granlund & Montgomery 1994, "Division by invariant integers using
  * multiplication"): with 2^(l-1) < by <= 2^l, shift = 31 + l and factor = 2^shift / by + 1, the
- * product is too large by at most n * by < 2^shift, so that no quotient reaches the next one. */
+ * product is too large by at most n < 2^shift / by, so that no quotient reaches the next one. */
 template <> struct ls__divisor<int32_t> {
     int32_t by;
     uint32_t factor, shift;
