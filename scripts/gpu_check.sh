@@ -53,7 +53,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "${#stages[@]}" -gt 0 ] || stages=("${all[@]}")
-[[ $seconds =~ ^(|0|[1-9][0-9]{0,5})$ ]] || fail "--seconds requires a number up to 999999, not '$seconds'"
+[[ $seconds =~ ^(|0|[1-9][0-9]{0,5})$ ]] || fail "--seconds requires a number, not '$seconds'"
 
 # ---- Where things are ----
 
