@@ -33,7 +33,6 @@ libraries() {
   found=$("$1" --module "$2" --list)
   loaded=$("$1" --module "$2" ldd "$2")
   printf '%s\n' "$found"
-  grep -E 'cudnn|cublas' <<<"$loaded" || true
   loaded=$(awk '/not found/ { print $1 }' <<<"$found"$'\n'"$loaded" | sort -u | paste -sd ' ')
   if [ -n "$loaded" ]; then
     echo "not found: $loaded" >&2

@@ -111,7 +111,7 @@ shown() {
   check "$@"
   [ ! -s "$out/$stage/$1.log" ] || say "$(sed 's/^/    /' "$out/$stage/$1.log")"
 }
-# skip NAME WHY: a part that can't be had on this machine.
+# skip NAME WHY: a part that this machine cannot run.
 skip() {
   line="" result=skipped
   record "\"part\": \"$1\", \"kind\": \"measure\", \"result\": \"skipped\", \"why\": $(quote "$2")"

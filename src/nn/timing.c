@@ -59,7 +59,7 @@ static bool succeeded(ls_context *ctx, ls_status status, const ls__op *op, const
 
 /* ---- Memory ---- */
 
-/* The sum of the bytes of a hash, of mean 0 and deviation 1: nearly normal. Zeros would let a GPU
+/* The sum of the bytes of a hash, of mean 0 and std 1: nearly normal. Zeros would let a GPU
  * run at a higher clock than the numbers of a training. */
 static float random_number(uint32_t i)
 {

@@ -326,7 +326,7 @@ typedef struct ls__backend {
      * by its name alone. */
     bool lists_slowly;
     /* Makes the kernel of that name. LS_ERR_NOT_FOUND: no kernel has that name. LS_ERR_UNSUPPORTED:
-     * the kernel can't run op, or can't be had after all. After both, another kernel may do. */
+     * the kernel can't run op, or is unavailable. After both, another kernel may do. */
     ls_status (*kernel_open)(ls__device *device, const ls__op *op, const char *name,
                              ls__kernel **out);
     /* Bytes of per-thread scratch that kernels made so far share (outside of the planned memory).
