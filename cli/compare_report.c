@@ -68,7 +68,7 @@ json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[
 {
     json_t *out = json_pack("{s:s, s:I, s:I, s:I, s:o}", "found", found_names[f->found], "step",
                             (json_int_t)f->step, "epoch", (json_int_t)f->epoch + 1, "step_in_epoch",
-                            (json_int_t)f->step_in_epoch, "reproduced", reproduced_json(sides));
+                            (json_int_t)f->step_in_epoch + 1, "reproduced", reproduced_json(sides));
     json_object_set_new(out, "from",
                         json_pack("[o, o]", ls__json_text(runs[0].trainer.ctx, runs[0].begun_from),
                                   ls__json_text(runs[1].trainer.ctx, runs[1].begun_from)));

@@ -5,7 +5,9 @@
 #include "compare_side.h"
 
 /* {"found": "op", "step", "epoch", "step_in_epoch", "reproduced": {"a", "b"}, "from": [file, file],
- * and by what was found "rates", "batch", "ops", "element"}. NULL without memory. */
+ * and by what was found "rates", "batch", "ops", "element"}. "step" is counted from 0 over the run,
+ * as in its record; "epoch" and "step_in_epoch" from 1, as `train` shows them. NULL without memory.
+ */
 json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[2],
                        const ls__finding *finding);
 

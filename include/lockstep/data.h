@@ -77,8 +77,8 @@ LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest
  *   memory: 24 bytes per pixel (PNG; JPEG 14, BMP and PNM 6) and 4 times the file,
  *   time: 50 ns per pixel, 3 s for the scans of a JPEG, and 2 us per byte of the file (measured on
  *     one core of a Xeon server): 4 to 8 s at the default limit, and 2 s per MB.
- * A JPEG of more than 500 scans, or of more than 2^32 samples (pixels of a component) in all scans
- * together, is refused (arithmetic coding: 2^29): 48 passes over one component at the default
+ * A JPEG of more than 500 scans, or of more than about 2^32 samples (pixels of a component) in all
+ * scans together, is refused (arithmetic coding: 2^29): 47 passes over one component at the default
  * limit. Progressive JPEG files have about 10 scans. A PNG is refused if its compressed data is
  * larger than 64 KiB and twice the image. */
 enum { LS_DEFAULT_MAX_PIXELS = 89478485, LS_LARGEST_MAX_PIXELS = (1 << 28) - 1 };
@@ -100,7 +100,7 @@ enum { LS_DEFAULT_MAX_PIXELS = 89478485, LS_LARGEST_MAX_PIXELS = (1 << 28) - 1 }
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
 /* Antialiased bilinear resize of u8 [H,W,3], horizontally first: the bytes of Image.resize with
- * BILINEAR of Pillow 9.4 to 12.2. Pillow 13 resizes vertically first where the height shrinks more
+ * BILINEAR of Pillow 9.4 to 12.3. Pillow 13 resizes vertically first where the height shrinks more
  * than the width; then some bytes differ by 1. LS_ERR_INVALID beyond LS_LARGEST_MAX_PIXELS, and
  * where the weights, which grow with the sides, take more than 1 GiB: a side of about 10 million
  * pixels. */

@@ -54,9 +54,9 @@ typedef struct ls_conv2d_config {
 } ls_conv2d_config;
 /* x [N,H,W,C] -> [N,H',W',channels], H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
  * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels].
- * An infinite or NaN input makes NaN of outputs that it reaches. Where the kernel is a Winograd
- * transform (see ls_net_describe), these are all outputs of its 4x4 tiles, not only those whose
- * window has the input. */
+ * An infinite or NaN input makes the outputs whose window has it infinite or NaN. Where the kernel
+ * is a Winograd transform (see ls_net_describe), other outputs of the same 4x4 tiles may become so
+ * too. */
 LS_API ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channels,
                           const ls_conv2d_config *config);
 

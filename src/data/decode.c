@@ -71,10 +71,10 @@ ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
                                (long long)width, (long long)height);
     const int64_t limit = decoder->max_pixels ? decoder->max_pixels : LS_DEFAULT_MAX_PIXELS;
     if (width > limit / height)
-        return ls__undecodable(
-            decoder, LS_ERR_DATA,
-            "claims %lld x %lld pixels, more than the limit of %lld (max_pixels)", (long long)width,
-            (long long)height, (long long)limit);
+        return ls__undecodable(decoder, LS_ERR_DATA,
+                               "claims %lld x %lld pixels, more than the limit of %lld%s",
+                               (long long)width, (long long)height, (long long)limit,
+                               limit < LS_LARGEST_MAX_PIXELS ? " (max_pixels)" : "");
     return LS_OK;
 }
 

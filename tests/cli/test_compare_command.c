@@ -141,7 +141,7 @@ START_TEST(digests_of_contents_in_one_run)
     expect(0, "compare b b");
     expect_not_out("not compared");
     expect(1, "compare a c");
-    expect_out("step 1 (epoch 1, step 1): the first op whose output differs");
+    expect_out("step 1 (epoch 1, step 2): the first op whose output differs");
     expect(2, "compare a d");
     expect_out("seed is \"0\" in A, \"1\" in B");
     expect_not_out("data.digest");
@@ -165,7 +165,7 @@ START_TEST(a_fault_is_found)
     for (int i = 0; i < 3; i++) {
         expect(1, "compare a%d b%d", i, 2 - i);
         expect_out("the first that differs is step 33, in:");
-        expect_out("step 33 (epoch 2, step 13): the first op whose output differs");
+        expect_out("step 33 (epoch 2, step 14): the first op whose output differs");
         expect_out("A: op 40, ");
         expect_out("1 ulp apart; 1 of ");
     }

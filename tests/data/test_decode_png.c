@@ -156,6 +156,7 @@ START_TEST(png_bombs_and_oddities_are_refused)
     bytes = make_png((raw_png){ 16384, 16384, 16, 6, NULL, 0, NULL, 0 }, row, 10, 1, &n);
     decoder.max_pixels = LS_LARGEST_MAX_PIXELS;
     expect_bad(&decoder, bytes, n, "claims 16384 x 16384 pixels, more than the limit of 268435455");
+    ck_assert_ptr_null(strstr(decoder.reason, "max_pixels")); /* no larger limit can be asked for */
     decoder.max_pixels = 0;
     expect_bad(&decoder, bytes, n, "claims 16384 x 16384 pixels, more than the limit of 89478485");
     free(bytes);
