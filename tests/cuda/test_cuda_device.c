@@ -48,6 +48,10 @@ START_TEST(reasons_for_not_opening)
     unsetenv("LOCKSTEP_EMULATED_DRIVER");
     setenv("LOCKSTEP_EMULATED_DEVICES", "0", 1);
     check_refused("cuda", LS_ERR_UNSUPPORTED, "emulated error");
+    unsetenv("LOCKSTEP_EMULATED_DEVICES");
+    setenv("LOCKSTEP_EMULATED_ARCHITECTURE", "8", 1);
+    check_refused("cuda", LS_ERR_UNSUPPORTED,
+                  "the GPU is sm_80, the module has code for sm_90 and later");
 }
 END_TEST
 
