@@ -86,7 +86,7 @@ static int load_choices(trainer *t, bool resumed)
     if (t->writes_plan && t->recipe->benchmark) status = check_place(t, plan);
     if (status == LS_OK) return EXIT_DONE;
     const int answer = print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    if (status == LS_ERR_MISMATCH)
+    if (status == LS_ERR_MISMATCH && t->verb == &verb_train)
         print_text(stderr, "lockstep %s: --force continues anyway, with other kernels\n",
                    t->verb->name);
     return answer;
