@@ -124,25 +124,25 @@ START_TEST(refused_engines_are_passed_over)
 }
 END_TEST
 
+static void train_with_failing(const char *kernels)
+{
+    setenv("LOCKSTEP_EMULATED_FAILING", kernels, 1);
+    ls_context *ctx = open_context(LS_DETERMINISTIC_STRICT);
+    weights_after(ctx, build(ctx, LS_PRECISION_F16), 2);
+    ls_context_close(&ctx);
+}
+
 /* A kernel that can be made, and fails when it is run. */
 START_TEST(failing_engines_are_passed_over)
 {
-    setenv("LOCKSTEP_EMULATED_FAILING", "cudnn 41", 1);
-    ls_context *ctx = open_context(LS_DETERMINISTIC_STRICT);
-    weights_after(ctx, build(ctx, LS_PRECISION_F16), 2);
+    train_with_failing("cudnn 41");
     ck_assert_int_ge(count(logged, "fails when it is run, another is taken: "), 10);
     ck_assert_int_ge(count(logged, ": cudnn 10 2=5,13=1,14=3 (heuristic)"), 10);
-    ls_context_close(&ctx);
-    setenv("LOCKSTEP_EMULATED_FAILING", "cublaslt 1", 1);
-    ctx = open_context(LS_DETERMINISTIC_STRICT);
-    weights_after(ctx, build(ctx, LS_PRECISION_F16), 2);
+    train_with_failing("cublaslt 1");
     ck_assert_int_ge(count(logged, "cublaslt 1 15,1,0,0,0,4,0,0 fails when it is run"), 1);
     ck_assert_int_ge(count(logged, ": cublaslt 66 "), 1);
-    ls_context_close(&ctx);
     /* Without any that runs, our own; no fusions, which are cuDNN's only. */
-    setenv("LOCKSTEP_EMULATED_FAILING", "cudnn", 1);
-    ctx = open_context(LS_DETERMINISTIC_STRICT);
-    weights_after(ctx, build(ctx, LS_PRECISION_F16), 2);
+    train_with_failing("cudnn");
     ck_assert_int_ge(count(logged, ": own direct (heuristic) for conv2d"), 10);
     ck_assert_int_eq(count(logged, "warning: "), 1); /* training and evaluation have the same ops */
     char warning[256];
@@ -151,7 +151,6 @@ START_TEST(failing_engines_are_passed_over)
              "direct' runs instead: ",
              count(logged, ": own direct (heuristic) for conv2d"));
     ck_assert_msg(strstr(logged, warning) != NULL, "no %s", warning);
-    ls_context_close(&ctx);
 }
 END_TEST
 

@@ -110,6 +110,12 @@ static const json_t *line_of(const json_t *lines, const char *stage, const char 
     return NULL;
 }
 
+static void finish(json_t *lines)
+{
+    json_decref(lines);
+    remove_folder();
+}
+
 static bool is_text(const json_t *line, const char *key, const char *wanted)
 {
     const char *text = json_string_value(json_object_get(line, key));
@@ -165,8 +171,7 @@ START_TEST(all_is_well)
     read_text("printed", printed, sizeof(printed));
     ck_assert_ptr_nonnull(strstr(table, "smoke: 0 checks failed, 0 parts had no time"));
     ck_assert_ptr_nonnull(strstr(printed, table));
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -191,8 +196,7 @@ START_TEST(parts_are_independent)
     check_part(lines, "checks", "demo_data", "crashed", "killed");
     check_part(lines, "checks", "repro", "crashed", "killed");
     check_goal(lines, "checks", "the same run twice: equal run logs", -1, false);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -206,8 +210,7 @@ START_TEST(too_slow)
     json_t *lines = read_lines();
     check_part(lines, "smoke", "net", "too slow", NULL);
     check_part(lines, "smoke", "end", "done", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -228,8 +231,7 @@ START_TEST(no_time)
     }
     ck_assert_uint_gt(parts, 40);
     ck_assert_uint_eq(goals, 8);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -261,8 +263,7 @@ START_TEST(goals)
     char table[16384];
     read_text("out/gpu_check.txt", table, sizeof(table));
     ck_assert_ptr_nonnull(strstr(table, "8000.0 images/s, PyTorch 6400.0 (fused): 1.25 times"));
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -279,8 +280,7 @@ START_TEST(no_driver)
     check_part(lines, "smoke", "open", "failed", "no CUDA-capable device");
     check_part(lines, "smoke", "resnet50_f16", "failed", "no CUDA-capable device");
     check_part(lines, "smoke", "end", "done", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -300,8 +300,7 @@ START_TEST(stopped)
     ck_assert_ptr_null(line_of(lines, "checks", "part", "start"));
     ck_assert_int_eq(run("rm -r out; tar xJf out.tar.xz && grep -q stopped out/gpu_check.jsonl"),
                      0);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -313,8 +312,7 @@ START_TEST(killed)
         run(END_SCRIPT "$scripts/gpu_check.sh --out out --build fake smoke", "KILL", 0), 128 + 9);
     json_t *lines = read_lines();
     check_part(lines, "smoke", "resnet20_f16", "passed", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -325,8 +323,7 @@ START_TEST(later_stages_append)
     json_t *lines = read_lines();
     check_part(lines, "cpu", "end", "done", NULL);
     check_part(lines, "input", "end", "done", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
