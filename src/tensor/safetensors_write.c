@@ -134,7 +134,9 @@ static ls_status make_header(ls_context *ctx, int64_t n, const entry *entries,
 
 static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json_t *root)
 {
-    static const char spaces[] = "       "; /* to a multiple of 8 bytes */
+    /* The object's end and spaces to a multiple of 8 bytes: as many writes for every length, which
+     * tests that interrupt a run in each of its calls count on. */
+    static const char end[] = "}       ";
     char *text;
     size_t length;
     if (!ls__json_dump(ctx, root, JSON_COMPACT, &text, &length))
@@ -147,8 +149,8 @@ static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json
                           "allowed",
                           length, LS__SAFETENSORS_MAX_HEADER);
     if (status == LS_OK) status = ls__atomic_file_write(file, &padded, sizeof(padded));
-    if (status == LS_OK) status = ls__atomic_file_write(file, text, length);
-    if (status == LS_OK) status = ls__atomic_file_write(file, spaces, padded - length);
+    if (status == LS_OK) status = ls__atomic_file_write(file, text, length - 1);
+    if (status == LS_OK) status = ls__atomic_file_write(file, end, padded - length + 1);
     ls__free(ctx, text);
     return status;
 }

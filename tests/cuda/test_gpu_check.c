@@ -110,6 +110,12 @@ static const json_t *line_of(const json_t *lines, const char *stage, const char 
     return NULL;
 }
 
+static void finish(json_t *lines)
+{
+    json_decref(lines);
+    remove_folder();
+}
+
 static bool is_text(const json_t *line, const char *key, const char *wanted)
 {
     const char *text = json_string_value(json_object_get(line, key));
@@ -165,8 +171,7 @@ START_TEST(all_is_well)
     read_text("printed", printed, sizeof(printed));
     ck_assert_ptr_nonnull(strstr(table, "smoke: 0 checks failed, 0 parts had no time"));
     ck_assert_ptr_nonnull(strstr(printed, table));
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -191,8 +196,7 @@ START_TEST(parts_are_independent)
     check_part(lines, "checks", "demo_data", "crashed", "killed");
     check_part(lines, "checks", "repro", "crashed", "killed");
     check_goal(lines, "checks", "the same run twice: equal run logs", -1, false);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -206,8 +210,7 @@ START_TEST(too_slow)
     json_t *lines = read_lines();
     check_part(lines, "smoke", "net", "too slow", NULL);
     check_part(lines, "smoke", "end", "done", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -228,8 +231,7 @@ START_TEST(no_time)
     }
     ck_assert_uint_gt(parts, 40);
     ck_assert_uint_eq(goals, 8);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -261,8 +263,7 @@ START_TEST(goals)
     char table[16384];
     read_text("out/gpu_check.txt", table, sizeof(table));
     ck_assert_ptr_nonnull(strstr(table, "8000.0 images/s, PyTorch 6400.0 (fused): 1.25 times"));
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -279,8 +280,7 @@ START_TEST(no_driver)
     check_part(lines, "smoke", "open", "failed", "no CUDA-capable device");
     check_part(lines, "smoke", "resnet50_f16", "failed", "no CUDA-capable device");
     check_part(lines, "smoke", "end", "done", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -300,8 +300,7 @@ START_TEST(stopped)
     ck_assert_ptr_null(line_of(lines, "checks", "part", "start"));
     ck_assert_int_eq(run("rm -r out; tar xJf out.tar.xz && grep -q stopped out/gpu_check.jsonl"),
                      0);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -313,8 +312,7 @@ START_TEST(killed)
         run(END_SCRIPT "$scripts/gpu_check.sh --out out --build fake smoke", "KILL", 0), 128 + 9);
     json_t *lines = read_lines();
     check_part(lines, "smoke", "resnet20_f16", "passed", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -325,8 +323,7 @@ START_TEST(later_stages_append)
     json_t *lines = read_lines();
     check_part(lines, "cpu", "end", "done", NULL);
     check_part(lines, "input", "end", "done", NULL);
-    json_decref(lines);
-    remove_folder();
+    finish(lines);
 }
 END_TEST
 
@@ -334,14 +331,18 @@ START_TEST(refused)
 {
     char printed[16384];
     make_programs();
-    ck_assert_int_eq(run("mkdir out; echo mine >out/mine; check --build fake smoke"), 1);
+    ck_assert_int_eq(run("mkdir out; echo mine >out/mine; check --build fake smoke"), 2);
     ck_assert_int_eq(run("grep -q mine out/mine && [ $(ls out | wc -l) = 1 ]"), 0);
-    ck_assert_int_eq(run("check --build fake smok"), 1);
-    ck_assert_int_eq(run("check --build fake --seconds soon"), 1);
+    ck_assert_int_eq(run("check --build fake smok"), 2);
+    ck_assert_int_eq(run("check --build fake --seconds soon"), 2);
+    /* A folder that is mistyped is neither configured nor built. */
+    ck_assert_int_eq(run("tool cmake 'touch configured'; check --build fakes smoke"), 2);
+    ck_assert_int_eq(run("[ ! -e configured ] && [ ! -e fakes ]"), 0);
     read_text("printed", printed, sizeof(printed));
     ck_assert_ptr_nonnull(strstr(printed, "out exists, and is not of an earlier check"));
     ck_assert_ptr_nonnull(strstr(printed, "unknown stage or option 'smok'"));
     ck_assert_ptr_nonnull(strstr(printed, "--seconds requires a number, not 'soon'"));
+    ck_assert_ptr_nonnull(strstr(printed, "--build fakes: neither a bundle nor a build folder"));
     remove_folder();
 }
 END_TEST
@@ -406,9 +407,37 @@ START_TEST(cuda_libraries)
 }
 END_TEST
 
+/* What the system has is not taken from a folder of Python's that is needed for another library;
+ * the current folder is none of Python's; names may have spaces. */
+START_TEST(folders_of_cuda_libraries)
+{
+    char listed[4096], wanted[1024];
+    make_folder();
+    ck_assert_int_eq(
+        run("mkdir -p 'the system' site/nvidia/a/lib 'cuda 13/lib' nvidia/a/lib\n"
+            "echo libcudnn.so.999 libcublasLt.so.888 >module\n"
+            "touch 'the system/libcublasLt.so.888' "
+            "{site/,}nvidia/a/lib/libc{udnn.so.999,ublasLt.so.888}\n"
+            "tool ldconfig \"echo ' libcublasLt.so.888 (libc6) => $PWD/the "
+            "system/libcublasLt.so.888'\"\n"
+            "tool python3 \"ls -d $PWD/site/nvidia/*/lib\"\n"
+            "export CUDA_HOME=$PWD/none LD_LIBRARY_PATH=; find=$scripts/cuda_libraries.sh\n"
+            "$find --module module --path >listed\n"
+            "rm path/python3; PYTHONPATH= $find --module module --list | grep Python && exit 1\n"
+            "touch 'cuda 13/lib/libcu'{dnn.so.9{,99},blasLt.so.888}\n"
+            "CUDA_HOME=\"$PWD/cuda 13\" $scripts/gpu_check/parts.sh warm $find module >>listed"),
+        0);
+    read_text("listed", listed, sizeof(listed));
+    snprintf(wanted, sizeof(wanted),
+             "%s/the system:%s/site/nvidia/a/lib\n{\"files\": 3, \"bytes\": 0}\n", folder, folder);
+    ck_assert_str_eq(listed, wanted);
+    remove_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("gpu check", all_is_well, parts_are_independent, too_slow, no_time, goals,
                      no_driver, stopped, killed, later_stages_append, refused, sanitizer_findings,
-                     cuda_libraries);
+                     cuda_libraries, folders_of_cuda_libraries);
 }

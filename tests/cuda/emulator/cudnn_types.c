@@ -15,6 +15,18 @@ enum { ANY_OPERATION = -1, MOST_OPS = CUDNN_MOST_STEPS, MOST_IDS = 64, MOST_CONF
             CUDNN_BACKEND_##of##_DESCRIPTOR                                                        \
     }
 #define TENSOR(name) PART(name, 1, CUDNN_REQUIRED, TENSOR)
+/* `of`: how its attributes spell the operation. */
+#define CONVOLUTION(operation, title, of, x, w, y)                                                 \
+    {                                                                                              \
+        CUDNN_BACKEND_OPERATION_CONVOLUTION_##operation##_DESCRIPTOR, title,                       \
+            { TENSOR(OPERATION_CONVOLUTION_##of##_##x),                                            \
+              TENSOR(OPERATION_CONVOLUTION_##of##_##w),                                            \
+              TENSOR(OPERATION_CONVOLUTION_##of##_##y),                                            \
+              PART(OPERATION_CONVOLUTION_##of##_CONV_DESC, 1, CUDNN_REQUIRED, CONVOLUTION),        \
+              ROW(OPERATION_CONVOLUTION_##of##_ALPHA, FLOAT, 1, CUDNN_REQUIRED),                   \
+              ROW(OPERATION_CONVOLUTION_##of##_BETA, FLOAT, 1, CUDNN_REQUIRED) },                  \
+            cudnn_finalize_operation                                                               \
+    }
 
 static const cudnn_type types[] = {
     { CUDNN_BACKEND_TENSOR_DESCRIPTOR,
@@ -42,30 +54,9 @@ static const cudnn_type types[] = {
       { ROW(POINTWISE_MODE, POINTWISE_MODE, 1, CUDNN_REQUIRED),
         ROW(POINTWISE_MATH_PREC, DATA_TYPE, 1, CUDNN_REQUIRED) },
       NULL },
-    { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-      "operation convolution forward",
-      { TENSOR(OPERATION_CONVOLUTION_FORWARD_X), TENSOR(OPERATION_CONVOLUTION_FORWARD_W),
-        TENSOR(OPERATION_CONVOLUTION_FORWARD_Y),
-        PART(OPERATION_CONVOLUTION_FORWARD_CONV_DESC, 1, CUDNN_REQUIRED, CONVOLUTION),
-        ROW(OPERATION_CONVOLUTION_FORWARD_ALPHA, FLOAT, 1, CUDNN_REQUIRED),
-        ROW(OPERATION_CONVOLUTION_FORWARD_BETA, FLOAT, 1, CUDNN_REQUIRED) },
-      cudnn_finalize_operation },
-    { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-      "operation convolution backward data",
-      { TENSOR(OPERATION_CONVOLUTION_BWD_DATA_DX), TENSOR(OPERATION_CONVOLUTION_BWD_DATA_W),
-        TENSOR(OPERATION_CONVOLUTION_BWD_DATA_DY),
-        PART(OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, 1, CUDNN_REQUIRED, CONVOLUTION),
-        ROW(OPERATION_CONVOLUTION_BWD_DATA_ALPHA, FLOAT, 1, CUDNN_REQUIRED),
-        ROW(OPERATION_CONVOLUTION_BWD_DATA_BETA, FLOAT, 1, CUDNN_REQUIRED) },
-      cudnn_finalize_operation },
-    { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-      "operation convolution backward filter",
-      { TENSOR(OPERATION_CONVOLUTION_BWD_FILTER_X), TENSOR(OPERATION_CONVOLUTION_BWD_FILTER_DW),
-        TENSOR(OPERATION_CONVOLUTION_BWD_FILTER_DY),
-        PART(OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, 1, CUDNN_REQUIRED, CONVOLUTION),
-        ROW(OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, FLOAT, 1, CUDNN_REQUIRED),
-        ROW(OPERATION_CONVOLUTION_BWD_FILTER_BETA, FLOAT, 1, CUDNN_REQUIRED) },
-      cudnn_finalize_operation },
+    CONVOLUTION(FORWARD, "operation convolution forward", FORWARD, X, W, Y),
+    CONVOLUTION(BACKWARD_DATA, "operation convolution backward data", BWD_DATA, DX, W, DY),
+    CONVOLUTION(BACKWARD_FILTER, "operation convolution backward filter", BWD_FILTER, X, DW, DY),
     { CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
       "operation pointwise",
       { PART(OPERATION_POINTWISE_PW_DESCRIPTOR, 1, CUDNN_REQUIRED, POINTWISE),
