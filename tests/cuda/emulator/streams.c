@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_HANDLE = 400, OUT_OF_MEMORY = 2, NOT_READY = 600, ALWAYS = 256 };
+enum {
+    INVALID_HANDLE = 400,
+    OUT_OF_MEMORY = 2,
+    NOT_READY = 600,
+    CAPTURED_EVENT = 907,
+    ALWAYS = 256
+};
 
 /* The device's clock, which goes by what has run and not by the host's time. */
 static double clock_ms;
@@ -39,7 +45,8 @@ typedef struct emulated_stream {
 
 typedef struct emulated_event {
     bool has_times;
-    mark *mark; /* NULL: not recorded */
+    mark *mark; /* NULL: not recorded, or in a captured stream */
+    emulated_capture_point point;
 } emulated_event;
 
 static emulated_stream *streams;
@@ -113,13 +120,19 @@ void emulated_streams_run(void)
     for (emulated_stream *s = streams; s; s = s->next) emulated_stream_finish(s);
 }
 
+bool emulated_stream_is_eager(const void *stream)
+{
+    const emulated_stream *s = stream;
+    return s->eagerness == ALWAYS || random_below(ALWAYS) < s->eagerness;
+}
+
 void emulated_streams_advance(void)
 {
     bool again = true;
     while (again) {
         again = false;
         for (emulated_stream *s = streams; s; s = s->next)
-            if (could_run(s) && (s->eagerness == ALWAYS || random_below(ALWAYS) < s->eagerness)) {
+            if (could_run(s) && emulated_stream_is_eager(s)) {
                 run_first(s);
                 again = true;
             }
@@ -155,7 +168,7 @@ static item *append(emulated_stream *stream, size_t arg_bytes)
 
 void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes)
 {
-    if (emulated_is_captured(stream)) return emulated_capture_append(work, arg_bytes);
+    if (emulated_is_captured(stream)) return emulated_capture_append(stream, work, arg_bytes);
     item *i = append(stream, arg_bytes);
     if (!i) return NULL;
     i->work = work;
@@ -273,12 +286,23 @@ int emulated_event_close(void *event)
     return 0;
 }
 
+static int record_captured(emulated_event *event, const void *stream)
+{
+    const int status = emulated_enter(stream);
+    if (status != 0) return status;
+    drop_mark(event->mark);
+    event->mark = NULL;
+    event->point = emulated_capture_reached(stream);
+    return 0;
+}
+
 int emulated_event_record(void *event, void *stream)
 {
+    emulated_event *e = event;
+    if (emulated_is_captured(stream)) return record_captured(e, stream);
     int status = emulated_failure_status();
     if (status == 0) status = emulated_forbids();
     if (status != 0) return status;
-    emulated_event *e = event;
     mark *m = calloc(1, sizeof(*m));
     item *i = m ? append(stream, 0) : NULL;
     if (!i) {
@@ -289,6 +313,7 @@ int emulated_event_record(void *event, void *stream)
     i->mark = m;
     drop_mark(e->mark);
     e->mark = m;
+    e->point = (emulated_capture_point){ 0 };
     emulated_streams_advance();
     return 0;
 }
@@ -299,6 +324,7 @@ int emulated_event_wait(void *event)
     if (status == 0) status = emulated_forbids();
     if (status != 0) return status;
     const emulated_event *e = event;
+    if (e->point.capture) return CAPTURED_EVENT;
     if (e->mark) run_until(e->mark);
     emulated_streams_advance();
     return 0;
@@ -306,10 +332,11 @@ int emulated_event_wait(void *event)
 
 int emulated_stream_wait_event(void *stream, void *event)
 {
+    const emulated_event *e = event;
+    if (e->point.capture) return emulated_capture_wait(stream, e->point);
     int status = emulated_failure_status();
     if (status == 0) status = emulated_forbids();
     if (status != 0) return status;
-    const emulated_event *e = event;
     if (!e->mark) return 0;
     item *i = append(stream, 0);
     if (!i) return OUT_OF_MEMORY;
