@@ -190,8 +190,31 @@ START_TEST(events_of_a_capture)
 }
 END_TEST
 
+/* By the device's clock b and c run while x and y do, unless one stream takes all of the device. */
+START_TEST(clock_of_a_graph)
+{
+    const streams s = open_streams("late");
+    const ls__cuda_replay replay = capture(&s);
+    ls__cuda_event timer[2];
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(driver->timer_open(&timer[i]), 0);
+    for (int full = 0; full < 2; full++) {
+        float ms = 0;
+        if (full) setenv("LOCKSTEP_EMULATED_FULL", "1", 1);
+        ck_assert_int_eq(driver->event_record(timer[0], s.main), 0);
+        (void)launch(&s, replay);
+        ck_assert_int_eq(driver->event_record(timer[1], s.main), 0);
+        ck_assert_int_eq(driver->event_wait(timer[1]), 0);
+        ck_assert_int_eq(driver->elapsed(&ms, timer[0], timer[1]), 0);
+        ck_assert_float_eq_tol(ms, full ? 0.6f : 0.4f, 1e-4f);
+    }
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(driver->event_close(timer[i]), 0);
+    ck_assert_int_eq(driver->replay_close(replay), 0);
+    close_streams(&s);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("emulated graphs", late_and_at_once, late_without_a_capture, orders_by_chance,
-                     work_that_nobody_waits_for, events_of_a_capture);
+                     work_that_nobody_waits_for, events_of_a_capture, clock_of_a_graph);
 }

@@ -7,7 +7,8 @@
  * prompt, or between. So what waits too little reads too early, or is written over. The order of a
  * graph's work, where it leaves one open, goes by the stream that it is launched in.
  *
- * Its clock gives all work 0.1 ms, and the first LOCKSTEP_EMULATED_COLD pieces 1 ms more.
+ * Its clock gives all work 0.1 ms, and the first LOCKSTEP_EMULATED_COLD pieces 1 ms more. Streams
+ * run at the same time, but for those of one graph where LOCKSTEP_EMULATED_FULL is set.
  *
  * It has 1 GiB of memory, or as many bytes as LOCKSTEP_EMULATED_MEMORY says. */
 #ifndef LS_TEST_EMULATED_DRIVER_H

@@ -2,7 +2,8 @@
  * again whenever the graph is launched. The nodes of one stream run in order, those of two streams
  * in any order that events leave open: which of them comes first goes by the launching stream's
  * eagerness, see driver.h. Where that is "late", other streams than the first run when something
- * waits for them, and where it is "now", as soon as they can.
+ * waits for them, and where it is "now", as soon as they can. By the device's clock its streams run
+ * at the same time, unless LOCKSTEP_EMULATED_FULL says that one takes all of the device.
  *
  * What CUDA forbids to a thread that captures fails, and spoils the capture; two things fail here
  * that CUDA allows and the backend has no use for: copies of the host's memory, which would be read
@@ -28,6 +29,7 @@ typedef struct node {
     int stream, previous; /* the stream's node before it, -1: none */
     int awaited;          /* a node of another stream, -1: none */
     bool done;            /* in the launch under way */
+    double end_ms;        /* in the last one that has run */
     emulated_work_fn *work;
     size_t arg_bytes;
     max_align_t arg[];
@@ -38,6 +40,7 @@ typedef struct list {
     node **nodes;
     int n, room;
     int n_streams; /* 0 is the one where the capture began */
+    double start_ms;
 } list;
 
 static _Thread_local struct {
@@ -251,21 +254,64 @@ int emulated_replay_open(void *graph, void **replay)
     return 0;
 }
 
-/* The stream's first node that has not run, NULL when that waits, or when there is none. */
-static node *ready(const list *l, int stream, int *from)
+/* The stream's first node that has not run, -1 when that waits, or when there is none. */
+static int ready(const list *l, int stream, int *from)
 {
     while (*from < l->n && (l->nodes[*from]->stream != stream || l->nodes[*from]->done)) ++*from;
-    if (*from == l->n) return NULL;
-    node *n = l->nodes[*from];
-    return n->awaited < 0 || l->nodes[n->awaited]->done ? n : NULL;
+    if (*from == l->n) return -1;
+    const node *n = l->nodes[*from];
+    return n->awaited < 0 || l->nodes[n->awaited]->done ? *from : -1;
 }
 
-/* The node that runs next in one of the orders that the graph allows; NULL at the end. */
-static node *choose(const list *l, int from[MOST_STREAMS], const void *stream)
+/* The node that runs next in one of the orders that the graph allows; -1 at the end. */
+static int choose(const list *l, int from[MOST_STREAMS], const void *stream)
 {
-    node *first = ready(l, 0, &from[0]), *other = NULL;
-    for (int s = 1; s < l->n_streams && !other; s++) other = ready(l, s, &from[s]);
-    return first && (!other || !emulated_stream_is_eager(stream)) ? first : other;
+    const int first = ready(l, 0, &from[0]);
+    int other = -1;
+    for (int s = 1; s < l->n_streams && other < 0; s++) other = ready(l, s, &from[s]);
+    return first >= 0 && (other < 0 || !emulated_stream_is_eager(stream)) ? first : other;
+}
+
+/* A node's work, once the device's clock says when it starts. */
+typedef struct job {
+    list *l;
+    int node; /* -1: the launch's beginning */
+} job;
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static void run_job(void *arg)
+{
+    const job *j = arg;
+    double *clock = emulated_clock();
+    const double all_ms = *clock;
+    if (j->node < 0) {
+        j->l->start_ms = all_ms;
+        return;
+    }
+    node *n = j->l->nodes[j->node];
+    double start = j->l->start_ms;
+    if (n->previous >= 0) start = later(start, j->l->nodes[n->previous]->end_ms);
+    if (n->awaited >= 0) start = later(start, j->l->nodes[n->awaited]->end_ms);
+    *clock = getenv("LOCKSTEP_EMULATED_FULL") ? all_ms : start;
+    if (n->work) {
+        n->work(n->arg);
+        *clock += emulated_start_ms();
+    }
+    n->end_ms = *clock;
+    *clock = later(all_ms, n->end_ms);
+}
+
+static bool queue_job(void *stream, list *l, int at)
+{
+    job *j = emulated_queue_uncounted(stream, run_job, sizeof(*j));
+    if (!j) return false;
+    *j = (job){ l, at };
+    emulated_streams_advance();
+    return true;
 }
 
 int emulated_replay_launch(void *replay, void *stream)
@@ -273,22 +319,20 @@ int emulated_replay_launch(void *replay, void *stream)
     const int status = emulated_failure_status();
     if (status != 0) return status;
     if (emulated_is_captured(stream)) return emulated_forbids();
-    const list *l = replay;
+    list *l = replay;
     int from[MOST_STREAMS] = { 0 };
+    if (!queue_job(stream, l, -1)) return OUT_OF_MEMORY;
     for (int i = 0; i < l->n; i++) l->nodes[i]->done = false;
-    for (node *n = choose(l, from, stream); n; n = choose(l, from, stream)) {
-        n->done = true;
-        if (!n->work) continue;
-        void *arg = emulated_queue(stream, n->work, n->arg_bytes);
-        if (!arg) return OUT_OF_MEMORY;
-        memcpy(arg, n->arg, n->arg_bytes);
-        emulated_streams_advance();
+    for (int i = choose(l, from, stream); i >= 0; i = choose(l, from, stream)) {
+        l->nodes[i]->done = true;
+        if (!queue_job(stream, l, i)) return OUT_OF_MEMORY;
     }
     return 0;
 }
 
 int emulated_replay_close(void *replay)
 {
+    emulated_streams_run(); /* jobs refer to it */
     close_list(replay);
     return 0;
 }

@@ -15,8 +15,9 @@ enum {
     ALWAYS = 256
 };
 
-/* The device's clock, which goes by what has run and not by the host's time. */
-static double clock_ms;
+/* The device's clock, which goes by what has run and not by the host's time. Streams run at the
+ * same time. */
+static double host_ms;               /* what the host has waited for is done */
 static const double LAUNCH_MS = 0.1; /* of any work; so long that few runs time a kernel */
 static const double COLD_MS = 1;     /* more, while the device is cold */
 static int64_t n_cold;               /* work until it is not */
@@ -33,13 +34,15 @@ typedef struct item {
     struct item *next;
     emulated_work_fn *work; /* NULL: the mark is set, or waited for */
     mark *mark;
-    bool waits;
+    bool waits, uncounted;
+    double from_ms; /* the host's time */
     max_align_t arg[];
 } item;
 
 typedef struct emulated_stream {
     struct emulated_stream *next;
     item *first, *last;
+    double ms;          /* when all that has run in it was done */
     unsigned eagerness; /* of 256: how often it goes on while the host does something else */
 } emulated_stream;
 
@@ -79,21 +82,41 @@ static void drop_first(emulated_stream *stream)
     free(i);
 }
 
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double *running_ms;
+
+double *emulated_clock(void)
+{
+    return running_ms;
+}
+
+double emulated_start_ms(void)
+{
+    return LAUNCH_MS + (n_cold > 0 && n_cold-- ? COLD_MS : 0);
+}
+
 static void run_first(emulated_stream *stream)
 {
     item *i = stream->first;
     if (i->waits) run_until(i->mark);
     stream->first = i->next;
     if (!stream->first) stream->last = NULL;
+    stream->ms = later(stream->ms, i->from_ms);
     if (i->work) {
+        running_ms = &stream->ms;
         emulated_memory_open();
         i->work(i->arg);
         emulated_memory_close();
-        clock_ms += LAUNCH_MS;
-        if (n_cold > 0 && n_cold--) clock_ms += COLD_MS;
-    } else if (!i->waits) {
+        if (!i->uncounted) stream->ms += emulated_start_ms();
+    } else if (i->waits) {
+        stream->ms = later(stream->ms, i->mark->ms);
+    } else {
         i->mark->done = true;
-        i->mark->ms = clock_ms;
+        i->mark->ms = stream->ms;
     }
     drop_mark(i->mark);
     free(i);
@@ -108,6 +131,7 @@ void emulated_stream_finish(void *stream)
 {
     const emulated_stream *s = stream;
     while (s->first) run_first(stream);
+    host_ms = later(host_ms, s->ms);
 }
 
 static bool could_run(const emulated_stream *stream)
@@ -115,9 +139,16 @@ static bool could_run(const emulated_stream *stream)
     return stream->first && (!stream->first->waits || stream->first->mark->done);
 }
 
+/* What is queued on a device that is lost is never done. */
+static void finish_or_drop(emulated_stream *stream)
+{
+    while (stream->first && emulated_is_lost()) drop_first(stream);
+    emulated_stream_finish(stream);
+}
+
 void emulated_streams_run(void)
 {
-    for (emulated_stream *s = streams; s; s = s->next) emulated_stream_finish(s);
+    for (emulated_stream *s = streams; s; s = s->next) finish_or_drop(s);
 }
 
 bool emulated_stream_is_eager(const void *stream)
@@ -158,6 +189,7 @@ static item *append(emulated_stream *stream, size_t arg_bytes)
 {
     item *i = calloc(1, sizeof(*i) + arg_bytes);
     if (!i) return NULL;
+    i->from_ms = host_ms;
     if (stream->last)
         stream->last->next = i;
     else
@@ -172,6 +204,15 @@ void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes)
     item *i = append(stream, arg_bytes);
     if (!i) return NULL;
     i->work = work;
+    return i->arg;
+}
+
+void *emulated_queue_uncounted(void *stream, emulated_work_fn *work, size_t arg_bytes)
+{
+    item *i = append(stream, arg_bytes);
+    if (!i) return NULL;
+    i->work = work;
+    i->uncounted = true;
     return i->arg;
 }
 
@@ -204,9 +245,7 @@ int emulated_stream_open(void **stream)
 
 int emulated_stream_close(void *stream)
 {
-    const emulated_stream *closed = stream;
-    while (closed->first && emulated_is_lost()) drop_first(stream);
-    emulated_stream_finish(stream);
+    finish_or_drop(stream);
     emulated_stream **at = &streams;
     while (*at != stream) at = &(*at)->next;
     *at = (*at)->next;
@@ -264,7 +303,7 @@ int emulated_elapsed(float *ms, void *from, void *to)
 
 static void run_spend(void *arg)
 {
-    clock_ms += *(const double *)arg;
+    *running_ms += *(const double *)arg;
 }
 
 int emulated_spend(void *stream, double ms)
@@ -325,7 +364,10 @@ int emulated_event_wait(void *event)
     if (status != 0) return status;
     const emulated_event *e = event;
     if (e->point.capture) return CAPTURED_EVENT;
-    if (e->mark) run_until(e->mark);
+    if (e->mark) {
+        run_until(e->mark);
+        host_ms = later(host_ms, e->mark->ms);
+    }
     emulated_streams_advance();
     return 0;
 }
