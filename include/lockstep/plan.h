@@ -11,7 +11,9 @@
  *
  * The file is JSON and may be edited: naming another of an op's kernels forces that one, whether
  * benchmark is on or off. Ops and the names of their kernels are in the log (LS_LOG_INFO) and, the
- * names, in ls_net_describe.
+ * names, in ls_net_describe. One choice is not of an op: "weight_gradients" followed by the
+ * activations' type and the inputs of a step, "main" or "side": whether CUDA devices compute
+ * gradients of weights in a second stream (docs/cuda.md). Bits do not depend on it.
  *
  *   {
  *     "format": "lockstep plan 1",

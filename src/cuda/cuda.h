@@ -4,8 +4,9 @@
  * blas.c for linear layers), and our own kernels (own.c, kernels/) for everything between, and for
  * what the libraries leave out.
  *
- * All work of a device goes to `stream`, but for copies of what comes next. Sums have an order that
- * shapes alone decide; nothing is added by atomics but integers. */
+ * Work of a device goes to the stream COMPUTE, but for copies of what comes next, and for kernels
+ * that are launched in SIDE meanwhile. Sums have an order that shapes alone decide; nothing is
+ * added by atomics but integers. */
 #ifndef LS_CUDA_CUDA_H
 #define LS_CUDA_CUDA_H
 
@@ -40,7 +41,8 @@ struct ls__cuda {
     const ls__cuda_driver *driver;
     int index;
     ls__cuda_properties properties;
-    ls__cuda_stream stream, copy_stream;
+    ls__cuda_stream streams[LS__N_STREAMS];
+    ls__cuda_stream stream; /* where kernels are launched: COMPUTE but for a while, see launch_in */
     ls__cuda_event marks[LS__N_STREAMS]; /* how far a stream has come, for another to wait for */
     ls__cuda_event timer[2];             /* opened when they are first used */
     ls__cuda_numbers *numbers;           /* device memory: those of the step under way */
@@ -56,7 +58,7 @@ struct ls__cuda {
 extern const ls__cuda_provider *const ls__cuda_providers[];
 extern const ls__cuda_provider ls__cuda_blas_provider, ls__cuda_own_provider;
 
-/* memory.c: the slots of ls__backend of the same names, and the two streams. What streams_open left
+/* memory.c: the slots of ls__backend of the same names, and the streams. What streams_open left
  * undone, streams_close leaves out. */
 enum {
     LS__CUDA_SEGMENT_BYTES = 2 << 20, /* what the driver deals in */
@@ -70,6 +72,7 @@ size_t ls__cuda_free_bytes(ls__device *device);
 ls_status ls__cuda_streams_open(ls__cuda *cuda);
 void ls__cuda_streams_close(ls__cuda *cuda);
 ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited);
+void ls__cuda_launch_in(ls__device *device, ls__stream stream);
 ls_status ls__cuda_wait(ls__device *device);
 
 /* Which device a thread's calls go to is that thread's setting, and a context may change threads:

@@ -103,8 +103,8 @@ static void cuda_close(ls__device *device)
     if (!cuda) return;
     const ls__cuda_driver *driver = cuda->driver;
     (void)driver->set_device(cuda->index);
-    if (cuda->copy_stream) (void)driver->stream_wait(cuda->copy_stream);
-    if (cuda->stream) (void)driver->stream_wait(cuda->stream);
+    for (int i = LS__N_STREAMS - 1; i >= 0; i--)
+        if (cuda->streams[i]) (void)driver->stream_wait(cuda->streams[i]);
     for (int i = 0; ls__cuda_providers[i]; i++)
         if (cuda->states[i]) ls__cuda_providers[i]->close(cuda, cuda->states[i]);
     if (cuda->numbers) (void)driver->release(cuda->numbers);
@@ -334,6 +334,7 @@ const ls__backend ls__cuda_backend = {
     .event_wait = ls__cuda_event_wait,
     .event_close = ls__cuda_event_close,
     .stream_wait = ls__cuda_stream_wait,
+    .launch_in = ls__cuda_launch_in,
     .wait = ls__cuda_wait,
     .timer_start = ls__cuda_timer_start,
     .timer_stop = ls__cuda_timer_stop,

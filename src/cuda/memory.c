@@ -46,24 +46,24 @@ size_t ls__cuda_free_bytes(ls__device *device)
 ls_status ls__cuda_streams_open(ls__cuda *cuda)
 {
     const ls__cuda_driver *driver = cuda->driver;
-    ls__cuda_stream *streams[LS__N_STREAMS] = { &cuda->stream, &cuda->copy_stream };
     for (int i = 0; i < LS__N_STREAMS; i++) {
-        LS_TRY(ls__cuda_check(cuda, driver->stream_open(streams[i]), "device 'cuda': a stream"));
+        LS_TRY(ls__cuda_check(cuda, driver->stream_open(&cuda->streams[i]),
+                              "device 'cuda': a stream"));
         LS_TRY(
             ls__cuda_check(cuda, driver->event_open(&cuda->marks[i]), "device 'cuda': an event"));
     }
+    cuda->stream = cuda->streams[LS__STREAM_COMPUTE];
     return LS_OK;
 }
 
 void ls__cuda_streams_close(ls__cuda *cuda)
 {
     const ls__cuda_driver *driver = cuda->driver;
-    const ls__cuda_stream streams[LS__N_STREAMS] = { cuda->stream, cuda->copy_stream };
     for (int i = 0; i < 2; i++)
         if (cuda->timer[i]) (void)driver->event_close(cuda->timer[i]);
     for (int i = 0; i < LS__N_STREAMS; i++) {
         if (cuda->marks[i]) (void)driver->event_close(cuda->marks[i]);
-        if (streams[i]) (void)driver->stream_close(streams[i]);
+        if (cuda->streams[i]) (void)driver->stream_close(cuda->streams[i]);
     }
 }
 
@@ -71,13 +71,18 @@ ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__strea
 {
     ls__cuda *cuda = (ls__cuda *)device;
     const ls__cuda_driver *driver = ls__cuda_enter(device);
-    const ls__cuda_stream streams[LS__N_STREAMS] = { cuda->stream, cuda->copy_stream };
     const char *what = "order of streams";
     /* A wait is for what its event says now: marking again later changes nothing. */
-    LS_TRY(
-        ls__cuda_check(cuda, driver->event_record(cuda->marks[awaited], streams[awaited]), what));
-    return ls__cuda_check(cuda, driver->stream_wait_event(streams[waiting], cuda->marks[awaited]),
-                          what);
+    LS_TRY(ls__cuda_check(cuda, driver->event_record(cuda->marks[awaited], cuda->streams[awaited]),
+                          what));
+    return ls__cuda_check(
+        cuda, driver->stream_wait_event(cuda->streams[waiting], cuda->marks[awaited]), what);
+}
+
+void ls__cuda_launch_in(ls__device *device, ls__stream stream)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    cuda->stream = cuda->streams[stream];
 }
 
 ls_status ls__cuda_wait(ls__device *device)
@@ -86,6 +91,7 @@ ls_status ls__cuda_wait(ls__device *device)
     const ls__cuda_driver *driver = ls__cuda_enter(device);
     const char *what = "waiting for the device";
     driver->drop_error();
-    LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->copy_stream), what));
-    return ls__cuda_check(cuda, driver->stream_wait(cuda->stream), what);
+    for (int i = LS__N_STREAMS - 1; i >= 0; i--)
+        LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->streams[i]), what));
+    return LS_OK;
 }

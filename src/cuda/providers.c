@@ -12,7 +12,7 @@ static ls_status cudnn_open(ls__cuda *cuda, void **state)
     ls__cudnn *cudnn;
     LS_TRY(ls__cudnn_open(cuda->device.ctx, NULL, &cudnn));
     *state = cudnn;
-    return ls__cudnn_set_stream(cudnn, cuda->stream);
+    return ls__cudnn_set_stream(cudnn, &cuda->stream);
 }
 
 static void cudnn_close(ls__cuda *cuda, void *state)

@@ -97,7 +97,7 @@ static ls_status upload(ls__cuda *cuda, void *memory, const void *host, size_t b
                         const ls__event *after, const ls__event *done)
 {
     const ls__cuda_driver *driver = cuda->driver;
-    const ls__cuda_stream stream = cuda->copy_stream;
+    const ls__cuda_stream stream = cuda->streams[LS__STREAM_COPY];
     static const char what[] = "upload to the device";
     if (after) LS_TRY(ls__cuda_check(cuda, driver->stream_wait_event(stream, after->event), what));
     LS_TRY(ls__cuda_check(cuda, driver->copy(memory, host, bytes, stream), what));
@@ -112,7 +112,7 @@ ls_status ls__cuda_queue_upload(ls__device *device, void *memory, const void *ho
     const ls__cuda_driver *driver = ls__cuda_enter(device);
     const ls_status status = upload(cuda, memory, host, bytes, after, done);
     /* Of a copy that nobody knows of neither memory could be used again. */
-    if (status != LS_OK) (void)driver->stream_wait(cuda->copy_stream);
+    if (status != LS_OK) (void)driver->stream_wait(cuda->streams[LS__STREAM_COPY]);
     return status;
 }
 

@@ -42,7 +42,7 @@ int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, 
     return cheapest(out, n_allowed);
 }
 
-static const ls__choice *settled_choice(const ls_net *net, const char *text)
+const ls__choice *ls__net_settled(const ls_net *net, const char *text)
 {
     const ls__choice *found = ls__choices_find(net->choices, text);
     if (found) return found;
@@ -53,7 +53,7 @@ const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op)
 {
     char text[LS__OP_TEXT_SIZE];
     ls__op_text(op, text, sizeof text);
-    return settled_choice(net, text);
+    return ls__net_settled(net, text);
 }
 
 void ls__fusion_text(const ls__op *op, char *out)
@@ -66,7 +66,7 @@ const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op)
 {
     char text[LS__FUSION_TEXT_SIZE];
     ls__fusion_text(op, text);
-    return settled_choice(net, text);
+    return ls__net_settled(net, text);
 }
 
 static int index_of(const ls__candidate *candidates, int n, const char *kernel)
@@ -195,7 +195,7 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
     char text[LS__OP_TEXT_SIZE];
     int n_found, n_allowed = 0;
     ls__op_text(op, text, sizeof text);
-    const ls__choice *settled = settled_choice(net, text);
+    const ls__choice *settled = ls__net_settled(net, text);
     *why = (ls__why){ .listed = true, .derived = !settled || settled->derived };
     if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
     *kernel = NULL;
@@ -228,8 +228,7 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
 
 /* ---- A net's list ---- */
 
-/* Puts it there, unless there is one. */
-static ls_status note(ls_net *net, const char *who, const ls__choice *choice)
+ls_status ls__net_note(ls_net *net, const char *who, const ls__choice *choice)
 {
     ls_context *ctx = net->owned.ctx;
     if (ls__choices_find(net->choices, choice->op)) return LS_OK;
@@ -248,7 +247,7 @@ ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
     ls__choice choice = { .op = text, .derived = why->derived };
     memcpy(choice.kernel, kernel->name, sizeof choice.kernel);
     memcpy(choice.reason, why->reason, sizeof choice.reason);
-    return note(net, who, &choice);
+    return ls__net_note(net, who, &choice);
 }
 
 static ls_status note_fusion(ls_net *net, const ls__fusion *fusion)
@@ -262,7 +261,7 @@ static ls_status note_fusion(ls_net *net, const ls__fusion *fusion)
         choice.derived = settled->derived;
         memcpy(choice.reason, settled->reason, sizeof choice.reason);
     }
-    return note(net, "batch_norm", &choice);
+    return ls__net_note(net, "batch_norm", &choice);
 }
 
 /* "conv2d 'layer1.0.conv1'" */
@@ -286,7 +285,7 @@ ls_status ls__net_note_choices(ls_net *net, const ls__program *p)
                  "net: all library kernels of %d op%s fail when they are run, and %s",
                  net->n_fallbacks, net->n_fallbacks == 1 ? "" : "s", net->fallback);
     net->fallback[0] = '\0';
-    return LS_OK;
+    return ls__program_note_overlap(net, p);
 }
 
 ls_status ls__net_inherit_choices(ls_net *net)

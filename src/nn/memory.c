@@ -1,8 +1,9 @@
 /* memory.c: one arena for all values that live during a program. Values may share memory in two
  * ways: a result takes over the memory of an input that nobody needs afterwards (in-place ReLU and
- * the like), and values whose lives do not overlap get the same place. Offsets: one after the
- * other, each at the lowest gap among those that live at the same time. In which order is found by
- * trying; nearly always it ends at what lives at once. */
+ * the like), and values whose lives do not overlap get the same place. What an instruction uses
+ * that runs beside others lives until all of them have run. Offsets: one after the other, each at
+ * the lowest gap among those that live at the same time. In which order is found by trying; nearly
+ * always it ends at what lives at once. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/lower.h"
@@ -41,6 +42,12 @@ static int storage_of(const ls__program *p, int v)
     return v;
 }
 
+/* The last instruction that may run while this one does. */
+static int end_of(const ls__program *p, int i)
+{
+    return p->instructions[i].side ? p->instructions[i].joined - 1 : i;
+}
+
 /* First and last use of each value. Values from outside live from before the first instruction,
  * pinned ones until after the last. */
 static void find_lives(ls__program *p)
@@ -51,13 +58,16 @@ static void find_lives(ls__program *p)
     }
     for (int i = 0; i < p->n_instructions; i++) {
         const ls__instruction *in = &p->instructions[i];
+        const int end = end_of(p, i);
         for (int j = 0; j < in->op.n_operands; j++) {
             if (in->operands[j] < 0) continue;
             ls__value *value = &p->values[in->operands[j]];
             if (j >= in->n_inputs && value->first < 0) value->first = i;
-            if (value->last < i) value->last = i;
+            if (value->last < end) value->last = end;
         }
-        if (in->workspace >= 0) p->values[in->workspace].first = p->values[in->workspace].last = i;
+        if (in->workspace < 0) continue;
+        p->values[in->workspace].first = i;
+        p->values[in->workspace].last = end;
     }
 }
 
@@ -224,6 +234,7 @@ static ls_status add_workspaces(ls__program *p)
 ls_status ls__program_plan_memory(ls__program *p)
 {
     LS_TRY(add_workspaces(p));
+    ls__program_overlap(p);
     find_lives(p);
     share(p);
     const size_t bytes = (size_t)p->n_values * sizeof(ls__value *);

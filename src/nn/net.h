@@ -62,6 +62,9 @@ ls_dtype ls__net_activations(const ls_net *net);
 /* The loss scale's settings, defaults filled in; only where the blocks have a scaler. */
 ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net);
 
+/* The first word of a choice that is none of an op's, see overlap.c. */
+#define LS__WEIGHT_GRADIENTS "weight_gradients"
+
 /* The context's table as it was when the net had been built, or what ls__net_take_choices has put
  * in its place: it decides for ops that come up later. */
 const ls__choices *ls__net_known_choices(const ls_net *net);

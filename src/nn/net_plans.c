@@ -119,21 +119,83 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
                     (long long)batch, program->arena_bytes, free, cached, advice);
 }
 
-static ls_status fit_arena(ls_net *net, const ls__program *program)
+/* Whatever lies in the arena is over with the next forward. */
+static void drop_arena(ls_net *net)
 {
-    if (program->arena_bytes <= net->arena_bytes && net->arena) return LS_OK;
-    ls_context *ctx = net->owned.ctx;
-    /* Whatever lies in the old arena is over with the next forward. */
-    ls__pool_release(ctx->pool, net->arena);
+    ls__pool_release(net->owned.ctx->pool, net->arena);
     net->arena = NULL;
     net->arena_bytes = 0;
     net->current = NULL;
     net->forward_done = false;
     net->arena_generation++;
+}
+
+static ls_status fit_arena(ls_net *net, const ls__program *program)
+{
+    if (program->arena_bytes <= net->arena_bytes && net->arena) return LS_OK;
+    ls_context *ctx = net->owned.ctx;
+    drop_arena(net);
     net->arena = ls__pool_allocate(ctx->pool, program->arena_bytes);
     if (!net->arena) return report_out_of_memory(net, program);
     net->arena_bytes = program->arena_bytes;
     return LS_OK;
+}
+
+/* ---- Gradients of weights beside the rest, by time ---- */
+
+/* It must take less than this share of the time: it takes memory, and smaller differences are
+ * noise.
+ */
+static const double CLEARLY_FASTER = 0.97;
+
+/* Is there something to decide, in a program whose kernels were timed? Users' ops are not called
+ * before a step. */
+static bool is_open(const ls__program *p)
+{
+    for (int i = p->n_forward; i < p->n_instructions; i++)
+        if (p->instructions[i].custom) return false;
+    return p->timed && p->has_tuning_budget && p->ctx->choices->n_timed > 0 &&
+           !ls__program_settled_overlap(p) && ls__program_can_overlap(p);
+}
+
+/* Times the program that overlaps, where there is memory for it. */
+static ls_status time_overlap(ls_net *net, ls__program *side, double left_ms, bool *faster,
+                              char reason[LS__CHOICE_REASON_SIZE])
+{
+    double main_ms = -1, side_ms = -1;
+    drop_arena(net);
+    if (would_fit(net->owned.ctx->pool, side->arena_bytes)) {
+        LS_TRY(fit_arena(net, side));
+        ls__program_bind(side, net->arena, net->arena_generation);
+        LS_TRY(ls__program_time_overlap(side, left_ms, &main_ms, &side_ms));
+    }
+    if (side_ms < 0) return LS_OK;
+    *faster = side_ms < CLEARLY_FASTER * main_ms;
+    snprintf(reason, LS__CHOICE_REASON_SIZE, "timed %.3g ms against %.3g ms",
+             *faster ? side_ms : main_ms, *faster ? main_ms : side_ms);
+    return LS_OK;
+}
+
+/* Puts the program that overlaps in the place of one that does not, if it is faster. */
+static ls_status choose_overlap(ls_net *net, ls__program **program)
+{
+    ls__program *p = *program, *side = NULL;
+    char reason[LS__CHOICE_REASON_SIZE] = "heuristic";
+    bool faster = false;
+    if (!is_open(p)) return LS_OK;
+    LS_TRY(ls__program_settle_overlap(p, true, "timed"));
+    ls_status status =
+        ls__program_open(net, &net->graph, p->mode, p->gradients, p->input_specs, false, &side);
+    if (status == LS_OK) status = time_overlap(net, side, p->tuning_left_ms, &faster, reason);
+    const ls_status settled = ls__program_settle_overlap(p, faster, reason);
+    if (status == LS_OK) status = settled;
+    if (status == LS_OK && faster) {
+        *program = side;
+        side = p;
+    }
+    drop_arena(net); /* it may be larger than what is needed now */
+    ls__program_close(&side);
+    return status == LS_OK ? fit_arena(net, *program) : status;
 }
 
 /* ---- The cache ---- */
@@ -161,6 +223,7 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
         const bool gradients = mode == LS_TRAIN && !net->config.inference;
         LS_TRY(ls__program_open(net, &net->graph, mode, gradients, input_specs, timed, &program));
         ls_status status = fit_arena(net, program);
+        if (status == LS_OK) status = choose_overlap(net, &program);
         if (status == LS_OK) status = ls__net_note_choices(net, program);
         if (status != LS_OK) {
             ls__program_close(&program);

@@ -65,12 +65,21 @@ static const char *name_position(const ls_net *net, int position, char *buffer)
     return buffer;
 }
 
+/* Whoever looks at the ops wants them one after the other. */
+static bool may_overlap(const ls_net *net)
+{
+    const ls__walk *walk = &net->walk;
+    return !walk->op_by_op && walk->fault_at < 0 && !walk->program->seconds &&
+           !net->owned.ctx->config.nvtx;
+}
+
 static ls_status queue(ls_net *net, int position)
 {
     ls__walk *walk = &net->walk;
     const int first = net->graph.inputs.n, update = first + walk->program->n_instructions;
     if (position < first) return copy_input(net, position);
-    if (position < update) return ls__program_run(walk->program, position - first, &net->step);
+    if (position < update)
+        return ls__program_run(walk->program, position - first, &net->step, may_overlap(net));
     return walk->optimizer->run(walk->optimizer, position - update, &net->step);
 }
 
@@ -134,6 +143,7 @@ static ls_status run(ls_net *net, int end)
     device->backend->begin(device);
     ls_status status = ls__walk_plainly(net, end < first ? end : first);
     if (status == LS_OK) status = ls__walk_replay(net, end);
+    if (status != LS_OK) ls__program_join(net->walk.program);
     device->backend->end(device);
     if (status == LS_OK) status = device->backend->event_record(device, end_of_walk(net));
     return status;

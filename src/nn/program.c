@@ -48,6 +48,12 @@ static void find_unrecordable(ls__program *p)
     }
 }
 
+static void choose_overlap(ls__program *p)
+{
+    const ls__choice *settled = ls__program_settled_overlap(p);
+    p->overlaps = settled && strcmp(settled->kernel, LS__SIDE) == 0 && ls__program_can_overlap(p);
+}
+
 ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool gradients,
                            const ls_spec *input_specs, bool timed, ls__program **out)
 {
@@ -66,6 +72,7 @@ ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool grad
     find_unrecordable(p);
     if (status == LS_OK) status = ls__program_layout(p);
     if (status == LS_OK) status = ls__program_choose(p);
+    if (status == LS_OK) choose_overlap(p);
     if (status == LS_OK) status = ls__program_fit_memory(p);
     if (status == LS_OK) status = upload_constants(p);
     if (status != LS_OK) ls__program_close(&p);
@@ -163,7 +170,7 @@ static ls_status run_kernel(const ls__program *p, ls__instruction *in, const ls_
                                  p->values[in->operands[1]].bytes);
 }
 
-ls_status ls__program_run(ls__program *p, int instruction, const ls__step *step)
+static ls_status run_in_order(ls__program *p, int instruction, const ls__step *step)
 {
     ls__instruction *in = &p->instructions[instruction];
     if (in->skipped) return LS_OK;
@@ -173,4 +180,36 @@ ls_status ls__program_run(ls__program *p, int instruction, const ls__step *step)
     LS_TRY(p->ctx->device->backend->wait(p->ctx->device));
     p->seconds[instruction] += ls__now_seconds() - start;
     return LS_OK;
+}
+
+/* Behind all that has been queued so far, and beside what follows. */
+static ls_status run_beside(const ls__program *p, ls__instruction *in, const ls__step *step)
+{
+    ls__device *device = p->ctx->device;
+    const ls__backend *backend = device->backend;
+    LS_TRY(backend->stream_wait(device, LS__STREAM_SIDE, LS__STREAM_COMPUTE));
+    backend->launch_in(device, LS__STREAM_SIDE);
+    const ls_status status = run_kernel(p, in, step);
+    backend->launch_in(device, LS__STREAM_COMPUTE);
+    return status;
+}
+
+ls_status ls__program_run(ls__program *p, int instruction, const ls__step *step, bool beside)
+{
+    ls__device *device = p->ctx->device;
+    const ls__backend *backend = device->backend;
+    ls__instruction *in = &p->instructions[instruction];
+    if (!p->overlaps || !beside) return run_in_order(p, instruction, step);
+    if (in->joins) LS_TRY(backend->stream_wait(device, LS__STREAM_COMPUTE, LS__STREAM_SIDE));
+    LS_TRY(in->side ? run_beside(p, in, step) : run_in_order(p, instruction, step));
+    if (instruction + 1 < p->n_instructions || !p->joins_at_end) return LS_OK;
+    return backend->stream_wait(device, LS__STREAM_COMPUTE, LS__STREAM_SIDE);
+}
+
+void ls__program_join(ls__program *p)
+{
+    ls__device *device = p->ctx->device;
+    if (!p->overlaps || p->ctx->unusable) return;
+    if (device->backend->stream_wait(device, LS__STREAM_COMPUTE, LS__STREAM_SIDE) != LS_OK)
+        (void)device->backend->wait(device);
 }

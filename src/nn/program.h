@@ -10,6 +10,7 @@
  *   tune.c    which kernels are fastest, when asked to time them (timing.c)
  *   choose.c  which kernel runs each instruction, under the context's policy
  *   recompute.c  which values backward computes again, so that they need not be kept
+ *   overlap.c which gradients of weights are computed beside what follows them
  *   memory.c  which values share memory; offsets in the arena
  *   program.c pointers, running
  */
@@ -77,6 +78,9 @@ typedef struct ls__instruction {
     ls__kernel *kernel;
     ls__why why;
     bool skipped;  /* a reorder that layout or memory made unnecessary */
+    bool side;     /* runs in LS__STREAM_SIDE (overlap.c) */
+    bool joins;    /* COMPUTE waits for SIDE before it */
+    int joined;    /* of a side one: the first after it that joins, or n_instructions */
     int workspace; /* value, -1 none */
     void *buffers[LS__MAX_OPERANDS];
     void *workspace_memory;
@@ -145,6 +149,8 @@ typedef struct ls__program {
     size_t constant_room;
     void *constant_memory; /* device */
 
+    bool overlaps;     /* weight gradients are `side` */
+    bool joins_at_end; /* COMPUTE waits for SIDE after the last instruction */
     size_t arena_bytes, unshared_bytes;
     ls__recomputed recomputed;
     size_t kept_bytes;         /* the arena with everything kept; 0 unless recomputation is AUTO */
@@ -169,8 +175,11 @@ void ls__program_close(ls__program **program);
 void ls__program_drop_recordings(ls__program *program);
 /* Points the instructions' buffers into the arena. */
 void ls__program_bind(ls__program *program, unsigned char *arena, uint64_t generation);
-/* Runs one instruction, which may be skipped; begin and end of the backend are the caller's. */
-ls_status ls__program_run(ls__program *program, int instruction, const ls__step *step);
+/* Runs one instruction, which may be skipped; begin and end of the backend are the caller's.
+ * beside: in the stream that overlap.c chose; otherwise all run in COMPUTE. */
+ls_status ls__program_run(ls__program *program, int instruction, const ls__step *step, bool beside);
+/* After a failure: nothing that is queued from now on runs beside what has been queued. */
+void ls__program_join(ls__program *program);
 /* Where a value lies, after binding. */
 void *ls__program_address(const ls__program *program, int value);
 
@@ -189,6 +198,21 @@ bool ls__program_time_fusion(ls__program *program, const ls__instruction *fused,
 /* Puts the choice that a fusion is into the context's table. */
 ls_status ls__program_settle_fusion(ls__program *program, const ls__op *op, bool taken,
                                     const char *reason, bool timed);
+/* Which instructions run beside others, if the program overlaps; before memory is planned. */
+void ls__program_overlap(ls__program *program);
+/* Whether some could, and what was settled about it; NULL when nothing was. */
+bool ls__program_can_overlap(const ls__program *program);
+const ls__choice *ls__program_settled_overlap(const ls__program *program);
+/* Puts that choice into the context's table; into the net's list. */
+ls_status ls__program_settle_overlap(ls__program *program, bool taken, const char *reason);
+ls_status ls__program_note_overlap(ls_net *net, const ls__program *program);
+/* Times the backward part of a bound program that overlaps, in order and not; both negative when
+ * that takes more than left_ms, or failed, which is logged. */
+ls_status ls__program_time_overlap(ls__program *program, double left_ms, double *main_ms,
+                                   double *side_ms);
+/* The two "kernels" of such a choice. */
+#define LS__SIDE "side"
+#define LS__MAIN "main"
 /* After kernels are chosen: plans memory, and recomputes as much as the net's config says. */
 ls_status ls__program_fit_memory(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);
@@ -220,11 +244,15 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
 /* What was settled for an op, by the net's past or by the context's table as the net knows it; NULL
  * when nothing was. */
 const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op);
+/* The same by the choice's text. */
+const ls__choice *ls__net_settled(const ls_net *net, const char *text);
 /* The same for the fusion that an op stands for. */
 const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op);
 /* Puts a choice that is going to be used into the net's list, and into the log when it is new. */
 ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
                               const ls__kernel *kernel, const ls__why *why);
+/* Puts it there, unless there is one for the same text. */
+ls_status ls__net_note(ls_net *net, const char *who, const ls__choice *choice);
 /* The same for all of a program. */
 ls_status ls__net_note_choices(ls_net *net, const ls__program *program);
 /* What a run that goes on has used already. */

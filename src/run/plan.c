@@ -108,10 +108,13 @@ static ls_status check_fields(const reading *r, const json_t *json)
     return LS_OK;
 }
 
-/* Is it what ls__op_text makes? At least it begins with a kind of op. */
+/* Is it what ls__op_text makes? At least it begins with a kind of op, or names the choice of
+ * nn/overlap.c. */
 static bool is_op(const char *text)
 {
     const size_t length = strcspn(text, " ");
+    if (strncmp(text, LS__WEIGHT_GRADIENTS " ", sizeof LS__WEIGHT_GRADIENTS) == 0)
+        return strlen(text) < LS__OP_TEXT_SIZE;
     for (int kind = 0; kind < LS__N_OPS && strlen(text) < LS__OP_TEXT_SIZE; kind++) {
         const char *name = ls__op_name((ls__op_kind)kind);
         if (strlen(name) == length && strncmp(text, name, length) == 0) return true;

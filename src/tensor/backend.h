@@ -243,8 +243,14 @@ typedef struct ls__event ls__event;
 typedef struct ls__recording ls__recording;
 
 /* Where work is queued. What is queued in one stream is done in order; two of them know nothing of
- * each other but by stream_wait. Everything goes to COMPUTE that is not said to go to COPY. */
-typedef enum ls__stream { LS__STREAM_COMPUTE, LS__STREAM_COPY, LS__N_STREAMS } ls__stream;
+ * each other but by stream_wait. Everything goes to COMPUTE that is not said to go to COPY, or to
+ * SIDE by launch_in. */
+typedef enum ls__stream {
+    LS__STREAM_COMPUTE,
+    LS__STREAM_COPY,
+    LS__STREAM_SIDE,
+    LS__N_STREAMS
+} ls__stream;
 
 enum { LS__HAS_TF32 = 1, LS__HAS_BF16 = 2, LS__HAS_F16 = 4 };
 
@@ -341,8 +347,13 @@ typedef struct ls__backend {
     ls_status (*event_record)(ls__device *device, ls__event *event);
     ls_status (*event_wait)(ls__device *device, ls__event *event);
     void (*event_close)(ls__device *device, ls__event *event);
-    /* What is queued in `waiting` from now on is done after all that is queued in `awaited` now. */
+    /* What is queued in `waiting` from now on is done after all that is queued in `awaited` now. In
+     * a recording, see below, the two are COMPUTE and SIDE: SIDE is recorded once it waits for
+     * COMPUTE, which must wait for SIDE in turn before the recording ends. */
     ls_status (*stream_wait)(ls__device *device, ls__stream waiting, ls__stream awaited);
+    /* Optional: kernels that are run from now on are queued in COMPUTE or SIDE. NULL where there is
+     * no SIDE that computes while COMPUTE does. */
+    void (*launch_in)(ls__device *device, ls__stream stream);
     /* Waits for all that was queued, in all streams. */
     ls_status (*wait)(ls__device *device);
     /* Optional, both or neither: the device's own clock. timer_stop waits for what has been queued

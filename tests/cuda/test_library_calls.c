@@ -247,7 +247,7 @@ START_TEST(kernels_of_a_plan)
     ls__kernel *kernels[2];
     char *text;
     ck_assert_int_eq(ls__cudnn_open(ctx, NULL, &cudnn), LS_OK);
-    ck_assert_int_eq(ls__cudnn_set_stream(cudnn, stream), LS_OK);
+    ck_assert_int_eq(ls__cudnn_set_stream(cudnn, &stream), LS_OK);
     ck_assert_int_eq(ls__cudnn_conv_open(cudnn, &op, "cudnn 6 2=4", &kernels[0]), LS_OK);
     ck_assert_int_eq(ls__cudnn_plan_text(kernels[0], &text), LS_OK);
     ck_assert_msg(ls__cudnn_conv_restore(cudnn, &op, text, &kernels[1]) == LS_OK, "%s",

@@ -28,8 +28,8 @@ enum { LS__CUDNN_ALIGNMENT = 16, LS__CUDNN_MAX_CANDIDATES = 64 };
  * from. */
 ls_status ls__cudnn_open(ls_context *ctx, const char *device_json, ls__cudnn **out);
 void ls__cudnn_close(ls__cudnn **cudnn);
-/* Of kernels that run from now on; a cudaStream_t. */
-ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *stream);
+/* Kernels run in the cudaStream_t that *stream is when they are run. */
+ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *const *stream);
 /* How many engine configurations no list of candidates had room for, because their names are too
  * long, or there were more than LS__CUDNN_MAX_CANDIDATES. The first is logged. */
 int64_t ls__cudnn_dropped(const ls__cudnn *cudnn);

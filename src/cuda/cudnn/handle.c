@@ -46,13 +46,24 @@ void ls__cudnn_close(ls__cudnn **cudnn)
     *cudnn = NULL;
 }
 
-ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *stream)
+/* One handle serves all streams, as PyTorch's do: a plan belongs to the handle that it was made
+ * with, and its working memory is ours. */
+void ls__cudnn_follow_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls)
+{
+    void *wanted = cudnn->wanted_stream != NULL ? *cudnn->wanted_stream : NULL;
+    if (cudnn->stream == wanted || calls->status != CUDNN_STATUS_SUCCESS) return;
+    ls__cudnn_check(calls, cudnnSetStream(cudnn->handle, wanted), "setting the stream");
+    if (calls->status == CUDNN_STATUS_SUCCESS) cudnn->stream = wanted;
+}
+
+ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *const *stream)
 {
     ls__cudnn_calls calls = { 0 };
     if (cudnn->handle == NULL)
         return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED,
                         "cuDNN's stream: opened for a described device, which runs nothing");
-    ls__cudnn_check(&calls, cudnnSetStream(cudnn->handle, stream), "setting the stream");
+    cudnn->wanted_stream = stream;
+    ls__cudnn_follow_stream(cudnn, &calls);
     return ls__cudnn_report(cudnn->ctx, &calls, "cuDNN's stream");
 }
 

@@ -20,6 +20,8 @@ enum { LS__CUDNN_MAX_ANSWERS = 256 };
 struct ls__cudnn {
     ls_context *ctx;
     cudnnHandle_t handle;            /* NULL without a driver */
+    void *const *wanted_stream;      /* NULL until it was set */
+    void *stream;                    /* the handle's */
     cudnnBackendDescriptor_t device; /* its description */
     char version[32];
     int64_t n_dropped;
@@ -40,6 +42,9 @@ ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *probl
                                 const char *name, ls__kernel **out);
 ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
                                    const char *text, ls__kernel **out);
+
+/* Sets the handle's stream to the wanted one, unless it is. */
+void ls__cudnn_follow_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls);
 
 void ls__cudnn_forget_answers(ls__cudnn *cudnn);
 

@@ -62,6 +62,7 @@ static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
                         "%s: '%s' was made for a described device, which runs nothing", k->text,
                         kernel->name);
     set_pack(k, &calls, buffers, workspace);
+    ls__cudnn_follow_stream(k->cudnn, &calls);
     if (calls.status == CUDNN_STATUS_SUCCESS)
         ls__cudnn_check(&calls, cudnnBackendExecute(k->cudnn->handle, k->plan, k->pack), "running");
     return ls__cudnn_report(k->cudnn->ctx, &calls, k->text);

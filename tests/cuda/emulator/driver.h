@@ -4,9 +4,11 @@
  * What is queued in its streams runs in an order that LOCKSTEP_EMULATED_STREAMS decides when they
  * are opened: "late", the default: when the host waits for it; "now": when it is queued, unless it
  * has to wait for what is not done; a number, the seed of an order by chance: each stream is late,
- * prompt, or between. So what waits too little reads too early, or is written over.
+ * prompt, or between. So what waits too little reads too early, or is written over. The order of a
+ * graph's work, where it leaves one open, goes by the stream that it is launched in.
  *
- * Its clock gives all work 0.1 ms, and the first LOCKSTEP_EMULATED_COLD pieces 1 ms more.
+ * Its clock gives all work 0.1 ms, and the first LOCKSTEP_EMULATED_COLD pieces 1 ms more. Streams
+ * run at the same time, but for those of one graph where LOCKSTEP_EMULATED_FULL is set.
  *
  * It has 1 GiB of memory, or as many bytes as LOCKSTEP_EMULATED_MEMORY says. */
 #ifndef LS_TEST_EMULATED_DRIVER_H
@@ -48,6 +50,8 @@ typedef int64_t emulate_held_fn(void);
 typedef int64_t emulate_waits_fn(void);
 /* Graphs that are open, and recordings made of them. */
 typedef int64_t emulate_graphs_fn(void);
+/* How much work of other streams than the first the last graph has that was captured. */
+typedef int64_t emulate_beside_fn(void);
 /* Work that waits in the streams. */
 typedef int64_t emulate_queued_fn(void);
 /* The first ranges that were pushed and popped, as "name{" and "}". */

@@ -12,7 +12,16 @@ extern "C" {
 
 /* Whether this thread captures the stream; then what is queued there is appended to the graph. */
 bool emulated_is_captured(const void *stream);
-void *emulated_capture_append(emulated_work_fn *work, size_t arg_bytes);
+void *emulated_capture_append(void *stream, emulated_work_fn *work, size_t arg_bytes);
+
+/* What an event stands for that was recorded in a captured stream. */
+typedef struct emulated_capture_point {
+    uint64_t capture; /* 0: none */
+    int node;         /* -1: before the first */
+} emulated_capture_point;
+emulated_capture_point emulated_capture_reached(const void *stream);
+/* A stream waits for such an event, and is captured from then on. Counts a call. */
+int emulated_capture_wait(void *stream, emulated_capture_point point);
 
 /* Counts a call that queues work: 0, or why it fails. */
 int emulated_enter(const void *stream);

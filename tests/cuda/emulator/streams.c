@@ -7,10 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_HANDLE = 400, OUT_OF_MEMORY = 2, NOT_READY = 600, ALWAYS = 256 };
+enum {
+    INVALID_HANDLE = 400,
+    OUT_OF_MEMORY = 2,
+    NOT_READY = 600,
+    CAPTURED_EVENT = 907,
+    ALWAYS = 256
+};
 
-/* The device's clock, which goes by what has run and not by the host's time. */
-static double clock_ms;
+/* The device's clock, which goes by what has run and not by the host's time. Streams run at the
+ * same time. */
+static double host_ms;               /* what the host has waited for is done */
 static const double LAUNCH_MS = 0.1; /* of any work; so long that few runs time a kernel */
 static const double COLD_MS = 1;     /* more, while the device is cold */
 static int64_t n_cold;               /* work until it is not */
@@ -27,19 +34,22 @@ typedef struct item {
     struct item *next;
     emulated_work_fn *work; /* NULL: the mark is set, or waited for */
     mark *mark;
-    bool waits;
+    bool waits, uncounted;
+    double from_ms; /* the host's time */
     max_align_t arg[];
 } item;
 
 typedef struct emulated_stream {
     struct emulated_stream *next;
     item *first, *last;
+    double ms;          /* when all that has run in it was done */
     unsigned eagerness; /* of 256: how often it goes on while the host does something else */
 } emulated_stream;
 
 typedef struct emulated_event {
     bool has_times;
-    mark *mark; /* NULL: not recorded */
+    mark *mark; /* NULL: not recorded, or in a captured stream */
+    emulated_capture_point point;
 } emulated_event;
 
 static emulated_stream *streams;
@@ -72,21 +82,41 @@ static void drop_first(emulated_stream *stream)
     free(i);
 }
 
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double *running_ms;
+
+double *emulated_clock(void)
+{
+    return running_ms;
+}
+
+double emulated_start_ms(void)
+{
+    return LAUNCH_MS + (n_cold > 0 && n_cold-- ? COLD_MS : 0);
+}
+
 static void run_first(emulated_stream *stream)
 {
     item *i = stream->first;
     if (i->waits) run_until(i->mark);
     stream->first = i->next;
     if (!stream->first) stream->last = NULL;
+    stream->ms = later(stream->ms, i->from_ms);
     if (i->work) {
+        running_ms = &stream->ms;
         emulated_memory_open();
         i->work(i->arg);
         emulated_memory_close();
-        clock_ms += LAUNCH_MS;
-        if (n_cold > 0 && n_cold--) clock_ms += COLD_MS;
-    } else if (!i->waits) {
+        if (!i->uncounted) stream->ms += emulated_start_ms();
+    } else if (i->waits) {
+        stream->ms = later(stream->ms, i->mark->ms);
+    } else {
         i->mark->done = true;
-        i->mark->ms = clock_ms;
+        i->mark->ms = stream->ms;
     }
     drop_mark(i->mark);
     free(i);
@@ -101,6 +131,7 @@ void emulated_stream_finish(void *stream)
 {
     const emulated_stream *s = stream;
     while (s->first) run_first(stream);
+    host_ms = later(host_ms, s->ms);
 }
 
 static bool could_run(const emulated_stream *stream)
@@ -108,9 +139,22 @@ static bool could_run(const emulated_stream *stream)
     return stream->first && (!stream->first->waits || stream->first->mark->done);
 }
 
+/* What is queued on a device that is lost is never done. */
+static void finish_or_drop(emulated_stream *stream)
+{
+    while (stream->first && emulated_is_lost()) drop_first(stream);
+    emulated_stream_finish(stream);
+}
+
 void emulated_streams_run(void)
 {
-    for (emulated_stream *s = streams; s; s = s->next) emulated_stream_finish(s);
+    for (emulated_stream *s = streams; s; s = s->next) finish_or_drop(s);
+}
+
+bool emulated_stream_is_eager(const void *stream)
+{
+    const emulated_stream *s = stream;
+    return s->eagerness == ALWAYS || random_below(ALWAYS) < s->eagerness;
 }
 
 void emulated_streams_advance(void)
@@ -119,7 +163,7 @@ void emulated_streams_advance(void)
     while (again) {
         again = false;
         for (emulated_stream *s = streams; s; s = s->next)
-            if (could_run(s) && (s->eagerness == ALWAYS || random_below(ALWAYS) < s->eagerness)) {
+            if (could_run(s) && emulated_stream_is_eager(s)) {
                 run_first(s);
                 again = true;
             }
@@ -145,6 +189,7 @@ static item *append(emulated_stream *stream, size_t arg_bytes)
 {
     item *i = calloc(1, sizeof(*i) + arg_bytes);
     if (!i) return NULL;
+    i->from_ms = host_ms;
     if (stream->last)
         stream->last->next = i;
     else
@@ -155,10 +200,19 @@ static item *append(emulated_stream *stream, size_t arg_bytes)
 
 void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes)
 {
-    if (emulated_is_captured(stream)) return emulated_capture_append(work, arg_bytes);
+    if (emulated_is_captured(stream)) return emulated_capture_append(stream, work, arg_bytes);
     item *i = append(stream, arg_bytes);
     if (!i) return NULL;
     i->work = work;
+    return i->arg;
+}
+
+void *emulated_queue_uncounted(void *stream, emulated_work_fn *work, size_t arg_bytes)
+{
+    item *i = append(stream, arg_bytes);
+    if (!i) return NULL;
+    i->work = work;
+    i->uncounted = true;
     return i->arg;
 }
 
@@ -191,9 +245,7 @@ int emulated_stream_open(void **stream)
 
 int emulated_stream_close(void *stream)
 {
-    const emulated_stream *closed = stream;
-    while (closed->first && emulated_is_lost()) drop_first(stream);
-    emulated_stream_finish(stream);
+    finish_or_drop(stream);
     emulated_stream **at = &streams;
     while (*at != stream) at = &(*at)->next;
     *at = (*at)->next;
@@ -251,7 +303,7 @@ int emulated_elapsed(float *ms, void *from, void *to)
 
 static void run_spend(void *arg)
 {
-    clock_ms += *(const double *)arg;
+    *running_ms += *(const double *)arg;
 }
 
 int emulated_spend(void *stream, double ms)
@@ -273,12 +325,23 @@ int emulated_event_close(void *event)
     return 0;
 }
 
+static int record_captured(emulated_event *event, const void *stream)
+{
+    const int status = emulated_enter(stream);
+    if (status != 0) return status;
+    drop_mark(event->mark);
+    event->mark = NULL;
+    event->point = emulated_capture_reached(stream);
+    return 0;
+}
+
 int emulated_event_record(void *event, void *stream)
 {
+    emulated_event *e = event;
+    if (emulated_is_captured(stream)) return record_captured(e, stream);
     int status = emulated_failure_status();
     if (status == 0) status = emulated_forbids();
     if (status != 0) return status;
-    emulated_event *e = event;
     mark *m = calloc(1, sizeof(*m));
     item *i = m ? append(stream, 0) : NULL;
     if (!i) {
@@ -289,6 +352,7 @@ int emulated_event_record(void *event, void *stream)
     i->mark = m;
     drop_mark(e->mark);
     e->mark = m;
+    e->point = (emulated_capture_point){ 0 };
     emulated_streams_advance();
     return 0;
 }
@@ -299,17 +363,22 @@ int emulated_event_wait(void *event)
     if (status == 0) status = emulated_forbids();
     if (status != 0) return status;
     const emulated_event *e = event;
-    if (e->mark) run_until(e->mark);
+    if (e->point.capture) return CAPTURED_EVENT;
+    if (e->mark) {
+        run_until(e->mark);
+        host_ms = later(host_ms, e->mark->ms);
+    }
     emulated_streams_advance();
     return 0;
 }
 
 int emulated_stream_wait_event(void *stream, void *event)
 {
+    const emulated_event *e = event;
+    if (e->point.capture) return emulated_capture_wait(stream, e->point);
     int status = emulated_failure_status();
     if (status == 0) status = emulated_forbids();
     if (status != 0) return status;
-    const emulated_event *e = event;
     if (!e->mark) return 0;
     item *i = append(stream, 0);
     if (!i) return OUT_OF_MEMORY;

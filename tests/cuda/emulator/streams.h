@@ -2,6 +2,7 @@
 #ifndef LS_TEST_EMULATED_STREAMS_H
 #define LS_TEST_EMULATED_STREAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,9 +16,17 @@ extern "C" {
 typedef void emulated_work_fn(void *arg);
 void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes);
 
+/* Whether a stream does something now that it could do later, see driver.h. */
+bool emulated_stream_is_eager(const void *stream);
+/* The clock of the stream whose work runs, and what starting work costs; for work of
+ * emulated_queue_uncounted, which starts other work. */
+void *emulated_queue_uncounted(void *stream, emulated_work_fn *work, size_t arg_bytes);
+double *emulated_clock(void);
+double emulated_start_ms(void);
 /* Lets streams go on, as far as they are in the mood to. */
 void emulated_streams_advance(void);
-/* Runs all that is queued in a stream, and what that waits for; or in any stream. */
+/* Runs all that is queued in a stream, and what that waits for; or in any stream, unless the device
+ * is lost. */
 void emulated_stream_finish(void *stream);
 void emulated_streams_run(void);
 /* Work that does nothing but take the device's time. */

@@ -1,0 +1,98 @@
+/* overlap.c: gradients of weights beside the rest of the backward part. Nothing else in it reads
+ * them, so that they can be computed in LS__STREAM_SIDE while the gradients of activations go on in
+ * COMPUTE: what is bound by memory, norms, beside what is bound by products.
+ *
+ * SIDE waits for what COMPUTE has queued before such an instruction; COMPUTE waits for SIDE before
+ * the next one, unless nothing lies between the two, and behind the last instruction, before
+ * gradients are read. The memory that one uses is kept until COMPUTE has waited for it, which
+ * memory.c sees to. Sums have the same order, so bits do not depend on it.
+ *
+ * It is off unless settled: by a plan file, by a checkpoint, or by time, see tune_overlap.c. */
+#include "base/error.h"
+#include "base/text.h"
+#include "nn/net_state.h"
+
+#include <stdio.h>
+
+/* ---- Which instructions ---- */
+
+static bool is_side(const ls__program *p, const ls__instruction *in)
+{
+    if (in->custom || (in->op.kind != LS__OP_CONV2D_BACKWARD_WEIGHTS &&
+                       in->op.kind != LS__OP_LINEAR_BACKWARD_WEIGHTS &&
+                       in->op.kind != LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS))
+        return false;
+    for (int j = in->n_inputs; j < in->op.n_operands; j++)
+        if (in->operands[j] >= 0 && p->values[in->operands[j]].place != LS__PLACE_GRADIENTS)
+            return false;
+    return true;
+}
+
+bool ls__program_can_overlap(const ls__program *p)
+{
+    for (int i = p->n_forward; i < p->n_instructions; i++)
+        if (is_side(p, &p->instructions[i])) return p->ctx->device->backend->launch_in != NULL;
+    return false;
+}
+
+void ls__program_overlap(ls__program *p)
+{
+    ls__instruction *first = NULL;
+    int joined = p->n_instructions;
+    for (int i = p->n_instructions - 1; i >= p->n_forward && p->overlaps; i--) {
+        ls__instruction *in = &p->instructions[i];
+        if (!is_side(p, in)) continue;
+        in->side = true;
+        in->joined = joined;
+        in->joins = i == p->n_forward || !is_side(p, in - 1);
+        if (in->joins) joined = i;
+        first = in;
+    }
+    if (first) first->joins = false;
+    p->joins_at_end = first != NULL;
+}
+
+/* ---- Whether at all ---- */
+
+/* "weight_gradients BF16 U8:256x224x224x3 I32:256": the activations' type and the inputs. */
+static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
+{
+    ls__text text = { out, LS__OP_TEXT_SIZE, 0 };
+    ls__text_put(&text, "%s %s", LS__WEIGHT_GRADIENTS, ls_dtype_name(ls__net_activations(p->net)));
+    for (int i = 0; i < p->graph->inputs.n; i++) {
+        const ls_spec *spec = &p->input_specs[i];
+        ls__text_put(&text, " %s:", ls_dtype_name(spec->dtype));
+        for (int d = 0; d < spec->shape.n_dims; d++)
+            ls__text_put(&text, d ? "x%lld" : "%lld", (long long)spec->shape.dims[d]);
+    }
+}
+
+const ls__choice *ls__program_settled_overlap(const ls__program *p)
+{
+    char text[LS__OP_TEXT_SIZE];
+    make_text(p, text);
+    return ls__net_settled(p->net, text);
+}
+
+ls_status ls__program_settle_overlap(ls__program *p, bool taken, const char *reason)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__choice choice = { .op = text };
+    make_text(p, text);
+    snprintf(choice.kernel, sizeof choice.kernel, "%s", taken ? LS__SIDE : LS__MAIN);
+    snprintf(choice.reason, sizeof choice.reason, "%s", reason);
+    LS_TRY(ls__choices_put(p->ctx, p->ctx->choices, &choice));
+    ls__choices_keep_recent(p->ctx->choices, LS__MAX_CHOICES);
+    return LS_OK;
+}
+
+ls_status ls__program_note_overlap(ls_net *net, const ls__program *p)
+{
+    char text[LS__OP_TEXT_SIZE];
+    const ls__choice *settled = ls__program_settled_overlap(p);
+    if (!settled || !ls__program_can_overlap(p)) return LS_OK;
+    make_text(p, text);
+    ls__choice choice = *settled;
+    choice.op = text;
+    return ls__net_note(net, "net", &choice);
+}
