@@ -39,7 +39,7 @@ static bool has_clock(const ls_context *ctx)
     return ctx->device->backend->timer_start != NULL;
 }
 
-int ls__trial_runs(const ls_context *ctx)
+int ls__timing_runs(const ls_context *ctx)
 {
     return has_clock(ctx) ? 2 + GROUPS * GROUP_RUNS : 1 + GROUPS;
 }
@@ -100,46 +100,46 @@ static ls_status fill(ls_context *ctx, const ls__operand *operand, unsigned char
 }
 
 /* The memory that an earlier operand of this value has, NULL when there is none. */
-static void *find(const ls__trial *trial, int value, int op, int operand)
+static void *find(const ls__timing *timing, int value, int op, int operand)
 {
     for (int i = 0; i <= op; i++)
-        for (int j = 0; j < (i < op ? trial->ops[i].op.n_operands : operand); j++)
-            if (trial->ops[i].operands[j] == value) return trial->buffers[i][j];
+        for (int j = 0; j < (i < op ? timing->ops[i].op.n_operands : operand); j++)
+            if (timing->ops[i].operands[j] == value) return timing->buffers[i][j];
     return NULL;
 }
 
-bool ls__trial_open(ls__trial *trial, ls_context *ctx, const ls__instruction *ops, int n)
+bool ls__timing_open(ls__timing *timing, ls_context *ctx, const ls__instruction *ops, int n)
 {
-    *trial = (ls__trial){ .ctx = ctx, .n = n, .ops = ops };
+    *timing = (ls__timing){ .ctx = ctx, .n = n, .ops = ops };
     for (int i = 0; i < n; i++)
         for (int j = 0; j < ops[i].op.n_operands; j++) {
             const ls__operand *operand = &ops[i].op.operands[j];
             if (ls__is_absent(operand)) continue;
-            trial->buffers[i][j] = find(trial, ops[i].operands[j], i, j);
-            if (trial->buffers[i][j]) continue;
-            trial->buffers[i][j] =
+            timing->buffers[i][j] = find(timing, ops[i].operands[j], i, j);
+            if (timing->buffers[i][j]) continue;
+            timing->buffers[i][j] =
                 ls__pool_allocate(ctx->pool, (size_t)ls_shape_count(&operand->shape) *
                                                  ls_dtype_bytes(operand->dtype));
-            if (!trial->buffers[i][j] ||
-                !succeeded(ctx, fill(ctx, operand, trial->buffers[i][j]), &ops[i].op, "it"))
+            if (!timing->buffers[i][j] ||
+                !succeeded(ctx, fill(ctx, operand, timing->buffers[i][j]), &ops[i].op, "it"))
                 return false;
         }
     return true;
 }
 
-void ls__trial_close(ls__trial *trial)
+void ls__timing_close(ls__timing *timing)
 {
-    for (int i = trial->n - 1; i >= 0; i--)
-        for (int j = trial->ops[i].op.n_operands - 1; j >= 0; j--)
-            if (!find(trial, trial->ops[i].operands[j], i, j))
-                ls__pool_release(trial->ctx->pool, trial->buffers[i][j]);
+    for (int i = timing->n - 1; i >= 0; i--)
+        for (int j = timing->ops[i].op.n_operands - 1; j >= 0; j--)
+            if (!find(timing, timing->ops[i].operands[j], i, j))
+                ls__pool_release(timing->ctx->pool, timing->buffers[i][j]);
 }
 
 /* ---- Time ---- */
 
-/* What is timed: kernels of a trial, in order. */
+/* What is timed: a kernel for each op, in order. */
 typedef struct subject {
-    const ls__trial *trial;
+    const ls__timing *timing;
     ls__kernel *const *kernels;
     void *workspace; /* one for all: they run one after the other */
 } subject;
@@ -149,17 +149,17 @@ static const ls__step step; /* any */
 static ls_status queue(const subject *s, int runs)
 {
     for (int run = 0; run < runs; run++)
-        for (int i = 0; i < s->trial->n; i++)
-            LS_TRY(s->kernels[i]->run(s->kernels[i], s->trial->buffers[i], s->workspace, &step));
+        for (int i = 0; i < s->timing->n; i++)
+            LS_TRY(s->kernels[i]->run(s->kernels[i], s->timing->buffers[i], s->workspace, &step));
     return LS_OK;
 }
 
 /* *out stays NULL where the device records nothing. */
 static ls_status record(const subject *s, ls__recording **out)
 {
-    ls__device *device = s->trial->ctx->device;
+    ls__device *device = s->timing->ctx->device;
     const ls__backend *backend = device->backend;
-    if (!has_clock(s->trial->ctx) || !backend->recording_begin) return LS_OK;
+    if (!has_clock(s->timing->ctx) || !backend->recording_begin) return LS_OK;
     LS_TRY(backend->recording_begin(device, &step));
     const ls_status status = queue(s, GROUP_RUNS), ended = backend->recording_end(device, out);
     return status == LS_OK ? ended : status;
@@ -168,7 +168,7 @@ static ls_status record(const subject *s, ls__recording **out)
 /* Milliseconds of one run, as the mean of `runs`, which may be recorded. */
 static ls_status time_group(const subject *s, ls__recording *recording, int runs, double *ms)
 {
-    ls__device *device = s->trial->ctx->device;
+    ls__device *device = s->timing->ctx->device;
     const ls__backend *backend = device->backend;
     const double start = now_ms();
     if (backend->timer_start) LS_TRY(backend->timer_start(device));
@@ -186,7 +186,7 @@ static ls_status time_group(const subject *s, ls__recording *recording, int runs
 static ls_status time_groups(const subject *s, ls__recording *recording, double best_known,
                              double *best)
 {
-    const int runs = has_clock(s->trial->ctx) ? GROUP_RUNS : 1;
+    const int runs = has_clock(s->timing->ctx) ? GROUP_RUNS : 1;
     double sum = 0, ms;
     *best = INFINITY;
     for (int group = 1; group <= MOST_GROUPS; group++) {
@@ -201,11 +201,11 @@ static ls_status time_groups(const subject *s, ls__recording *recording, double 
 
 static ls_status time_subject(const subject *s, double best_known, double *ms)
 {
-    ls__device *device = s->trial->ctx->device;
+    ls__device *device = s->timing->ctx->device;
     ls__recording *recording = NULL;
     /* Libraries finish their opening in the first run, which is no part of a kernel's time. On the
      * CPU it is short. */
-    if (has_clock(s->trial->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
+    if (has_clock(s->timing->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
     LS_TRY(time_group(s, NULL, 1, ms));
     if (best_known >= 0 && *ms > 2 * SLOWER * best_known) return LS_OK;
     LS_TRY(record(s, &recording));
@@ -214,18 +214,18 @@ static ls_status time_subject(const subject *s, double best_known, double *ms)
     return status;
 }
 
-double ls__trial_time(ls__trial *trial, ls__kernel *const *kernels, double best_known)
+double ls__timing_run(ls__timing *timing, ls__kernel *const *kernels, double best_known)
 {
-    ls_context *ctx = trial->ctx;
+    ls_context *ctx = timing->ctx;
     size_t bytes = 0;
     double ms = -1;
-    for (int i = 0; i < trial->n; i++)
+    for (int i = 0; i < timing->n; i++)
         if (kernels[i]->workspace_bytes > bytes) bytes = kernels[i]->workspace_bytes;
-    const subject s = { trial, kernels, ls__pool_allocate(ctx->pool, bytes) };
+    const subject s = { timing, kernels, ls__pool_allocate(ctx->pool, bytes) };
     if (!s.workspace) return -1;
     ctx->device->backend->begin(ctx->device);
     const ls_status status = time_subject(&s, best_known, &ms);
     ctx->device->backend->end(ctx->device);
     ls__pool_release(ctx->pool, s.workspace);
-    return succeeded(ctx, status, &trial->ops[0].op, kernels[0]->name) ? ms : -1;
+    return succeeded(ctx, status, &timing->ops[0].op, kernels[0]->name) ? ms : -1;
 }

@@ -7,24 +7,24 @@
 /* Ops with memory for their operands, which hold random numbers. Operands of one value share
  * memory, so that an op reads what the one before it wrote. */
 enum { LS__MOST_TIMED_OPS = 5 };
-typedef struct ls__trial {
+typedef struct ls__timing {
     ls_context *ctx;
     int n;
     const ls__instruction *ops; /* borrowed; filled */
     void *buffers[LS__MOST_TIMED_OPS][LS__MAX_OPERANDS];
-} ls__trial;
+} ls__timing;
 
 /* False without memory on the device, or after a failure, which is dropped unless the device is
  * lost. To be closed in any case. */
-bool ls__trial_open(ls__trial *trial, ls_context *ctx, const ls__instruction *ops, int n);
-void ls__trial_close(ls__trial *trial);
+bool ls__timing_open(ls__timing *timing, ls_context *ctx, const ls__instruction *ops, int n);
+void ls__timing_close(ls__timing *timing);
 
 /* Milliseconds that these kernels, one for each op, take together. Timing that shows them to be
  * clearly slower than best_known ends early; best_known is negative when nothing is known. Negative
  * after a failure: as above, and logged. */
-double ls__trial_time(ls__trial *trial, ls__kernel *const *kernels, double best_known);
+double ls__timing_run(ls__timing *timing, ls__kernel *const *kernels, double best_known);
 
 /* How often a kernel is run to be timed, at least. */
-int ls__trial_runs(const ls_context *ctx);
+int ls__timing_runs(const ls_context *ctx);
 
 #endif

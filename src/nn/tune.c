@@ -69,17 +69,17 @@ static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out
 }
 
 /* Time of a candidate; negative when it could not be made or run. */
-static double measure(ls__trial *trial, const char *name, double best_known)
+static double measure(ls__timing *timing, const char *name, double best_known)
 {
-    ls_context *ctx = trial->ctx;
+    ls_context *ctx = timing->ctx;
     ls__kernel *kernel = NULL;
     const ls_status status =
-        ctx->device->backend->kernel_open(ctx->device, &trial->ops[0].op, name, &kernel);
+        ctx->device->backend->kernel_open(ctx->device, &timing->ops[0].op, name, &kernel);
     if (status != LS_OK) {
         (void)ls__forgive_missing_kernel(ctx, status);
         return -1;
     }
-    const double ms = ls__trial_time(trial, &kernel, best_known);
+    const double ms = ls__timing_run(timing, &kernel, best_known);
     kernel->close(kernel);
     return ms;
 }
@@ -90,15 +90,15 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
     ls__choice choice = { .op = j->text };
     int n_tried = 0, best = -1;
     double best_ms = -1;
-    ls__trial trial;
-    const bool ready = ls__trial_open(&trial, ctx, j->in, 1);
+    ls__timing timing;
+    const bool ready = ls__timing_open(&timing, ctx, j->in, 1);
     /* A GPU that was idle takes some milliseconds to reach its clock: the first time does not
      * count.
      */
     bool idle = ctx->device->backend->timer_start && ctx->choices->n_timed == 0;
     for (int i = 0; i < j->n && ready; i++) {
-        double ms = measure(&trial, j->candidates[i].name, best_ms);
-        if (idle && ms >= 0) ms = measure(&trial, j->candidates[i].name, best_ms);
+        double ms = measure(&timing, j->candidates[i].name, best_ms);
+        if (idle && ms >= 0) ms = measure(&timing, j->candidates[i].name, best_ms);
         if (ms < 0) continue;
         idle = false;
         n_tried++;
@@ -106,7 +106,7 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
         best_ms = ms;
         best = i;
     }
-    ls__trial_close(&trial);
+    ls__timing_close(&timing);
     if (n_tried == 0) return choice;
     memcpy(choice.kernel, j->candidates[best].name, sizeof choice.kernel);
     snprintf(choice.reason, sizeof choice.reason, "timed %.3g ms of %d candidates", best_ms,
@@ -200,7 +200,7 @@ static bool has_news(ls__program *p)
 static double price(const ls__program *p, double cost_ms)
 {
     const ls__device *device = p->ctx->device;
-    return OPEN_MS + ls__trial_runs(p->ctx) * cost_ms / device->backend->threads(device);
+    return OPEN_MS + ls__timing_runs(p->ctx) * cost_ms / device->backend->threads(device);
 }
 
 /* What timing may still take in this program. */
@@ -277,7 +277,7 @@ ls_status ls__program_tune(ls__program *p)
 static double time_side(ls__program *p, const ls__instruction *list, int n)
 {
     ls__kernel *kernels[LS__MOST_TIMED_OPS];
-    ls__trial trial;
+    ls__timing timing;
     double ms = -1;
     int n_open = 0;
     for (; n_open < n; n_open++) {
@@ -289,8 +289,8 @@ static double time_side(ls__program *p, const ls__instruction *list, int n)
         break;
     }
     if (n_open == n) {
-        if (ls__trial_open(&trial, p->ctx, list, n)) ms = ls__trial_time(&trial, kernels, -1);
-        ls__trial_close(&trial);
+        if (ls__timing_open(&timing, p->ctx, list, n)) ms = ls__timing_run(&timing, kernels, -1);
+        ls__timing_close(&timing);
     }
     while (n_open > 0) {
         n_open--;
