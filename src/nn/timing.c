@@ -29,11 +29,6 @@ static const double SHORT_MS = 0.5;
  * when it is slower than twice that. */
 static const double SLOWER = 1.5;
 
-static double now_ms(void)
-{
-    return 1e3 * ls__now_seconds();
-}
-
 static bool has_clock(const ls_context *ctx)
 {
     return ctx->device->backend->timer_start != NULL;
@@ -170,14 +165,14 @@ static ls_status time_group(const subject *s, ls__recording *recording, int runs
 {
     ls__device *device = s->timing->ctx->device;
     const ls__backend *backend = device->backend;
-    const double start = now_ms();
+    const double start = ls__now_ms();
     if (backend->timer_start) LS_TRY(backend->timer_start(device));
     LS_TRY(recording ? backend->recording_launch(device, recording, &step) : queue(s, runs));
     if (backend->timer_start) {
         LS_TRY(backend->timer_stop(device, ms));
     } else {
         LS_TRY(backend->wait(device));
-        *ms = now_ms() - start;
+        *ms = ls__now_ms() - start;
     }
     *ms /= runs;
     return LS_OK;

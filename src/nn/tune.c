@@ -37,11 +37,6 @@ static const double HOPELESS = 8;
  * differences are noise. */
 static const double CLEARLY_FASTER = 0.97;
 
-static double now_ms(void)
-{
-    return 1e3 * ls__now_seconds();
-}
-
 /* ---- One op ---- */
 
 /* An op that is worth timing. */
@@ -149,11 +144,11 @@ static ls__choice choose_by_estimate(ls_net *net, const job *j)
 static ls_status run_job(ls_net *net, const job *j, double *left_ms)
 {
     ls_context *ctx = net->owned.ctx;
-    const double start = now_ms();
+    const double start = ls__now_ms();
     const bool timed = j->price_ms <= *left_ms;
     const ls__choice choice = timed ? choose_by_time(ctx, j) : choose_by_estimate(net, j);
     const ls_status status = settle(ctx, &choice, timed);
-    *left_ms -= now_ms() - start;
+    *left_ms -= ls__now_ms() - start;
     return status;
 }
 
@@ -316,10 +311,10 @@ bool ls__program_time_fusion(ls__program *p, const ls__instruction *fused, int n
     if (tune(p, fused, n_fused) != LS_OK || tune(p, apart, n_apart) != LS_OK) return false;
     const double cost = cost_of_side(p, fused, n_fused) + cost_of_side(p, apart, n_apart);
     if (ls__has_error(p->ctx) || price(p, cost) > *left) return false;
-    const double start = now_ms();
+    const double start = ls__now_ms();
     *apart_ms = time_side(p, apart, n_apart);
     *fused_ms = *apart_ms < 0 ? -1 : time_side(p, fused, n_fused);
-    *left -= now_ms() - start;
+    *left -= ls__now_ms() - start;
     if (*fused_ms < 0) *fused_ms = INFINITY;
     return *apart_ms >= 0;
 }
