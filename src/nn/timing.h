@@ -6,12 +6,11 @@
 
 /* Ops with memory for their operands, which hold random numbers. Operands of one value share
  * memory, so that an op reads what the one before it wrote. */
-enum { LS__MOST_TIMED_OPS = 5 };
 typedef struct ls__timing {
     ls_context *ctx;
     int n;
     const ls__instruction *ops; /* borrowed; filled */
-    void *buffers[LS__MOST_TIMED_OPS][LS__MAX_OPERANDS];
+    void *buffers[LS__MAX_FUSION_OPS][LS__MAX_OPERANDS];
 } ls__timing;
 
 /* False without memory on the device, or after a failure, which is dropped unless the device is
