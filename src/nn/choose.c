@@ -131,7 +131,7 @@ static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
     memcpy(name, (*kernel)->name, sizeof name);
     (*kernel)->close(*kernel);
     *kernel = NULL;
-    if (!ls__forgive_failed_run(ctx)) return status;
+    if (status == LS_ERR_MEMORY || !ls__forgive_failed_run(ctx)) return status;
     char reason[sizeof ctx->message];
     memcpy(reason, ctx->message, sizeof reason);
     return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s'%s%s%s fails when it is run: %s", who,

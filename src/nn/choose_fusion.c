@@ -51,7 +51,7 @@ static bool is_better(const ls__program *p, const ls__fusion_sides *f)
 static double time_side(ls__program *p, const ls__instruction *list, int n)
 {
     ls__kernel *kernels[LS__MAX_FUSION_OPS];
-    ls__timing timing;
+    ls__op_memory memory;
     double ms = -1;
     int n_open = 0;
     for (; n_open < n; n_open++) {
@@ -63,8 +63,10 @@ static double time_side(ls__program *p, const ls__instruction *list, int n)
         break;
     }
     if (n_open == n) {
-        if (ls__timing_open(&timing, p->ctx, list, n)) ms = ls__timing_run(&timing, kernels, -1);
-        ls__timing_close(&timing);
+        if (ls__timing_open(&memory, p->ctx, list, n) != LS_OK ||
+            ls__timing_run(&memory, kernels, -1, &ms) != LS_OK)
+            ms = -1;
+        ls__op_memory_close(&memory);
     }
     while (n_open > 0) {
         n_open--;

@@ -61,19 +61,20 @@ static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out
 }
 
 /* Time of a candidate; negative when it could not be made or run. */
-static double measure(ls__timing *timing, const char *name, double best_known)
+static double measure(ls__op_memory *memory, const char *name, double best_known)
 {
-    ls_context *ctx = timing->ctx;
+    ls_context *ctx = memory->ctx;
     ls__kernel *kernel = NULL;
     const ls_status status =
-        ctx->device->backend->kernel_open(ctx->device, &timing->ops[0].op, name, &kernel);
+        ctx->device->backend->kernel_open(ctx->device, &memory->ops[0].op, name, &kernel);
     if (status != LS_OK) {
         (void)ls__forgive_missing_kernel(ctx, status);
         return -1;
     }
-    const double ms = ls__timing_run(timing, &kernel, best_known);
+    double ms;
+    const bool timed = ls__timing_run(memory, &kernel, best_known, &ms) == LS_OK;
     kernel->close(kernel);
-    return ms;
+    return timed ? ms : -1;
 }
 
 /* The fastest of the candidates; no kernel when none could be run. */
@@ -82,15 +83,13 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
     ls__choice choice = { .op = j->text };
     int n_tried = 0, best = -1;
     double best_ms = -1;
-    ls__timing timing;
-    const bool ready = ls__timing_open(&timing, ctx, j->in, 1);
-    /* A GPU that was idle takes some milliseconds to reach its clock: the first time does not
-     * count.
-     */
+    ls__op_memory memory;
+    const bool ready = ls__timing_open(&memory, ctx, j->in, 1) == LS_OK;
+    /* A GPU that was idle takes some milliseconds to reach its clock: its first time is dropped. */
     bool idle = ctx->device->backend->timer_start && ctx->choices->n_timed == 0;
     for (int i = 0; i < j->n && ready; i++) {
-        double ms = measure(&timing, j->candidates[i].name, best_ms);
-        if (idle && ms >= 0) ms = measure(&timing, j->candidates[i].name, best_ms);
+        double ms = measure(&memory, j->candidates[i].name, best_ms);
+        if (idle && ms >= 0) ms = measure(&memory, j->candidates[i].name, best_ms);
         if (ms < 0) continue;
         idle = false;
         n_tried++;
@@ -98,7 +97,7 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
         best_ms = ms;
         best = i;
     }
-    ls__timing_close(&timing);
+    ls__op_memory_close(&memory);
     if (n_tried == 0) return choice;
     memcpy(choice.kernel, j->candidates[best].name, sizeof choice.kernel);
     snprintf(choice.reason, sizeof choice.reason, "timed %.3g ms of %d candidates", best_ms,
