@@ -46,33 +46,32 @@ static bool is_better(const ls__program *p, const ls__fusion_sides *f)
     return better;
 }
 
-/* Time of one side, with the kernels that are settled or else best by the estimates; negative when
- * there is none. */
-static double time_side(ls__program *p, const ls__instruction *list, int n)
+/* Time of one side, with the kernels that are settled or else best by the estimates. Errors are
+ * dropped as those of ls__timing_run. */
+static ls_status time_side(ls__program *p, const ls__instruction *list, int n, double *ms)
 {
     ls__kernel *kernels[LS__MAX_FUSION_OPS];
     ls__op_memory memory;
-    double ms = -1;
+    ls_status status = LS_OK;
     int n_open = 0;
     for (; n_open < n; n_open++) {
         ls__why why;
-        const ls_status status = ls__net_open_kernel(
-            p->net, &list[n_open].op, list[n_open].node->name, &kernels[n_open], &why);
+        status = ls__net_open_kernel(p->net, &list[n_open].op, list[n_open].node->name,
+                                     &kernels[n_open], &why);
         if (status == LS_OK) continue;
         (void)ls__forgive_missing_kernel(p->ctx, status);
         break;
     }
     if (n_open == n) {
-        if (ls__timing_open(&memory, p->ctx, list, n) != LS_OK ||
-            ls__timing_run(&memory, kernels, -1, &ms) != LS_OK)
-            ms = -1;
+        status = ls__timing_open(&memory, p->ctx, list, n);
+        if (status == LS_OK) status = ls__timing_run(&memory, kernels, -1, ms);
         ls__op_memory_close(&memory);
     }
     while (n_open > 0) {
         n_open--;
         kernels[n_open]->close(kernels[n_open]);
     }
-    return ms;
+    return status;
 }
 
 /* By the estimates. An op that was settled may be made without being listed. */
@@ -86,23 +85,27 @@ static double cost_of_side(const ls__program *p, const ls__instruction *list, in
     return ms;
 }
 
-/* *fused_ms is INFINITY when that side can't be made or run, as ctx->message tells. False when
- * there was no time for it. */
-static bool time_sides(ls__program *p, const ls__fusion_sides *f, double *fused_ms,
-                       double *apart_ms)
+typedef enum timing_result { TIMED, NOT_TIMED, NO_MEMORY } timing_result;
+
+/* TIMED with *fused_ms INFINITY when that side can't be made or run, as ctx->message tells.
+ * NOT_TIMED where there was no time for it, or the other side failed. */
+static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, double *fused_ms,
+                                double *apart_ms)
 {
     double *left = ls__tune_left_ms(p);
     if (ls__tune(p, f->fused, f->n_fused) != LS_OK || ls__tune(p, f->apart, f->n_apart) != LS_OK)
-        return false;
+        return NOT_TIMED;
     const double cost =
         cost_of_side(p, f->fused, f->n_fused) + cost_of_side(p, f->apart, f->n_apart);
-    if (ls__has_error(p->ctx) || ls__tune_price_ms(p, cost) > *left) return false;
+    if (ls__has_error(p->ctx) || ls__tune_price_ms(p, cost) > *left) return NOT_TIMED;
     const double start = ls__now_ms();
-    *apart_ms = time_side(p, f->apart, f->n_apart);
-    *fused_ms = *apart_ms < 0 ? -1 : time_side(p, f->fused, f->n_fused);
+    const ls_status apart = time_side(p, f->apart, f->n_apart, apart_ms);
+    const ls_status fused =
+        apart == LS_OK ? time_side(p, f->fused, f->n_fused, fused_ms) : LS_ERR_EARLIER;
     *left -= ls__now_ms() - start;
-    if (*fused_ms < 0) *fused_ms = INFINITY;
-    return *apart_ms >= 0;
+    if (apart == LS_ERR_MEMORY || fused == LS_ERR_MEMORY) return NO_MEMORY;
+    if (fused != LS_OK) *fused_ms = INFINITY;
+    return apart == LS_OK ? TIMED : NOT_TIMED;
 }
 
 /* Puts the choice into the context's table. */
@@ -116,21 +119,23 @@ static void settle(ls__program *p, const ls__op *op, bool taken, const char *rea
     (void)ls__tune_settle(p->ctx, &choice, timed); /* the context keeps its error */
 }
 
-/* Where there is time for it. */
+/* By time where there is time for it, else by the estimates. Where there was no memory for it,
+ * the next net may have some: the context's table does not get the choice. */
 static bool is_faster(ls__program *p, const ls__fusion_sides *f)
 {
     char reason[LS__CHOICE_REASON_SIZE] = "heuristic";
     double fused_ms, apart_ms;
-    const bool timed = time_sides(p, f, &fused_ms, &apart_ms);
-    const bool taken = timed ? fused_ms <= apart_ms : is_better(p, f);
-    if (timed && isinf(fused_ms)) {
+    const timing_result result = time_sides(p, f, &fused_ms, &apart_ms);
+    const bool taken = result == TIMED ? fused_ms <= apart_ms : is_better(p, f);
+    if (result == NO_MEMORY) return taken;
+    if (result == TIMED && isinf(fused_ms)) {
         ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
         snprintf(reason, sizeof reason, "the fused kernels failed");
-    } else if (timed) {
+    } else if (result == TIMED) {
         snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",
                  taken ? fused_ms : apart_ms, taken ? apart_ms : fused_ms);
     }
-    settle(p, &f->fused[0].op, taken, reason, timed);
+    settle(p, &f->fused[0].op, taken, reason, result == TIMED);
     return taken;
 }
 
