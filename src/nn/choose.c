@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ORIGIN_SIZE = LS__CHOICE_REASON_SIZE + 24 };
+
 /* -1 of none. */
 static int cheapest(const ls__candidate *candidates, int n)
 {
@@ -76,23 +78,32 @@ static int index_of(const ls__candidate *candidates, int n, const char *kernel)
     return -1;
 }
 
-/* A settled choice that is not among those allowed: it came from a file. */
+/* Where a settled choice comes from, for errors about its kernel: "which the plan asks for". */
+static void origin(const ls__choice *choice, char *out, size_t size)
+{
+    const bool of_file =
+        strcmp(choice->reason, "plan") == 0 || strcmp(choice->reason, "checkpoint") == 0;
+    snprintf(out, size, of_file ? "which the %s asks for" : "chosen before (%s)", choice->reason);
+}
+
+/* A settled choice that is not among those allowed: it came from a file, mostly. */
 static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who,
                               const ls__choice *choice)
 {
     ls__candidate all[LS__MAX_CANDIDATES];
     const int n = ctx->device->backend->candidates(ctx->device, op, all, LS__MAX_CANDIDATES);
-    char names[256] = "";
+    char names[256] = "", from[ORIGIN_SIZE];
     ls__text list = { names, sizeof names, 0 };
+    origin(choice, from, sizeof from);
     if (index_of(all, n, choice->kernel) >= 0)
         return ls__fail(ctx, LS_ERR_NONDETERMINISTIC,
-                        "%s: kernel '%s', which the %s asks for, is not deterministic; "
-                        "deterministic = off allows it: %.400s",
-                        who, choice->kernel, choice->reason, choice->op);
+                        "%s: kernel '%s', %s, is not deterministic; deterministic = off allows "
+                        "it: %.400s",
+                        who, choice->kernel, from, choice->op);
     for (int i = 0; i < n; i++) ls__text_put(&list, "%s'%s'", i ? ", " : "", all[i].name);
     return ls__fail(ctx, LS_ERR_NOT_FOUND,
-                    "%s: there is no kernel '%s', which the %s asks for; there are %s for %.400s",
-                    who, choice->kernel, choice->reason, names, choice->op);
+                    "%s: there is no kernel '%s', %s; there are %s for %.400s", who, choice->kernel,
+                    from, names, choice->op);
 }
 
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
@@ -132,11 +143,11 @@ static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
     (*kernel)->close(*kernel);
     *kernel = NULL;
     if (status == LS_ERR_MEMORY || !ls__forgive_failed_run(ctx)) return status;
-    char reason[sizeof ctx->message];
+    char reason[sizeof ctx->message], from[ORIGIN_SIZE] = "";
     memcpy(reason, ctx->message, sizeof reason);
+    if (settled) origin(settled, from, sizeof from);
     return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s'%s%s%s fails when it is run: %s", who,
-                    name, settled ? ", which the " : "", settled ? settled->reason : "",
-                    settled ? " asks for," : "", reason);
+                    name, settled ? ", " : "", from, settled ? "," : "", reason);
 }
 
 ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__candidate *candidates,
