@@ -200,6 +200,9 @@ int ls__recompute_text(const ls__program *program, char *out, size_t size);
 int ls__value_add(ls__program *program, const ls__value *fields);
 /* One like v, not pinned. */
 int ls__value_copy(ls__program *program, int v);
+/* "conv2d 'layer1.0.conv1'" */
+enum { LS__INSTRUCTION_NAME_SIZE = LS__MAX_NAME + 64 };
+void ls__instruction_name(const ls__instruction *instruction, char out[LS__INSTRUCTION_NAME_SIZE]);
 /* Fills instruction->op.operands from its values' types, shapes and blocks. */
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
 /* The candidate that the policy prefers by cost: its index in out (room for LS__MAX_CANDIDATES), or
