@@ -104,6 +104,14 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, model_
 bool card_read(ls_context *ctx, const cli_verb *verb, const char *path, model_card *out)
 {
     *out = (model_card){ 0 };
+    if (is_folder(path)) {
+        print_text(
+            stderr,
+            "lockstep %s: --checkpoint %s: a folder; expected a file such as best.safetensors "
+            "in a run's folder\n",
+            verb->name, path);
+        return false;
+    }
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
     if (!file) {
         print_error(verb, ctx, EXIT_RUNTIME);

@@ -43,6 +43,7 @@ static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
     const cli_parsed none = { 0 };
     const json_t *options = json_object_get(side->config, "options");
     recipe *r = &side->recipe;
+    (void)run_config_settle_device(side->config);
     if (!options_resume(&verb_train, options, side->dir, r, &none)) return false;
     if (!find_model(side->verb, r->model)) return false;
     const json_t *executors = executors_at(side, step);

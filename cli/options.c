@@ -1,5 +1,6 @@
 /* options.c: command-line options from a table; see options.h. */
 #include "options.h"
+#include "options_table.h"
 #include "print.h"
 #include <ctype.h>
 #include <errno.h>
@@ -7,14 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *field(const cli_option *option, void *values)
+void *option_field(const cli_option *option, void *values)
 {
     return (char *)values + option->offset;
-}
-
-static const void *field_const(const cli_option *option, const void *values)
-{
-    return (const char *)values + option->offset;
 }
 
 double options_round(double x)
@@ -24,8 +20,7 @@ double options_round(double x)
     return strtod(text, NULL);
 }
 
-/* Position of `word` among the words of "a|b|c", or -1. */
-static int choice_index(const char *choices, const char *word)
+int option_choice_index(const char *choices, const char *word)
 {
     const size_t length = strlen(word);
     int index = 0;
@@ -37,54 +32,57 @@ static int choice_index(const char *choices, const char *word)
     }
 }
 
-/* The word at a position that exists, not terminated. */
-static const char *choice_word(const char *choices, int index, int *length)
+void option_describe_wanted(const cli_option *option, char *out, size_t size)
 {
-    for (; index > 0; index--) choices += strcspn(choices, "|") + 1;
-    *length = (int)strcspn(choices, "|");
-    return choices;
+    switch (option->kind) {
+    case OPTION_INTEGER:
+        snprintf(out, size, "wants a whole number from %.0f to %.0f", option->min, option->max);
+        break;
+    case OPTION_NUMBER:
+        snprintf(out, size, "wants a number from %g to %g", option->min, option->max);
+        break;
+    case OPTION_CHOICE: snprintf(out, size, "wants one of %s", option->value); break;
+    case OPTION_TEXT: snprintf(out, size, "wants a %s", option->value); break;
+    case OPTION_SWITCH: snprintf(out, size, "wants true or false"); break;
+    case OPTION_HEADING:
+    case OPTION_END: break;
+    }
 }
 
 /* Writes why `text` is no value for the option into `reason`. */
 static bool set_value(const cli_option *option, const char *text, void *values, char *reason,
                       size_t reason_size)
 {
-    void *out = field(option, values);
+    void *out = option_field(option, values);
     char *end = NULL;
     const bool begins =
         text && *text && !isspace((unsigned char)*text); /* strtoll skips white space */
+    option_describe_wanted(option, reason, reason_size);
     errno = 0;
     switch (option->kind) {
     case OPTION_INTEGER: {
         const long long n = strtoll(text, &end, 10);
-        if (begins && !*end && !errno && (double)n >= option->min && (double)n <= option->max) {
-            *(int64_t *)out = n;
-            return true;
-        }
-        snprintf(reason, reason_size, "wants a whole number from %.0f to %.0f", option->min,
-                 option->max);
-        return false;
+        if (!begins || *end || errno || (double)n < option->min || (double)n > option->max)
+            return false;
+        *(int64_t *)out = n;
+        return true;
     }
     case OPTION_NUMBER: {
         const double x = strtod(text, &end);
-        if (begins && !*end && x >= option->min && x <= option->max) {
-            *(double *)out = options_round(x);
-            return true;
-        }
-        snprintf(reason, reason_size, "wants a number from %g to %g", option->min, option->max);
-        return false;
+        if (!begins || *end || !(x >= option->min && x <= option->max)) return false;
+        *(double *)out = options_round(x);
+        return true;
     }
     case OPTION_CHOICE: {
-        const int index = choice_index(option->value, text);
+        const int index = option_choice_index(option->value, text);
         if (index >= 0) *(int *)out = index;
-        snprintf(reason, reason_size, "wants one of %s", option->value);
         return index >= 0;
     }
     case OPTION_TEXT: {
         *(const char **)out = text;
         const bool utf8 = is_utf8(text);
-        snprintf(reason, reason_size,
-                 utf8 ? "wants a %s" : "wants a %s in UTF-8, as config.json is", option->value);
+        if (!utf8)
+            snprintf(reason, reason_size, "wants a %s in UTF-8, as config.json is", option->value);
         return utf8 && *text != '\0';
     }
     case OPTION_SWITCH: *(bool *)out = true; return true;
@@ -144,7 +142,7 @@ const char *closest_word(const char *word, int n, const char *const *words)
 
 /* ---- Parsing ---- */
 
-static int find_option(const cli_verb *verb, const char *name, size_t length)
+int option_find(const cli_verb *verb, const char *name, size_t length)
 {
     for (int i = 0; verb->options[i].kind != OPTION_END; i++) {
         const char *other = verb->options[i].name;
@@ -160,16 +158,20 @@ static int find_letter(const cli_verb *verb, char letter)
     return -1;
 }
 
-static parse_result fail_unknown(const cli_verb *verb, const char *name, size_t length)
+const char *option_closest(const cli_verb *verb, const char *name)
 {
     const char *words[MAX_OPTIONS + 1] = { "help" };
     int n = 1;
     for (int i = 0; verb->options[i].kind != OPTION_END; i++)
         if (verb->options[i].name) words[n++] = verb->options[i].name;
+    return closest_word(name, n, words);
+}
 
+static parse_result fail_unknown(const cli_verb *verb, const char *name, size_t length)
+{
     char word[32];
     snprintf(word, sizeof(word), "%.*s", (int)length, name);
-    const char *meant = closest_word(word, n, words);
+    const char *meant = option_closest(verb, word);
     print_text(stderr, "lockstep %s: unknown option '--%.*s'", verb->name, (int)length, name);
     if (meant)
         print_text(stderr, "; did you mean '--%s'?\n", meant);
@@ -186,7 +188,7 @@ static parse_result parse_one(const cli_verb *verb, int argc, char **argv, int *
     const char *word = argv[*at];
     const bool is_long = word[1] == '-';
     const size_t length = is_long ? strcspn(word + 2, "=") : 1;
-    const int i = is_long ? find_option(verb, word + 2, length) : find_letter(verb, word[1]);
+    const int i = is_long ? option_find(verb, word + 2, length) : find_letter(verb, word[1]);
     if (i < 0 && is_long) return fail_unknown(verb, word + 2, length);
     if (i < 0) {
         print_text(stderr,
@@ -253,130 +255,6 @@ parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *va
 
 bool options_given(const cli_verb *verb, const cli_parsed *parsed, const char *name)
 {
-    const int i = find_option(verb, name, strlen(name));
+    const int i = option_find(verb, name, strlen(name));
     return i >= 0 && parsed->given[i];
-}
-
-/* ---- JSON ---- */
-
-static json_t *value_to_json(const cli_option *option, const void *values)
-{
-    const void *in = field_const(option, values);
-    switch (option->kind) {
-    case OPTION_SWITCH: return json_boolean(*(const bool *)in);
-    case OPTION_INTEGER: return json_integer(*(const int64_t *)in);
-    case OPTION_NUMBER: return json_real(*(const double *)in);
-    case OPTION_TEXT: {
-        const char *text = *(const char *const *)in;
-        return text ? json_string(text) : json_null();
-    }
-    case OPTION_CHOICE: {
-        int length;
-        const char *word = choice_word(option->value, *(const int *)in, &length);
-        return json_stringn(word, (size_t)length);
-    }
-    case OPTION_HEADING:
-    case OPTION_END: break;
-    }
-    return NULL;
-}
-
-json_t *options_to_json(const cli_verb *verb, const void *values)
-{
-    json_t *object = json_object();
-    for (int i = 0; object && verb->options[i].kind != OPTION_END; i++) {
-        const cli_option *option = &verb->options[i];
-        if (option->kind == OPTION_HEADING) continue;
-        if (json_object_set_new(object, option->name, value_to_json(option, values)) != 0) {
-            json_decref(object);
-            return NULL;
-        }
-    }
-    return object;
-}
-
-static bool value_from_json(const cli_option *option, const json_t *json, void *values)
-{
-    void *out = field(option, values);
-    switch (option->kind) {
-    case OPTION_SWITCH: *(bool *)out = json_is_true(json); return json_is_boolean(json);
-    case OPTION_INTEGER: *(int64_t *)out = json_integer_value(json); break;
-    case OPTION_NUMBER: *(double *)out = json_number_value(json); break;
-    case OPTION_TEXT:
-        *(const char **)out = json_string_value(json);
-        return json_is_string(json) || (json_is_null(json) && !option->fallback);
-    case OPTION_CHOICE:
-        *(int *)out =
-            json_is_string(json) ? choice_index(option->value, json_string_value(json)) : -1;
-        return *(int *)out >= 0;
-    case OPTION_HEADING:
-    case OPTION_END: break;
-    }
-    /* 0 is what is not given */
-    const double x = json_number_value(json);
-    const bool right =
-        option->kind == OPTION_INTEGER ? json_is_integer(json) : json_is_number(json);
-    return right && (x == 0 || (x >= option->min && x <= option->max));
-}
-
-static bool same_value(const cli_option *option, const json_t *stored, const void *values)
-{
-    json_t *now = value_to_json(option, values);
-    const bool same = now && json_equal(now, stored);
-    json_decref(now);
-    return same;
-}
-
-bool options_resume(const cli_verb *verb, const json_t *stored, const char *source, void *values,
-                    const cli_parsed *parsed)
-{
-    for (int i = 0; verb->options[i].kind != OPTION_END; i++) {
-        const cli_option *option = &verb->options[i];
-        if (option->kind == OPTION_HEADING) continue;
-        const json_t *json = json_object_get(stored, option->name);
-        if (!json && option->optional && !parsed->given[i]) continue;
-        if (!json) {
-            print_text(stderr,
-                       option->optional
-                           ? "lockstep %s: %s was begun by a version without --%s, which can't be "
-                             "given now\n"
-                           : "lockstep %s: %s lacks the option '%s'\n",
-                       verb->name, source, option->name);
-            return false;
-        }
-        if (parsed->given[i] && (option->executor || option->lasting)) continue;
-        if (parsed->given[i] && !same_value(option, json, values)) {
-            char *text = json_is_null(json)
-                             ? strdup("default")
-                             : json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-            print_text(stderr,
-                       "lockstep %s: --%s differs from the run's own %s: a resumed run keeps its "
-                       "recipe (%s)\n",
-                       verb->name, option->name, text ? text : "value", source);
-            free(text);
-            return false;
-        }
-        if (!value_from_json(option, json, values)) {
-            print_text(stderr, "lockstep %s: %s: option '%s' has an unusable value\n", verb->name,
-                       source, option->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-json_t *options_changed(const cli_verb *verb, const json_t *stored, const void *values)
-{
-    json_t *out = json_array();
-    for (int i = 0; out && verb->options[i].kind != OPTION_END; i++) {
-        const cli_option *option = &verb->options[i];
-        json_t *was = json_object_get(stored, option->name);
-        if (!option->lasting || same_value(option, was, values)) continue;
-        json_t *change = json_pack("{s:s, s:O, s:o}", "option", option->name, "there", was, "here",
-                                   value_to_json(option, values));
-        if (json_array_append_new(out, change) == 0) continue;
-        json_decref(out);
-        out = NULL;
-    }
-    return out;
 }

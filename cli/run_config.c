@@ -59,6 +59,22 @@ ls_status run_config_change(const trainer *t, json_t *stored)
     return json_array_size(t->changed) > 0 ? write_config(t, stored) : LS_OK;
 }
 
+bool is_device_auto(const char *device)
+{
+    return strncmp(device, "auto", strlen("auto")) == 0;
+}
+
+const char *run_config_settle_device(json_t *stored)
+{
+    json_t *options = json_object_get(stored, "options");
+    const char *asked = json_string_value(json_object_get(options, "device"));
+    const char *used = json_string_value(json_object_get(stored, "device"));
+    if (!asked || !is_device_auto(asked) || !used) return NULL;
+    /* "cuda:0, NVIDIA H200, ..." */
+    json_t *name = json_stringn(used, strcspn(used, ","));
+    return json_object_set_new(options, "device", name) == 0 ? json_string_value(name) : NULL;
+}
+
 static bool is_zero(const char *text)
 {
     return text && strcmp(text, "0") == 0;

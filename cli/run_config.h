@@ -10,6 +10,13 @@ ls_status run_config_write(const trainer *t);
 /* Writes the stored config again with the values of t->changed. */
 ls_status run_config_change(const trainer *t, json_t *stored);
 
+/* Whether it leaves the choice of the device to the library: "auto". */
+bool is_device_auto(const char *device);
+
+/* Puts the device that the run used in place of the option's `auto`, and returns its name, such as
+ * "cuda:0"; NULL where another device was asked for. */
+const char *run_config_settle_device(json_t *stored);
+
 /* Whether the run in `dir` has a checkpoint but has done no step, so that it may be begun again:
  * nothing is lost. */
 bool run_has_no_step(const char *dir);

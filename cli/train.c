@@ -27,6 +27,17 @@ static const char *best_weights(const trainer *t)
     return !t->best_is_lost && file_exists(path) ? "best" : "last";
 }
 
+/* Found out before an epoch is trained. */
+static bool can_save_best(const trainer *t)
+{
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
+    if (!is_folder(path)) return true;
+    print_text(stderr, "lockstep %s: %s: a folder; the best weights are written to that name\n",
+               t->verb->name, path);
+    return false;
+}
+
 /* Lost weights can't be restored, so they do not stop a run. */
 static ls_status check_best(trainer *t)
 {
@@ -78,6 +89,7 @@ static int open_run(trainer *t, json_t *stored, const char *last)
 {
     int answer = take_folder(t, stored != NULL);
     if (answer != EXIT_DONE) return answer;
+    if (!can_save_best(t)) return EXIT_RUNTIME;
     answer = stored ? run_manifest_check(t) : EXIT_DONE;
     if (answer != EXIT_DONE) return answer;
     if (stored && !trainer_resume(t, last)) return EXIT_RUNTIME;
@@ -283,6 +295,17 @@ static bool keeps_workers(const cli_verb *verb, const json_t *stored, const reci
     return false;
 }
 
+/* A run that was begun with --device auto resumes on the device that it had then; kernels of
+ * another one would give other bits. */
+static void keep_device(const cli_verb *verb, json_t *stored, const char *dir, recipe *r)
+{
+    const char *device = run_config_settle_device(stored);
+    if (!device) return;
+    if (is_device_auto(r->device)) r->device = device;
+    print_text(stderr, "lockstep %s: %s resumes on %s, the device that --device auto took\n",
+               verb->name, dir, device);
+}
+
 /* The options' values and the folder; with --resume also what the run stored. */
 static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
                         char dir[RUN_DIR_SIZE], json_t **stored)
@@ -318,6 +341,7 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         *stored = run_config_read(verb, dir, path);
         if (!*stored) return EXIT_RUNTIME;
         const json_t *options = json_object_get(*stored, "options");
+        keep_device(verb, *stored, dir, r);
         if (!options_resume(verb, options, path, r, &parsed) || !keeps_workers(verb, options, r) ||
             !recipe_may_continue(verb, options, r))
             return EXIT_USAGE;
@@ -325,7 +349,11 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
         if (!options_given(verb, &parsed, "force")) r->force = false;
         if (!options_given(verb, &parsed, "inject-fault")) r->fault = NULL;
-        return find_model(verb, r->model) ? EXIT_DONE : EXIT_USAGE;
+        if (ls_model_find(r->model)) return EXIT_DONE;
+        print_text(stderr,
+                   "lockstep %s: %s: option 'model' wants one of " MODEL_NAMES ", got '%s'\n",
+                   verb->name, path, r->model);
+        return EXIT_USAGE;
     }
     if (!r->data_dir) {
         print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);

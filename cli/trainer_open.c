@@ -84,13 +84,23 @@ static int load_choices(trainer *t, bool resumed)
     t->writes_plan = !resumed && plan && status == LS_OK;
     status = forgive_plan(t, status);
     if (t->writes_plan && t->recipe->benchmark) status = check_place(t, plan);
-    return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    if (status == LS_OK) return EXIT_DONE;
+    const int answer = print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    if (status == LS_ERR_MISMATCH && t->verb == &verb_train)
+        print_text(stderr, "lockstep %s: --force continues anyway, with other kernels\n",
+                   t->verb->name);
+    return answer;
 }
 
 static int save_choices(trainer *t)
 {
+    const char *plan = t->recipe->plan;
     const bool news = t->writes_plan && ls_plan_timed(t->ctx) > 0;
-    const bool good = !news || ls_plan_save(t->ctx, t->recipe->plan) == LS_OK;
+    if (t->writes_plan && t->recipe->benchmark && !news && !file_exists(plan))
+        print_text(stderr,
+                   "lockstep %s: warning: --plan %s is not written: no kernel could be timed\n",
+                   t->verb->name, plan);
+    const bool good = !news || ls_plan_save(t->ctx, plan) == LS_OK;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 

@@ -37,9 +37,9 @@ IFS=: read -r -a of_system <<<"${LD_LIBRARY_PATH:-}"
 cache=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null || true)
 while IFS= read -r folder; do
   [ -z "$folder" ] || of_python+=("$folder")
-done < <(python3 -c 'import glob, sys
-for folder in sys.path:
-    print("\n".join(sorted(glob.glob(glob.escape(folder or ".") + "/nvidia/*/lib"))))' 2>/dev/null || true)
+done < <(python3 -c 'import glob, os, sys
+for folder in map(os.path.abspath, filter(None, sys.path)): # without the current folder, ""
+    print("\n".join(sorted(glob.glob(glob.escape(folder) + "/nvidia/*/lib"))))' 2>/dev/null || true)
 
 # find NAME: sets `file` and `place`, or leaves them empty.
 find_library() {
@@ -51,7 +51,7 @@ find_library() {
   for folder in "${of_system[@]}"; do
     [ ! -e "$folder/$name" ] || { file=$folder/$name place="LD_LIBRARY_PATH" && return; }
   done
-  file=$(awk -v name="$name" '$1 == name { print $NF; exit }' <<<"$cache")
+  file=$(awk -v name="$name" '$1 == name { sub(/.* => /, ""); print; exit }' <<<"$cache")
   [ ! -e "$file" ] || { place="system" && return; }
   file=""
   for folder in "${of_python[@]}"; do
@@ -59,15 +59,18 @@ find_library() {
   done
 }
 
-path=${LD_LIBRARY_PATH:-}
+# A folder of Python's may hold libraries that were found elsewhere: it comes last.
+first="" system="" last=""
 for name in $names; do
   find_library "$name"
   [ "$mode" != list ] || printf '%-18s %s %s\n' "$name" "${file:-not found}" "${place:+($place)}"
   case $place in
-    CUDA_HOME) path=${file%/*}${path:+:$path} ;;
-    Python) path=${path:+$path:}${file%/*} ;;
+    CUDA_HOME) first+=${file%/*}: ;;
+    system) system+=${file%/*}: ;;
+    Python) last+=${file%/*}: ;;
   esac
 done
+path=$first${LD_LIBRARY_PATH:-}:${last:+$system$last}
 path=$(awk -v RS=: '{ sub(/\n$/, "") } $0 != "" && !seen[$0]++ { printf "%s%s", n++ ? ":" : "", $0 }' <<<"$path")
 case $mode in
   path) printf '%s\n' "$path" ;;

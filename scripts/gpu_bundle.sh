@@ -71,8 +71,8 @@ while read -r library file; do
   [[ $library =~ $foreign ]] && continue
   [ -e "$file" ] || fail "$library, which the programs need, is not found"
   cp -L "$file" "$root/lib/$library"
-done < <(find "$root/bin" "$root/lib" -type f -exec ldd {} + 2>/dev/null | awk '$2 == "=>" { print $1, $3 }' | sort -u |
-  grep -v '^liblockstep')
+done < <(find "$root/bin" "$root/lib" -type f -exec ldd {} + 2>/dev/null |
+  awk -F ' => | [(]0x' '/ => / { sub(/^[ \t]+/, "", $1); print $1, $2 }' | sort -u | grep -v '^liblockstep')
 find "$root/bin" "$root/lib" -type f -exec strip --strip-unneeded {} +
 
 cp -r scripts/gpu_check.sh scripts/gpu_check scripts/cuda_libraries.sh "$root/scripts"

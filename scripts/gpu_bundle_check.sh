@@ -84,5 +84,6 @@ else
   (cd "$work" && env -i PATH=/usr/bin:/bin HOME="$work" bash session.sh)
   while read -r library file; do
     [[ ! $library =~ $ours ]] || [[ $file = "$work"/bundle/* ]] || fail "$library is taken from $file, not from the bundle"
-  done < <(env -i /usr/bin/ldd "$work"/bundle/bin/* | awk '$2 == "=>" { print $1, $3 }')
+  done < <(env -i /usr/bin/ldd "$work"/bundle/bin/* |
+    awk -F ' => | [(]0x' '/ => / { sub(/^[ \t]+/, "", $1); print $1, $2 }')
 fi

@@ -18,8 +18,8 @@
 #
 # Writes DIR/gpu_check.jsonl (one object per line, as results come), DIR/gpu_check.txt (a table), DIR/STAGE/PART.log and .err
 # (what a part printed), and at the end or when it is stopped by a signal DIR.tar.xz. docs/cuda.md says how to read them. The exit
-# status is the verdict of the checks: 0 all passed, 1 some failed, 2 none failed but some had no time or were too slow. Speeds and
-# goals decide nothing.
+# status is the verdict of the checks: 0 all passed, 1 some failed, 2 none failed but some had no time or were too slow, or the
+# command line is wrong. Speeds and goals decide nothing.
 #
 #   GPU_CHECK=small           small sizes, for the emulated device that LOCKSTEP_MODULES names: tests of this script
 #   GPU_CHECK_PART_SECONDS    most seconds of any part
@@ -35,25 +35,30 @@ fail() {
   echo "gpu_check.sh: $*" >&2
   exit 1
 }
+# refuse TEXT: what the command line asks for cannot be done.
+refuse() {
+  echo "gpu_check.sh: $*" >&2
+  exit 2
+}
 
 while [ $# -gt 0 ]; do
   case $1 in
     --build | --out | --seconds)
-      [ $# -gt 1 ] || fail "$1 requires a value"
+      [ $# -gt 1 ] || refuse "$1 requires a value"
       declare "${1#--}=$2"
       shift
       ;;
     -h | --help) sed -n '2,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" && exit ;;
     all) stages+=("${all[@]}") ;;
     *)
-      [[ " ${all[*]} " = *" $1 "* ]] || fail "unknown stage or option '$1'; stages: ${all[*]} all"
+      [[ " ${all[*]} " = *" $1 "* ]] || refuse "unknown stage or option '$1'; stages: ${all[*]} all"
       stages+=("$1")
       ;;
   esac
   shift
 done
 [ "${#stages[@]}" -gt 0 ] || stages=("${all[@]}")
-[[ $seconds =~ ^(|0|[1-9][0-9]{0,5})$ ]] || fail "--seconds requires a number, not '$seconds'"
+[[ $seconds =~ ^(|0|[1-9][0-9]{0,5})$ ]] || refuse "--seconds requires a number, not '$seconds'"
 
 # ---- Where things are ----
 
@@ -72,11 +77,14 @@ build_for_this_gpu() {
     fail "the build failed: $build/gpu_check_build.log"
   }
 }
-[ -x "$build/bin/lockstep" ] || [ -x "$build/lockstep" ] || build_for_this_gpu
+if [ ! -x "$build/bin/lockstep" ] && [ ! -x "$build/lockstep" ]; then
+  [ "$build" = "$root/build" ] || [ -e "$build/CMakeCache.txt" ] || refuse "--build $build: neither a bundle nor a build folder"
+  build_for_this_gpu
+fi
 build=$(cd "$build" && pwd)
 out=${out:-$build/gpu_check}
 [ ! -e "$out" ] || [ -e "$out/gpu_check.txt" ] || [ -z "$(ls -A "$out" 2>&1)" ] ||
-  fail "$out exists, and is not of an earlier check"
+  refuse "$out exists, and is not of an earlier check"
 mkdir -p "$out"
 : >>"$out/gpu_check.txt"
 out=$(cd "$out" && pwd)

@@ -52,7 +52,8 @@ typedef void (*ls_log_fn)(void *user, ls_log_level level, const char *message);
 
 typedef struct ls_context_config {
     const char *device; /* "cpu" (default); "cuda", or "cuda:1" for the second one; "auto": cuda
-                           where that can be had, else the cpu, with the reason in the log */
+                           where that can be had, else the cpu, with the reason in the log: as
+                           a warning where a CUDA module is installed */
     uint64_t seed;
     ls_deterministic deterministic;
     ls_benchmark benchmark;

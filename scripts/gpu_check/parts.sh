@@ -43,8 +43,8 @@ libraries() {
 # warm FINDER MODULE: reads CUDA's libraries once, so that no part that is timed waits for the disk.
 warm() {
   local files
-  mapfile -t files < <("$1" --module "$2" --list | awk '$2 ~ /^\// { print $2 }' |
-    while IFS= read -r file; do ls "${file%.so.*}"*.so.*; done | xargs -r readlink -f | sort -u)
+  mapfile -t files < <("$1" --module "$2" --list | sed -nE 's/^[^ ]+ +(\/.*) \([^()]*\)$/\1/p' |
+    while IFS= read -r file; do ls "${file%.so.*}"*.so.*; done | xargs -r -d '\n' readlink -f | sort -u)
   [ "${#files[@]}" -eq 0 ] || cat "${files[@]}" | wc -c |
     awk -v n="${#files[@]}" '{ printf "{\"files\": %d, \"bytes\": %d}\n", n, $1 }'
 }
@@ -65,12 +65,10 @@ kernels() {
 # a file of their names): those of cuDNN and cuBLASLt do things that the tools report and that do no harm.
 sanitize() {
   local kernels=$3 status=0 log ours
-  log=$(mktemp)
-  CK_FORK=no CK_RUN_CASE=same_bits_again "$1" --tool "$2" --error-exitcode 99 "$4" >"$log" 2>&1 || status=$?
-  cat "$log"
+  log=$(CK_FORK=no CK_RUN_CASE=same_bits_again "$1" --tool "$2" --error-exitcode 99 "$4" 2>&1) || status=$?
+  printf '%s\n' "$log"
   # "at void NAME<...>(...)+0x10 in FILE" or, in older versions, "at 0x10 in FILE:LINE:NAME(...)"; other kernels have namespaces.
-  ours=$(grep -cE "^=========.* at (.*[0-9]:|.* )?($(paste -sd '|' "$kernels"))[<(]" "$log" || true)
-  rm -f "$log"
+  ours=$(grep -cE "^=========.* at (.*[0-9]:|.* )?($(paste -sd '|' "$kernels"))[<(]" <<<"$log" || true)
   echo "$ours findings in our own kernels"
   if [ "$status" -eq 99 ]; then return $((ours > 0)); fi
   return "$status"

@@ -49,6 +49,28 @@ static ls_status check_driver(ls__cuda *cuda)
     return LS_OK;
 }
 
+/* Code runs on GPUs of its major version, from its minor version on; the newest code is there as
+ * PTX too, of which drivers make code for GPUs of later major versions. */
+static ls_status check_code(const ls__cuda *cuda)
+{
+    enum { MOST_MAJOR = 99, MOST_MINOR = 9 };
+    const ls__cuda_properties *p = &cuda->properties;
+    char text[256] = "";
+    ls__text list = { text, sizeof(text), 0 };
+    int newest = 0;
+    for (int major = 1; major <= MOST_MAJOR; major++) {
+        int minor = 0;
+        while (minor <= MOST_MINOR && !ls__cuda_has_code(major, minor)) minor++;
+        if (minor > MOST_MINOR) continue;
+        ls__text_put(&list, "%ssm_%d%d", newest ? ", " : "", major, minor);
+        newest = major;
+    }
+    if (p->major > newest || ls__cuda_has_code(p->major, p->minor)) return LS_OK;
+    return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED,
+                    "device 'cuda': the GPU is sm_%d%d, the module has code for %s and later",
+                    p->major, p->minor, text);
+}
+
 static void describe(ls__cuda *cuda)
 {
     const ls__cuda_properties *p = &cuda->properties;
@@ -65,7 +87,6 @@ static void describe(ls__cuda *cuda)
     }
     ls__text_put(&libraries, ", own kernels %d", LS__OWN_KERNELS);
     ls__cuda_environment(&libraries);
-    cuda->driver->driver_text(cuda->driver_text, sizeof(cuda->driver_text));
     ls__text processor = { cuda->processor, sizeof(cuda->processor), 0 };
     ls__text_put(&processor, "%s, sm_%d%d, %d multiprocessors", p->name, p->major, p->minor,
                  p->multiprocessors);
@@ -119,6 +140,21 @@ static ls_status load_libraries(ls__cuda *cuda)
     return LS_OK;
 }
 
+/* Adds to an error that a provider's library has just kept what may be done about it. */
+static ls_status add_advice(ls__cuda *cuda, const ls__cuda_provider *provider, ls_status status)
+{
+    ls_context *ctx = cuda->device.ctx;
+    char reason[LS__MESSAGE_SIZE];
+    if (status == LS_OK || status == LS_ERR_MEMORY || !provider->title || ctx->unusable)
+        return status;
+    memcpy(reason, ctx->message, sizeof(reason));
+    ctx->error = LS_OK;
+    return ls__fail(ctx, status,
+                    "device 'cuda': %.700s (%s; LOCKSTEP_CUDA_LIBRARIES=none computes without %s, "
+                    "slowly)",
+                    reason, cuda->driver_text, provider->title);
+}
+
 static ls_status open_parts(ls__cuda *cuda)
 {
     const ls__cuda_driver *driver = cuda->driver;
@@ -126,13 +162,16 @@ static ls_status open_parts(ls__cuda *cuda)
     LS_TRY(ls__cuda_check(cuda, driver->set_device(cuda->index), "device 'cuda'"));
     LS_TRY(ls__cuda_check(cuda, driver->properties(cuda->index, &cuda->properties),
                           "device 'cuda': its properties"));
+    LS_TRY(check_code(cuda));
+    driver->driver_text(cuda->driver_text, sizeof(cuda->driver_text));
     LS_TRY(ls__cuda_streams_open(cuda));
     LS_TRY(ls__cuda_check(cuda, driver->allocate((void **)&cuda->numbers, sizeof(*cuda->numbers)),
                           "device 'cuda': memory"));
     LS_TRY(load_libraries(cuda));
     for (int i = 0; ls__cuda_providers[i]; i++)
         if (ls__cuda_providers[i]->open && !cuda->left_out[i])
-            LS_TRY(ls__cuda_providers[i]->open(cuda, &cuda->states[i]));
+            LS_TRY(add_advice(cuda, ls__cuda_providers[i],
+                              ls__cuda_providers[i]->open(cuda, &cuda->states[i])));
     return LS_OK;
 }
 
@@ -199,7 +238,10 @@ static int cuda_candidates(ls__device *device, const ls__op *op, ls__candidate *
         if (cuda->left_out[i]) continue;
         n += ls__cuda_providers[i]->candidates(cuda, cuda->states[i], op, out + n, max - n);
         /* What a provider could not say must not be answered by slower kernels. */
-        if (ls__has_error(device->ctx)) return 0;
+        if (ls__has_error(device->ctx)) {
+            (void)add_advice(cuda, ls__cuda_providers[i], device->ctx->error);
+            return 0;
+        }
     }
     return n;
 }

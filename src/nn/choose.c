@@ -150,10 +150,32 @@ static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
                     name, settled ? ", " : "", from, settled ? "," : "", reason);
 }
 
+/* Counts an op that a library has kernels for, of which none runs; equal ops do without them. On
+ * failure the kernel is closed. */
+static ls_status note_fallback(ls_net *net, const ls__op *op, const char *failure,
+                               ls__kernel **kernel)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__choice choice = { .op = text };
+    ls__op_text(op, text, sizeof text);
+    if (ls__choices_find(net->tried, text)) return LS_OK;
+    memcpy(choice.kernel, (*kernel)->name, sizeof choice.kernel);
+    const ls_status status = ls__choices_put(net->owned.ctx, net->tried, &choice);
+    ls__choices_keep_recent(net->tried, LS__MAX_CHOICES);
+    if (net->n_fallbacks++ == 0)
+        snprintf(net->fallback, sizeof net->fallback, "slow '%s' runs instead: %.300s",
+                 (*kernel)->name, failure);
+    if (status == LS_OK) return LS_OK;
+    (*kernel)->close(*kernel);
+    *kernel = NULL;
+    return status;
+}
+
 ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__candidate *candidates,
                         int *n, ls__kernel **kernel, int *chosen)
 {
     ls_context *ctx = net->owned.ctx;
+    char failed[sizeof net->fallback] = "";
     for (;;) {
         /* What ran for an equal op was the best of these then. */
         int best = ls__net_tried(net, op, candidates, *n);
@@ -161,9 +183,13 @@ ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__cand
         *chosen = best;
         ls_status status =
             ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
-        const char *failure = status == LS_OK ? "fails when it is run" : "can't be made";
-        if (status == LS_OK) status = try_kernel(net, op, who, NULL, kernel);
+        const bool made = status == LS_OK;
+        const char *failure = made ? "fails when it is run" : "can't be made";
+        if (made) status = try_kernel(net, op, who, NULL, kernel);
+        if (status == LS_OK && failed[0] && !(*kernel)->unproven)
+            return note_fallback(net, op, failed, kernel);
         if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
+        if (made) snprintf(failed, sizeof failed, "%.500s", ctx->message);
         ls__inform(ctx, "%s: %s %s, another is taken: %.500s", who, candidates[best].name, failure,
                    ctx->message);
         --*n;

@@ -52,6 +52,11 @@ ls_status ls__net_note_choices(ls_net *net, const ls__program *p)
         LS_TRY(ls__net_note_choice(net, &in->op, who, in->kernel, &in->why));
     }
     for (int i = 0; i < p->n_fusions; i++) LS_TRY(note_fusion(net, &p->fusions[i]));
+    if (net->fallback[0])
+        ls__warn(net->owned.ctx,
+                 "net: all library kernels of %d op%s fail when they are run, and %s",
+                 net->n_fallbacks, net->n_fallbacks == 1 ? "" : "s", net->fallback);
+    net->fallback[0] = '\0';
     return LS_OK;
 }
 

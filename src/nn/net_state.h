@@ -27,7 +27,7 @@ typedef struct ls__results {
     bool has_norm;
     int64_t epoch, step, n;
 } ls__results;
-enum { LS__N_RESULTS = 2 };
+enum { LS__N_RESULTS = 2, LS__FALLBACK_SIZE = 512 };
 
 struct ls_net {
     ls__owned owned;
@@ -46,8 +46,10 @@ struct ls_net {
     ls__choices *known;   /* for other ops: the context's table as it was when the build was over,
                              since what that learns later is not for this net, or the one of the
                              run that goes on; NULL while the net is built */
-    bool plans_only;      /* a program is made for its size alone, and never run */
-    unsigned char *arena; /* shared by all programs */
+    int n_fallbacks;      /* ops whose library kernels all fail when they are run */
+    char fallback[LS__FALLBACK_SIZE]; /* the first of these, until a warning has named it */
+    bool plans_only;                  /* a program is made for its size alone, and never run */
+    unsigned char *arena;             /* shared by all programs */
     size_t arena_bytes;
     uint64_t arena_generation;
 

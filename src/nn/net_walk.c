@@ -141,7 +141,10 @@ static ls_status run(ls_net *net, int end)
 
 ls_status ls__walk_run(ls_net *net, int end)
 {
+    ls_context *ctx = net->owned.ctx;
     const ls_status status = run(net, end);
+    /* A library's error does not say whether the device is lost; waiting does. */
+    if (status == LS_ERR_DEVICE && !ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
     if (status != LS_OK) /* the batch is not the net's to keep */
         memset(net->feeds, 0, (size_t)net->graph.inputs.n * sizeof(*net->feeds));
     return status;

@@ -24,11 +24,15 @@ static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
     return backend->open(ctx, index, out);
 }
 
-/* The fastest that can be opened; why a faster one can't goes to the log. */
+/* The fastest that can be opened; why a faster one can't goes to the log. With a CUDA module one
+ * was probably expected. */
 static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
 {
-    if (open_cuda(ctx, index, out) == LS_OK) return LS_OK;
-    ls__inform(ctx, "ls_context_open: device 'auto' is the cpu: %s", ctx->message);
+    const ls__backend *cuda;
+    const bool has_module = ls__module_load(ctx, "cuda", &cuda) == LS_OK;
+    if (has_module && cuda->open(ctx, index, out) == LS_OK) return LS_OK;
+    (has_module ? ls__warn : ls__inform)(ctx, "ls_context_open: device 'auto' is the cpu: %s",
+                                         ctx->message);
     ctx->error = LS_OK;
     ctx->message[0] = '\0';
     return open_cpu(ctx, index, out);

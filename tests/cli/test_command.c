@@ -502,6 +502,10 @@ START_TEST(images_beyond_max_pixels)
     expect(0, "train --resume run --stop-at 2"); /* the run's own limit */
     expect(2, "train --resume run --max-pixels 6000");
     expect_err("--max-pixels differs from the run's own 5000");
+    expect(0, TRAIN "--stop-at 1 --out default");
+    expect(2, "train --resume default --max-pixels 6000");
+    expect_err("--max-pixels differs from the run's own default (89478485): a resumed run keeps");
+    expect(0, "train --resume default --max-pixels 89478485 --stop-at 2");
     const char *with = "--checkpoint run/last.safetensors --max-pixels 1000";
     expect(3, "eval %s --data-dir data", with);
     expect_err("limit of 1000 (max_pixels)");
@@ -540,6 +544,9 @@ START_TEST(checkpoints_from_elsewhere)
     expect_err("run/config.json");
     expect(1, "predict --checkpoint nothing.safetensors data/val/star/000000.png");
     expect_err("nothing.safetensors");
+
+    expect(1, "eval --checkpoint run --data-dir data");
+    expect_err("--checkpoint run: a folder; expected a file such as best.safetensors in a run's ");
 
     /* cut off, or with other contents than its metadata says */
     ck_assert_int_eq(system("head -c 100000 run/best.safetensors > cut.safetensors;"

@@ -321,7 +321,6 @@ START_TEST(best_weights_that_are_damaged)
     static const char *const damages[] = {
         "truncate -s 1000 run/best.safetensors",
         "printf '\\377' | dd of=run/best.safetensors bs=1 seek=100000 conv=notrunc status=none",
-        "rm run/best.safetensors && mkdir run/best.safetensors",
     };
     begin_folder();
     draw_data();
@@ -334,6 +333,26 @@ START_TEST(best_weights_that_are_damaged)
         expect_err("warning: run/best.safetensors, the weights after epoch 1, can't be used: ");
         ck_assert_ptr_nonnull(strstr(last_line(), "  weights run/last.safetensors\n"));
     }
+    end_folder();
+}
+END_TEST
+
+/* What could not be saved after an epoch is found out before the first step. */
+START_TEST(a_folder_in_place_of_the_best_weights)
+{
+    begin_folder();
+    draw_data();
+    ck_assert_int_eq(system("mkdir -p run/best.safetensors"), 0);
+    expect(1, TRAIN "--out run");
+    expect_err("lockstep train: run/best.safetensors: a folder; the best weights are written to");
+    ck_assert(!exists("run/config.json"));
+    ck_assert_int_eq(rmdir("run/best.safetensors"), 0);
+    expect(0, TRAIN "--out run --lr 1e-12 --stop-at 25");
+    ck_assert_int_eq(system("rm run/best.safetensors && mkdir run/best.safetensors"), 0);
+    const long n_steps = count_steps("run");
+    expect(1, "train --resume run");
+    expect_err("lockstep train: run/best.safetensors: a folder; ");
+    ck_assert_int_eq(count_steps("run"), n_steps);
     end_folder();
 }
 END_TEST
@@ -660,6 +679,7 @@ START_TEST(unusable_plans)
                      0);
     expect(1, TRAIN "--benchmark --plan foreign.json --out other --stop-at 2");
     expect_err("processor is 'another ");
+    expect_err("lockstep train: --force continues anyway, with other kernels\n");
     expect(0, TRAIN "--benchmark --plan foreign.json --out other --stop-at 2 --force");
     expect_err("warning: 'foreign.json'");
     ck_assert(same_files("foreign.json", "before.json"));
@@ -678,9 +698,10 @@ int main(void)
                      stopped_and_resumed_is_the_same, sixteen_bits, signals_save_and_stop,
                      ignored_signals_stay_so, a_run_of_so_many_steps, checkpoints_in_mid_epoch,
                      patience, best_weights_that_have_gone, best_weights_that_are_damaged,
-                     killed_before_its_first_epoch_ends, killed_at_any_moment, full_disk,
-                     a_resume_that_fails_leaves_no_trace, nonfinite_loss, changed_data,
-                     unusable_plans, seeds_by_worker_keep_their_number,
-                     a_run_goes_on_without_its_plan_file, timed_runs_go_on_with_their_kernels,
-                     bad_images_are_remembered, a_run_that_is_going_on_is_left_alone);
+                     a_folder_in_place_of_the_best_weights, killed_before_its_first_epoch_ends,
+                     killed_at_any_moment, full_disk, a_resume_that_fails_leaves_no_trace,
+                     nonfinite_loss, changed_data, unusable_plans,
+                     seeds_by_worker_keep_their_number, a_run_goes_on_without_its_plan_file,
+                     timed_runs_go_on_with_their_kernels, bad_images_are_remembered,
+                     a_run_that_is_going_on_is_left_alone);
 }

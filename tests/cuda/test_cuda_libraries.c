@@ -15,7 +15,7 @@ static char logged[1 << 16];
 static void keep_log(void *user, ls_log_level level, const char *message)
 {
     (void)user;
-    (void)level;
+    if (level == LS_LOG_WARNING) strncat(logged, "warning: ", sizeof logged - strlen(logged) - 1);
     strncat(logged, message, sizeof logged - strlen(logged) - 1);
     strncat(logged, "\n", sizeof logged - strlen(logged) - 1);
 }
@@ -144,6 +144,13 @@ START_TEST(failing_engines_are_passed_over)
     ctx = open_context(LS_DETERMINISTIC_STRICT);
     weights_after(ctx, build(ctx, LS_PRECISION_F16), 2);
     ck_assert_int_ge(count(logged, ": own direct (heuristic) for conv2d"), 10);
+    ck_assert_int_eq(count(logged, "warning: "), 1); /* training and evaluation have the same ops */
+    char warning[256];
+    snprintf(warning, sizeof warning,
+             "warning: net: all library kernels of %d ops fail when they are run, and slow 'own "
+             "direct' runs instead: ",
+             count(logged, ": own direct (heuristic) for conv2d"));
+    ck_assert_msg(strstr(logged, warning) != NULL, "no %s", warning);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -175,6 +182,35 @@ START_TEST(engines_that_do_not_repeat_their_bits)
 }
 END_TEST
 
+/* What may be done about a library that does not work is said. */
+START_TEST(libraries_that_do_not_open)
+{
+    static const char *const titles[] = { "cuDNN", "cuBLASLt" };
+    ls_context *good = open_context(LS_DETERMINISTIC_STRICT);
+    emulate_fail_at_fn *fail_at;
+    void *symbol = module_symbol("emulate_fail_at");
+    memcpy(&fail_at, &symbol, sizeof fail_at);
+    ls_context_close(&good);
+    for (int i = 0; i < 2; i++) {
+        char text[128];
+        bool found = false;
+        snprintf(text, sizeof text,
+                 "(emulated driver; LOCKSTEP_CUDA_LIBRARIES=none computes "
+                 "without %s, slowly)",
+                 titles[i]);
+        for (int64_t call = 1; call < 30 && !found; call++) {
+            fail_at(call, false);
+            ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
+            found = ls_context_status(ctx) == LS_ERR_DEVICE &&
+                    strstr(ls_context_message(ctx), text) != NULL;
+            ls_context_close(&ctx);
+        }
+        ck_assert_msg(found, "%s", text);
+        fail_at(0, false);
+    }
+}
+END_TEST
+
 START_TEST(heuristics_that_fail)
 {
     ls_context *ctx = open_context(LS_DETERMINISTIC_STRICT);
@@ -182,6 +218,7 @@ START_TEST(heuristics_that_fail)
     ck_assert_ptr_null(build(ctx, LS_PRECISION_F32));
     ck_assert_int_eq(ls_context_status(ctx), LS_ERR_DEVICE);
     ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "emulated: it is broken"));
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "LOCKSTEP_CUDA_LIBRARIES=none"));
     ls_context_close(&ctx);
     ck_assert_int_eq(emulated_held(), 0);
 }
@@ -207,6 +244,6 @@ int main(void)
 {
     return RUN_SUITE("cuda libraries", listed_engines, refused_engines_are_passed_over,
                      failing_engines_are_passed_over, algorithms_come_back_by_name,
-                     engines_that_do_not_repeat_their_bits, heuristics_that_fail,
-                     precisions_have_bits_of_their_own);
+                     engines_that_do_not_repeat_their_bits, libraries_that_do_not_open,
+                     heuristics_that_fail, precisions_have_bits_of_their_own);
 }

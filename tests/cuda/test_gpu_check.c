@@ -334,14 +334,18 @@ START_TEST(refused)
 {
     char printed[16384];
     make_programs();
-    ck_assert_int_eq(run("mkdir out; echo mine >out/mine; check --build fake smoke"), 1);
+    ck_assert_int_eq(run("mkdir out; echo mine >out/mine; check --build fake smoke"), 2);
     ck_assert_int_eq(run("grep -q mine out/mine && [ $(ls out | wc -l) = 1 ]"), 0);
-    ck_assert_int_eq(run("check --build fake smok"), 1);
-    ck_assert_int_eq(run("check --build fake --seconds soon"), 1);
+    ck_assert_int_eq(run("check --build fake smok"), 2);
+    ck_assert_int_eq(run("check --build fake --seconds soon"), 2);
+    /* A folder that is mistyped is neither configured nor built. */
+    ck_assert_int_eq(run("tool cmake 'touch configured'; check --build fakes smoke"), 2);
+    ck_assert_int_eq(run("[ ! -e configured ] && [ ! -e fakes ]"), 0);
     read_text("printed", printed, sizeof(printed));
     ck_assert_ptr_nonnull(strstr(printed, "out exists, and is not of an earlier check"));
     ck_assert_ptr_nonnull(strstr(printed, "unknown stage or option 'smok'"));
     ck_assert_ptr_nonnull(strstr(printed, "--seconds requires a number, not 'soon'"));
+    ck_assert_ptr_nonnull(strstr(printed, "--build fakes: neither a bundle nor a build folder"));
     remove_folder();
 }
 END_TEST
@@ -406,9 +410,37 @@ START_TEST(cuda_libraries)
 }
 END_TEST
 
+/* What the system has is not taken from a folder of Python's that is needed for another library;
+ * the current folder is none of Python's; names may have spaces. */
+START_TEST(folders_of_cuda_libraries)
+{
+    char listed[4096], wanted[1024];
+    make_folder();
+    ck_assert_int_eq(
+        run("mkdir -p 'the system' site/nvidia/a/lib 'cuda 13/lib' nvidia/a/lib\n"
+            "echo libcudnn.so.999 libcublasLt.so.888 >module\n"
+            "touch 'the system/libcublasLt.so.888' "
+            "{site/,}nvidia/a/lib/libc{udnn.so.999,ublasLt.so.888}\n"
+            "tool ldconfig \"echo ' libcublasLt.so.888 (libc6) => $PWD/the "
+            "system/libcublasLt.so.888'\"\n"
+            "tool python3 \"ls -d $PWD/site/nvidia/*/lib\"\n"
+            "export CUDA_HOME=$PWD/none LD_LIBRARY_PATH=; find=$scripts/cuda_libraries.sh\n"
+            "$find --module module --path >listed\n"
+            "rm path/python3; PYTHONPATH= $find --module module --list | grep Python && exit 1\n"
+            "touch 'cuda 13/lib/libcu'{dnn.so.9{,99},blasLt.so.888}\n"
+            "CUDA_HOME=\"$PWD/cuda 13\" $scripts/gpu_check/parts.sh warm $find module >>listed"),
+        0);
+    read_text("listed", listed, sizeof(listed));
+    snprintf(wanted, sizeof(wanted),
+             "%s/the system:%s/site/nvidia/a/lib\n{\"files\": 3, \"bytes\": 0}\n", folder, folder);
+    ck_assert_str_eq(listed, wanted);
+    remove_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("gpu check", all_is_well, parts_are_independent, too_slow, no_time, goals,
                      no_driver, stopped, killed, later_stages_append, refused, sanitizer_findings,
-                     cuda_libraries);
+                     cuda_libraries, folders_of_cuda_libraries);
 }

@@ -1,0 +1,113 @@
+/* test_config.c: config.json of a run that is resumed: values that no option has, options that no
+ * version has, and the device of a run that left its choice to the library. */
+#include "command.h"
+
+#include "../suite.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRAIN "train --data-dir data --image-size 8 -b 8 --epochs 1 --threads 1 -j 1 "
+#define PATH  "run/config.json"
+
+/* Sets a member of the config, and with `option` one of its options, to a JSON text. */
+static void set(const char *member, bool option, const char *text)
+{
+    json_t *config = json_load_file("begun.json", 0, NULL);
+    ck_assert_ptr_nonnull(config);
+    json_t *object = option ? json_object_get(config, "options") : config;
+    json_object_set_new(object, member, json_loads(text, JSON_DECODE_ANY, NULL));
+    ck_assert_int_eq(json_dump_file(config, PATH, 0), 0);
+    json_decref(config);
+}
+
+static void begin(const char *device)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN "--stop-at 1 --out run %s", device);
+    ck_assert_int_eq(system("cp " PATH " begun.json"), 0);
+}
+
+START_TEST(unusable_values_are_named_with_usable_ones)
+{
+    static const struct {
+        const char *option, *value, *said;
+    } cases[] = {
+        { "epochs", "\"many\"",
+          "option 'epochs' wants a whole number from 1 to 100000, got \"many\"" },
+        { "epochs", "0", "option 'epochs' wants a whole number from 1 to 100000, got 0\n" },
+        { "lr", "-0.5", "option 'lr' wants a number from 1e-12 to 1000, got -0.5\n" },
+        { "opt", "\"lion\"", "option 'opt' wants one of sgd|adam|adamw, got \"lion\"\n" },
+        { "exif", "1", "option 'exif' wants true or false, got 1\n" },
+        { "device", "null", "option 'device' wants a NAME, got null\n" },
+        { "model", "\"vgg\"", "option 'model' wants one of resnet20, 32, 44, " },
+        { "max-pixels", "1e9", "option 'max-pixels' wants a whole number from 1 to 268435455" },
+    };
+    begin("");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char said[256];
+        snprintf(said, sizeof(said), "lockstep train: " PATH ": %s", cases[i].said);
+        set(cases[i].option, true, cases[i].value);
+        expect(2, "train --resume run");
+        expect_err(said);
+    }
+    end_folder();
+}
+END_TEST
+
+START_TEST(unknown_options_are_errors)
+{
+    begin("");
+    set("epoch", true, "3");
+    expect(2, "train --resume run");
+    expect_err("lockstep train: " PATH ": unknown option 'epoch'; did you mean 'epochs'?\n");
+    set("warp-factor", true, "9");
+    expect(2, "train --resume run");
+    expect_err("lockstep train: " PATH ": unknown option 'warp-factor'\n");
+    set("epochs", true, "1");
+    expect(0, "train --resume run");
+    end_folder();
+}
+END_TEST
+
+/* --device auto takes what it can have when the run begins; the run stays there. */
+START_TEST(runs_stay_on_the_device_that_auto_took)
+{
+    setenv("LOCKSTEP_MODULES", "/nowhere", 1); /* without GPUs, whatever there is */
+    begin("--device auto");
+    ck_assert_ptr_null(strstr(said_err, "auto"));
+    static const char *const options[] = { "", "--device auto", "--device cpu" };
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        expect(0, "train --resume run --stop-at %zu %s", i + 2, options[i]);
+        expect_err("lockstep train: run resumes on cpu, the device that --device auto took\n");
+    }
+    set("device", false, "\"cuda:0, NVIDIA H200, sm_90\"");
+    expect(1, "train --resume run");
+    expect_err("lockstep train: run resumes on cuda:0, the device that --device auto took\n");
+    expect_err("device 'cuda': its module can't be loaded: ");
+    expect(2, "train --resume run --device cpu");
+    expect_err("--device differs from the run's own \"cuda:0\"");
+    end_folder();
+}
+END_TEST
+
+/* Kernels that these libraries do not have: what may be done about it is said. */
+START_TEST(checkpoints_of_other_libraries)
+{
+    begin("");
+    ck_assert_int_eq(system("sed -i 's/oneDNN [0-9]/oneDNN x/g' run/last.safetensors"), 0);
+    expect(1, "train --resume run");
+    expect_err("holds kernel choices for another machine or version: libraries is 'oneDNN x");
+    expect_err("lockstep train: --force continues anyway, with other kernels\n");
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("config", unusable_values_are_named_with_usable_ones,
+                     unknown_options_are_errors, runs_stay_on_the_device_that_auto_took,
+                     checkpoints_of_other_libraries);
+}
