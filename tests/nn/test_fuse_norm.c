@@ -62,7 +62,10 @@ static ls_status bent_open(ls__device *device, const ls__op *op, const char *nam
     if (offer.refused[op->kind])
         return ls__fail(device->ctx, LS_ERR_UNSUPPORTED, "%s: refused", ls__op_name(op->kind));
     LS_TRY(real->kernel_open(device, op, name, out));
-    if (offer.scarce && is_first(op)) (*out)->workspace_bytes = SIZE_MAX / 2;
+    if (offer.scarce && is_first(op)) {
+        (*out)->workspace_bytes = SIZE_MAX / 2;
+        (*out)->unproven = true; /* nor can it be tried */
+    }
     return LS_OK;
 }
 
