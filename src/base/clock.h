@@ -13,4 +13,9 @@ static inline double ls__now_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static inline double ls__now_ms(void)
+{
+    return 1e3 * ls__now_seconds();
+}
+
 #endif

@@ -39,24 +39,29 @@ ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
     return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
 }
 
-void ls__warn(ls_context *ctx, const char *format, ...)
+/* The table's functions for the log take no va_list. */
+static void log_text(void (*log)(ls_context *ctx, const char *format, ...), ls_context *ctx,
+                     const char *format, va_list args)
 {
     char text[LOG_TEXT_SIZE];
+    vsnprintf(text, sizeof(text), format, args);
+    log(ctx, "%s", text);
+}
+
+void ls__warn(ls_context *ctx, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    log_text(host->warn, ctx, format, args);
     va_end(args);
-    host->warn(ctx, "%s", text);
 }
 
 void ls__inform(ls_context *ctx, const char *format, ...)
 {
-    char text[LOG_TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    log_text(host->inform, ctx, format, args);
     va_end(args);
-    host->inform(ctx, "%s", text);
 }
 
 bool ls__has_error(const ls_context *ctx)

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ORIGIN_SIZE = LS__CHOICE_REASON_SIZE + 24 };
+
 /* -1 of none. */
 static int cheapest(const ls__candidate *candidates, int n)
 {
@@ -76,23 +78,32 @@ static int index_of(const ls__candidate *candidates, int n, const char *kernel)
     return -1;
 }
 
-/* A settled choice that is not among those allowed: it came from a file. */
+/* Where a settled choice comes from, for errors about its kernel: "which the plan asks for". */
+static void origin(const ls__choice *choice, char *out, size_t size)
+{
+    const bool of_file =
+        strcmp(choice->reason, "plan") == 0 || strcmp(choice->reason, "checkpoint") == 0;
+    snprintf(out, size, of_file ? "which the %s asks for" : "chosen before (%s)", choice->reason);
+}
+
+/* A settled choice that is not among those allowed: it came from a file, mostly. */
 static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who,
                               const ls__choice *choice)
 {
     ls__candidate all[LS__MAX_CANDIDATES];
     const int n = ctx->device->backend->candidates(ctx->device, op, all, LS__MAX_CANDIDATES);
-    char names[256] = "";
+    char names[256] = "", from[ORIGIN_SIZE];
     ls__text list = { names, sizeof names, 0 };
+    origin(choice, from, sizeof from);
     if (index_of(all, n, choice->kernel) >= 0)
         return ls__fail(ctx, LS_ERR_NONDETERMINISTIC,
-                        "%s: kernel '%s', which the %s asks for, is not deterministic; "
-                        "deterministic = off allows it: %.400s",
-                        who, choice->kernel, choice->reason, choice->op);
+                        "%s: kernel '%s', %s, is not deterministic; deterministic = off allows "
+                        "it: %.400s",
+                        who, choice->kernel, from, choice->op);
     for (int i = 0; i < n; i++) ls__text_put(&list, "%s'%s'", i ? ", " : "", all[i].name);
     return ls__fail(ctx, LS_ERR_NOT_FOUND,
-                    "%s: there is no kernel '%s', which the %s asks for; there are %s for %.400s",
-                    who, choice->kernel, choice->reason, names, choice->op);
+                    "%s: there is no kernel '%s', %s; there are %s for %.400s", who, choice->kernel,
+                    from, names, choice->op);
 }
 
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
@@ -131,12 +142,12 @@ static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
     memcpy(name, (*kernel)->name, sizeof name);
     (*kernel)->close(*kernel);
     *kernel = NULL;
-    if (!ls__forgive_failed_run(ctx)) return status;
-    char reason[sizeof ctx->message];
+    if (status == LS_ERR_MEMORY || !ls__forgive_failed_run(ctx)) return status;
+    char reason[sizeof ctx->message], from[ORIGIN_SIZE] = "";
     memcpy(reason, ctx->message, sizeof reason);
+    if (settled) origin(settled, from, sizeof from);
     return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s'%s%s%s fails when it is run: %s", who,
-                    name, settled ? ", which the " : "", settled ? settled->reason : "",
-                    settled ? " asks for," : "", reason);
+                    name, settled ? ", " : "", from, settled ? "," : "", reason);
 }
 
 /* Counts an op that a library has kernels for, of which none runs; equal ops do without them. On
@@ -226,133 +237,16 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
     return LS_OK;
 }
 
-/* ---- A net's list ---- */
-
-ls_status ls__net_note(ls_net *net, const char *who, const ls__choice *choice)
+void ls__instruction_name(const ls__instruction *in, char out[LS__INSTRUCTION_NAME_SIZE])
 {
-    ls_context *ctx = net->owned.ctx;
-    if (ls__choices_find(net->choices, choice->op)) return LS_OK;
-    LS_TRY(ls__choices_put(ctx, net->choices, choice));
-    ls__choices_keep_sample(net->choices, LS__MAX_CHOICES);
-    ls__inform(ctx, "%s: %s (%s) for %s", who, choice->kernel, choice->reason, choice->op);
-    return LS_OK;
+    snprintf(out, LS__INSTRUCTION_NAME_SIZE, "%s '%s'", ls__node_kind_text(in->node->kind),
+             in->node->name);
 }
-
-ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
-                              const ls__kernel *kernel, const ls__why *why)
-{
-    char text[LS__OP_TEXT_SIZE];
-    if (!why->listed) return LS_OK;
-    ls__op_text(op, text, sizeof text);
-    ls__choice choice = { .op = text, .derived = why->derived };
-    memcpy(choice.kernel, kernel->name, sizeof choice.kernel);
-    memcpy(choice.reason, why->reason, sizeof choice.reason);
-    return ls__net_note(net, who, &choice);
-}
-
-static ls_status note_fusion(ls_net *net, const ls__fusion *fusion)
-{
-    const ls__choice *settled = ls__net_settled_fusion(net, &fusion->op);
-    char text[LS__FUSION_TEXT_SIZE];
-    ls__choice choice = { .op = text, .reason = "heuristic", .derived = true };
-    ls__fusion_text(&fusion->op, text);
-    snprintf(choice.kernel, sizeof choice.kernel, "%s", fusion->taken ? LS__FUSED : LS__UNFUSED);
-    if (settled) {
-        choice.derived = settled->derived;
-        memcpy(choice.reason, settled->reason, sizeof choice.reason);
-    }
-    return ls__net_note(net, "batch_norm", &choice);
-}
-
-/* "conv2d 'layer1.0.conv1'" */
-static void name_instruction(const ls__instruction *in, char *out, size_t size)
-{
-    snprintf(out, size, "%s '%s'", ls__node_kind_text(in->node->kind), in->node->name);
-}
-
-ls_status ls__net_note_choices(ls_net *net, const ls__program *p)
-{
-    for (int i = 0; i < p->n_instructions; i++) {
-        const ls__instruction *in = &p->instructions[i];
-        char who[LS__MAX_NAME + 64];
-        if (!in->kernel || in->skipped) continue;
-        name_instruction(in, who, sizeof who);
-        LS_TRY(ls__net_note_choice(net, &in->op, who, in->kernel, &in->why));
-    }
-    for (int i = 0; i < p->n_fusions; i++) LS_TRY(note_fusion(net, &p->fusions[i]));
-    if (net->fallback[0])
-        ls__warn(net->owned.ctx,
-                 "net: all library kernels of %d op%s fail when they are run, and %s",
-                 net->n_fallbacks, net->n_fallbacks == 1 ? "" : "s", net->fallback);
-    net->fallback[0] = '\0';
-    return ls__program_note_overlap(net, p);
-}
-
-ls_status ls__net_inherit_choices(ls_net *net)
-{
-    const ls__choices *known = net->owned.ctx->choices;
-    for (int i = 0; i < known->n; i++)
-        if (known->items[i]->inherited)
-            LS_TRY(ls__choices_put(net->owned.ctx, net->choices, known->items[i]));
-    return LS_OK;
-}
-
-ls_status ls__net_keep_known(ls_net *net)
-{
-    const ls__choices *all = net->owned.ctx->choices;
-    ls__choices *known;
-    LS_TRY(ls__choices_open(net->owned.ctx, &known));
-    net->known = known;
-    for (int i = 0; i < all->n; i++) LS_TRY(ls__choices_put(net->owned.ctx, known, all->items[i]));
-    return LS_OK;
-}
-
-/* A copy of the net's list with what the run has used beside it. */
-static ls_status join(ls_net *net, const ls__choices *run, ls__choices *out)
-{
-    ls_context *ctx = net->owned.ctx;
-    for (int i = 0; i < net->choices->n; i++)
-        LS_TRY(ls__choices_put(ctx, out, net->choices->items[i]));
-    for (int i = 0; i < run->n; i++)
-        if (run->items[i]->inherited && !ls__choices_find(out, run->items[i]->op))
-            LS_TRY(ls__choices_put(ctx, out, run->items[i]));
-    ls__choices_keep_sample(out, LS__MAX_CHOICES);
-    return LS_OK;
-}
-
-ls_status ls__net_take_choices(ls_net *net, const char *path, ls__choices **table)
-{
-    ls_context *ctx = net->owned.ctx;
-    ls__choices *joined;
-    for (int i = 0; i < net->choices->n; i++) {
-        const ls__choice *here = net->choices->items[i];
-        const ls__choice *there = ls__choices_find(*table, here->op);
-        if (there && strcmp(there->kernel, here->kernel) != 0)
-            return ls__fail(
-                ctx, LS_ERR_MISMATCH,
-                "'%s' was saved by another run: kernels.%.400s is '%s' there, '%s' here", path,
-                here->op, there->kernel, here->kernel);
-    }
-    LS_TRY(ls__choices_open(ctx, &joined));
-    const ls_status status = join(net, *table, joined);
-    if (status != LS_OK) {
-        ls__choices_close(&joined);
-        return status;
-    }
-    ls__choices_close(&net->choices);
-    ls__choices_close(&net->known);
-    net->choices = joined;
-    net->known = *table;
-    *table = NULL;
-    return LS_OK;
-}
-
-/* ---- All of a program ---- */
 
 static ls_status choose(ls__program *p, ls__instruction *in)
 {
-    char who[LS__MAX_NAME + 64];
-    name_instruction(in, who, sizeof who);
+    char who[LS__INSTRUCTION_NAME_SIZE];
+    ls__instruction_name(in, who);
     return ls__net_open_kernel(p->net, &in->op, who, &in->kernel, &in->why);
 }
 

@@ -1,7 +1,7 @@
 /* fuse_norm.c: batch norms taken apart into the convolutions around them, where the backend has
  * kernels for it; see the optional ops of LS__OP_LIST. Two fusions, each taken when the policy
- * allows a kernel for every op of it and these cost no more than those that they replace, by the
- * estimates or, with benchmark on, by time:
+ * allows a kernel for every op of it and these cost no more than those that they replace
+ * (choose_fusion.c):
  *
  *   statistics    conv -> norm becomes conv with sums -> finalize -> apply: no pass over the conv's
  *                 output to get its statistics
@@ -12,17 +12,10 @@
  *
  * It works on instructions, after lowering: what reads and writes a value is all there is to know.
  * Whoever else reads the normalised activation (a named output, a residual add, a second
- * convolution) rules out the second fusion, not the first.
- *
- * Whether a fusion is taken is a choice like that of a kernel: it stands in the net's list as
- * "norm_conv2d_statistics x=... fusion", "fused" or "unfused", and a plan has the last word. */
-#include "base/context.h"
+ * convolution) rules out the second fusion, not the first. */
 #include "base/error.h"
 #include "nn/lower.h"
-#include "nn/timing.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Operands, as in LS__OP_LIST; outputs counted from the first input too. */
@@ -56,8 +49,6 @@ enum {
 };
 enum { FINALIZE_MEAN = 6, FINALIZE_INVSTD, FINALIZE_A, FINALIZE_B };
 enum { APPLY_X, APPLY_MEAN, APPLY_INVSTD, APPLY_SCALE, APPLY_SHIFT, APPLY_ADD, APPLY_Y };
-
-static const double IMPOSSIBLE = 1e30;
 
 /* Gives a copy of an instruction another op with the same settings. */
 static ls__instruction changed(const ls__instruction *from, ls__op_kind kind, int n_inputs,
@@ -103,98 +94,6 @@ static int find_reader(const ls__program *p, int value, ls__op_kind kind, int op
     return -1;
 }
 
-/* ---- Is it worth it? ---- */
-
-static double cost_of(const ls__program *p, const ls__instruction *in)
-{
-    ls__candidate found[LS__MAX_CANDIDATES];
-    int n_found;
-    const int best = ls__choose_candidate(p->ctx, &in->op, found, &n_found);
-    return best < 0 ? IMPOSSIBLE : found[best].cost_ms;
-}
-
-/* Libraries may refuse what they have named. */
-static bool can_be_made(const ls__program *p, const ls__instruction *in)
-{
-    ls__kernel *kernel;
-    ls__why why;
-    const ls_status status = ls__net_open_kernel(p->net, &in->op, in->node->name, &kernel, &why);
-    if (status == LS_OK)
-        kernel->close(kernel);
-    else if (ls__forgive_missing_kernel(p->ctx, status))
-        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
-    return status == LS_OK;
-}
-
-/* The two sides of a fusion. fused[0] is the convolution that stands for it among the choices. */
-enum { MOST_OPS = LS__MOST_TIMED_OPS };
-typedef struct proposal {
-    int n_apart, n_fused;
-    ls__instruction apart[MOST_OPS], fused[MOST_OPS];
-} proposal;
-
-/* What this program has decided for the op already, NULL when it has not. */
-static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
-{
-    for (int i = 0; i < p->n_fusions; i++)
-        if (memcmp(&p->fusions[i].op, op, sizeof *op) == 0) return &p->fusions[i];
-    return NULL;
-}
-
-/* An op that was settled has kernels, or opening it will say why not. */
-static bool is_offered(const ls__program *p, const ls__instruction *in)
-{
-    return ls__net_settled_choice(p->net, &in->op) || cost_of(p, in) < IMPOSSIBLE;
-}
-
-static bool is_better(const ls__program *p, const proposal *f)
-{
-    double fused_ms = 0, apart_ms = 0;
-    for (int i = 0; i < f->n_fused; i++) fused_ms += cost_of(p, &f->fused[i]);
-    for (int i = 0; i < f->n_apart; i++) apart_ms += cost_of(p, &f->apart[i]);
-    bool better = fused_ms <= apart_ms;
-    for (int i = 0; i < f->n_fused && better; i++) better = can_be_made(p, &f->fused[i]);
-    return better;
-}
-
-/* The same by time, where there is time for it. */
-static bool is_faster(ls__program *p, const proposal *f)
-{
-    char reason[LS__CHOICE_REASON_SIZE] = "heuristic";
-    double fused_ms, apart_ms;
-    const bool timed = ls__program_time_fusion(p, f->fused, f->n_fused, f->apart, f->n_apart,
-                                               &fused_ms, &apart_ms);
-    const bool taken = timed ? fused_ms <= apart_ms : is_better(p, f);
-    if (timed && isinf(fused_ms)) {
-        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
-        snprintf(reason, sizeof reason, "the fused kernels failed");
-    } else if (timed) {
-        snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",
-                 taken ? fused_ms : apart_ms, taken ? apart_ms : fused_ms);
-    }
-    (void)ls__program_settle_fusion(p, &f->fused[0].op, taken, reason, timed);
-    return taken;
-}
-
-/* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
- * Where that says no, nobody is asked for kernels, which may take long. */
-static bool decide(ls__program *p, proposal *f)
-{
-    for (int i = 0; i < f->n_fused; i++) ls__instruction_fill(p, &f->fused[i]);
-    for (int i = 0; i < f->n_apart; i++) ls__instruction_fill(p, &f->apart[i]);
-    const ls__op *op = &f->fused[0].op;
-    const ls__fusion *known = find_fusion(p, op);
-    const ls__choice *settled = known ? NULL : ls__net_settled_fusion(p->net, op);
-    const bool refused = known ? !known->taken : settled && strcmp(settled->kernel, LS__FUSED) != 0;
-    for (int i = 0; i < f->n_fused && !refused; i++)
-        if (!is_offered(p, &f->fused[i])) return false;
-    if (known) return known->taken;
-    ls__fusion *fusion = &p->fusions[p->n_fusions++];
-    memcpy(&fusion->op, op, sizeof *op);
-    fusion->taken = settled ? !refused : p->timed ? is_faster(p, f) : is_better(p, f);
-    return fusion->taken;
-}
-
 /* ---- Statistics ---- */
 
 static void insert(ls__program *p, int at, const ls__instruction *in)
@@ -233,7 +132,7 @@ static void fuse_statistics(ls__builder *b, int i)
         has_sums ? conv.operands[STATISTICS_SQUARES] : ls__value_new(b, LS_F32, channels);
     const int mul = ls__value_new(b, dtype, channels), add = ls__value_new(b, dtype, channels);
     if (b->status != LS_OK) return;
-    proposal f = { .n_apart = 2, .n_fused = 3, .apart = { conv, norm } };
+    ls__fusion_sides f = { .n_apart = 2, .n_fused = 3, .apart = { conv, norm } };
     f.fused[0] = has_sums ? conv
                           : changed(&conv, LS__OP_CONV2D_STATISTICS, 2, 3,
                                     (const int[]){ conv.operands[CONV_X], conv.operands[CONV_W],
@@ -247,7 +146,7 @@ static void fuse_statistics(ls__builder *b, int i)
     f.fused[2] = changed(&norm, LS__OP_NORM_APPLY, 6, 1,
                          (const int[]){ x, of[NORM_MEAN], of[NORM_INVSTD], of[NORM_SCALE],
                                         of[NORM_SHIFT], of[NORM_ADD], of[NORM_Y] });
-    if (!decide(p, &f)) {
+    if (!ls__program_choose_fusion(p, &f)) {
         p->n_values = n_values;
         return;
     }
@@ -281,10 +180,10 @@ static bool find_neighbours(const ls__program *p, int z, neighbours *out)
            count_readers(p, gradient) == 1;
 }
 
-/* Puts the backward part of both sides into the proposal; apply is the norm's, mul and add its
+/* Puts the backward part of both sides into f; apply is the norm's, mul and add its
  * finalize's. */
 static void propose_backward(ls__builder *b, const neighbours *at, const ls__instruction *apply,
-                             int mul, int add, proposal *f)
+                             int mul, int add, ls__fusion_sides *f)
 {
     const ls__program *p = b->program;
     const int *norm = apply->operands, x = norm[APPLY_X];
@@ -326,13 +225,13 @@ static bool fuse_application(ls__builder *b, int i)
     const int mul = finalize->operands[FINALIZE_A], add = finalize->operands[FINALIZE_B];
     const ls__instruction conv = p->instructions[at.conv];
     const int *of = conv.operands;
-    proposal f = { .n_apart = 2, .n_fused = 1, .apart = { conv, apply } };
+    ls__fusion_sides f = { .n_apart = 2, .n_fused = 1, .apart = { conv, apply } };
     f.fused[0] =
         changed(&conv, LS__OP_NORM_CONV2D_STATISTICS, 4, 3,
                 (const int[]){ apply.operands[APPLY_X], mul, add, of[STATISTICS_W],
                                of[STATISTICS_Y], of[STATISTICS_SUM], of[STATISTICS_SQUARES] });
     propose_backward(b, &at, &apply, mul, add, &f);
-    if (b->status != LS_OK || !decide(p, &f)) {
+    if (b->status != LS_OK || !ls__program_choose_fusion(p, &f)) {
         p->n_values = n_values;
         return false;
     }

@@ -50,6 +50,19 @@ ls_status ls__node_fail(const ls_node *node, ls_status status, const char *forma
                     node->name, text);
 }
 
+ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims, const char *wanted)
+{
+    char text[LS_SHAPE_TEXT_SIZE];
+    if (input->dtype != LS_F32)
+        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, wanted F32",
+                             ls_dtype_name(input->dtype));
+    if (n_dims > 0 && input->shape.n_dims != n_dims)
+        return ls__node_fail(node, LS_ERR_SHAPE, "input %s has %d dimensions, wanted %s",
+                             ls_shape_text(&input->shape, text, sizeof text), input->shape.n_dims,
+                             wanted);
+    return LS_OK;
+}
+
 bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node *const *inputs)
 {
     if (!graph || ls__has_error(graph->ctx)) return false;

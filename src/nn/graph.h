@@ -149,5 +149,8 @@ const ls__named_node *ls__find_named(const ls__named_list *list, const char *nam
 /* An error about a node: "conv2d 'layer1.0.conv1': ...". */
 ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);
+/* Fails unless a node's input is f32 and has so many dimensions, which `wanted` names; 0: any. */
+ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims,
+                          const char *wanted);
 
 #endif

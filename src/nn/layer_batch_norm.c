@@ -11,13 +11,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
     const ls_shape *x = &inputs[0].shape;
     char text[LS_SHAPE_TEXT_SIZE];
     ls_shape_text(x, text, sizeof text);
-    if (inputs[0].dtype != LS_F32)
-        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, wanted F32",
-                             ls_dtype_name(inputs[0].dtype));
-    if (x->n_dims != 4 && x->n_dims != 2)
-        return ls__node_fail(node, LS_ERR_SHAPE,
-                             "input %s has %d dimensions, wanted [N,H,W,C] or [N,C]", text,
-                             x->n_dims);
+    LS_TRY(ls__node_expect(node, &inputs[0], x->n_dims == 2 ? 2 : 4, "[N,H,W,C] or [N,C]"));
     if (node->entries[LS__WEIGHT] >= 0) {
         const ls_shape *w = &node->graph->entries[node->entries[LS__WEIGHT]].shape;
         if (w->dims[0] != x->dims[x->n_dims - 1])

@@ -4,9 +4,7 @@
 
 static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
-    if (inputs[0].dtype != LS_F32)
-        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, wanted F32",
-                             ls_dtype_name(inputs[0].dtype));
+    LS_TRY(ls__node_expect(node, &inputs[0], 0, NULL));
     *out = inputs[0];
     return LS_OK;
 }

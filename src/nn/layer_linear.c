@@ -7,14 +7,8 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
     const ls_shape *x = &inputs[0].shape;
     char text[LS_SHAPE_TEXT_SIZE];
     ls_shape_text(x, text, sizeof text);
-    if (inputs[0].dtype != LS_F32)
-        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, wanted F32",
-                             ls_dtype_name(inputs[0].dtype));
-    if (x->n_dims != 2)
-        return ls__node_fail(node, LS_ERR_SHAPE,
-                             "input %s has %d dimensions, wanted [N,I]: ls_flatten or "
-                             "ls_global_avg_pool comes before",
-                             text, x->n_dims);
+    LS_TRY(ls__node_expect(node, &inputs[0], 2,
+                           "[N,I]: ls_flatten or ls_global_avg_pool comes before"));
     if (node->entries[LS__WEIGHT] >= 0) {
         const ls_shape *w = &node->graph->entries[node->entries[LS__WEIGHT]].shape;
         if (w->dims[1] != x->dims[1])

@@ -8,12 +8,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
     const ls_shape *x = &inputs[0].shape;
     char text[LS_SHAPE_TEXT_SIZE];
     ls_shape_text(x, text, sizeof text);
-    if (inputs[0].dtype != LS_F32)
-        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, wanted F32",
-                             ls_dtype_name(inputs[0].dtype));
-    if (x->n_dims != 4)
-        return ls__node_fail(node, LS_ERR_SHAPE, "input %s has %d dimensions, wanted [N,H,W,C]",
-                             text, x->n_dims);
+    LS_TRY(ls__node_expect(node, &inputs[0], 4, "[N,H,W,C]"));
     if (node->u.pad.channels < x->dims[3])
         return ls__node_fail(node, LS_ERR_SHAPE,
                              "%lld channels asked for, input %s has %lld already",

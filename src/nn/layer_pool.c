@@ -4,22 +4,10 @@
 
 enum { MAX_U8_WINDOW = 255 }; /* places in a window that an u8 index can name */
 
-static ls_status need_nhwc(const ls_node *node, const ls_spec *input)
-{
-    char text[LS_SHAPE_TEXT_SIZE];
-    if (input->dtype != LS_F32)
-        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, wanted F32",
-                             ls_dtype_name(input->dtype));
-    if (input->shape.n_dims != 4)
-        return ls__node_fail(node, LS_ERR_SHAPE, "input %s has %d dimensions, wanted [N,H,W,C]",
-                             ls_shape_text(&input->shape, text, sizeof text), input->shape.n_dims);
-    return LS_OK;
-}
-
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     static const char *const axis[2] = { "height", "width" };
-    LS_TRY(need_nhwc(node, &inputs[0]));
+    LS_TRY(ls__node_expect(node, &inputs[0], 4, "[N,H,W,C]"));
     *out = inputs[0];
     for (int i = 0; i < 2; i++) {
         const int64_t size = inputs[0].shape.dims[1 + i];
@@ -138,7 +126,7 @@ ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config)
 
 static ls_status global_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
-    LS_TRY(need_nhwc(node, &inputs[0]));
+    LS_TRY(ls__node_expect(node, &inputs[0], 4, "[N,H,W,C]"));
     *out = (ls_spec){ LS_F32, LS_SHAPE(inputs[0].shape.dims[0], inputs[0].shape.dims[3]) };
     return LS_OK;
 }

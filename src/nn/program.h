@@ -5,7 +5,8 @@
  *   infer     shapes of all nodes for these inputs (the node kinds' `infer`)
  *   lower.c   stages -> instructions over values: the forward part
  *   backward.c  the same for the backward part, in an order that frees memory early
- *   fuse_norm.c  batch norms go into the convolutions around them, where the backend can
+ *   fuse_norm.c  batch norms go into the convolutions around them, where the backend can and where
+ *             that is faster (choose_fusion.c)
  *   layout.c  which block each activation has; reorders where an instruction wants another
  *   tune.c    which kernels are fastest, when asked to time them (timing.c)
  *   choose.c  which kernel runs each instruction, under the context's policy
@@ -91,6 +92,13 @@ typedef struct ls__fusion {
     ls__op op; /* as at block C */
     bool taken;
 } ls__fusion;
+/* What it replaces, and by what: instructions that may be unfilled. fused[0] is the convolution
+ * that stands for it among the choices. */
+enum { LS__MAX_FUSION_OPS = 5 };
+typedef struct ls__fusion_sides {
+    int n_apart, n_fused;
+    ls__instruction apart[LS__MAX_FUSION_OPS], fused[LS__MAX_FUSION_OPS];
+} ls__fusion_sides;
 /* The two "kernels" of such a choice. */
 #define LS__FUSED   "fused"
 #define LS__UNFUSED "unfused"
@@ -189,15 +197,8 @@ ls_status ls__program_layout(ls__program *program);
 ls_status ls__program_choose(ls__program *program);
 /* Times kernels for ops that the tables do not have, and puts the fastest into the context's. */
 ls_status ls__program_tune(ls__program *program);
-/* Does the same for both sides of a fusion, then times each side as a whole: *fused_ms is INFINITY
- * when that side can't be made or run, as ctx->message tells. False when there was no time for it.
- */
-bool ls__program_time_fusion(ls__program *program, const ls__instruction *fused, int n_fused,
-                             const ls__instruction *apart, int n_apart, double *fused_ms,
-                             double *apart_ms);
-/* Puts the choice that a fusion is into the context's table. */
-ls_status ls__program_settle_fusion(ls__program *program, const ls__op *op, bool taken,
-                                    const char *reason, bool timed);
+/* Is this fusion taken? Fills its instructions; keeps errors in the context. */
+bool ls__program_choose_fusion(ls__program *program, ls__fusion_sides *sides);
 /* Which instructions run beside others, if the program overlaps; before memory is planned. */
 void ls__program_overlap(ls__program *program);
 /* Whether some could, and what was settled about it; NULL when nothing was. */
@@ -223,6 +224,9 @@ int ls__recompute_text(const ls__program *program, char *out, size_t size);
 int ls__value_add(ls__program *program, const ls__value *fields);
 /* One like v, not pinned. */
 int ls__value_copy(ls__program *program, int v);
+/* "conv2d 'layer1.0.conv1'" */
+enum { LS__INSTRUCTION_NAME_SIZE = LS__MAX_NAME + 64 };
+void ls__instruction_name(const ls__instruction *instruction, char out[LS__INSTRUCTION_NAME_SIZE]);
 /* Fills instruction->op.operands from its values' types, shapes and blocks. */
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
 /* The candidate that the policy prefers by cost: its index in out (room for LS__MAX_CANDIDATES), or

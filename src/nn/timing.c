@@ -12,9 +12,8 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/error.h"
-#include "base/half.h"
 #include "base/strict_math.h"
-#include "tensor/pool.h"
+#include "nn/trial.h"
 
 #include <math.h>
 
@@ -29,119 +28,33 @@ static const double SHORT_MS = 0.5;
  * when it is slower than twice that. */
 static const double SLOWER = 1.5;
 
-static double now_ms(void)
-{
-    return 1e3 * ls__now_seconds();
-}
-
 static bool has_clock(const ls_context *ctx)
 {
     return ctx->device->backend->timer_start != NULL;
 }
 
-int ls__trial_runs(const ls_context *ctx)
+int ls__timing_runs(const ls_context *ctx)
 {
     return has_clock(ctx) ? 2 + GROUPS * GROUP_RUNS : 1 + GROUPS;
 }
 
-/* Is all well? A failure says that this kernel can't be timed, and another may do better, unless
- * the device is lost. */
-static bool succeeded(ls_context *ctx, ls_status status, const ls__op *op, const char *what)
+/* Says that this can't be timed, which is no error where another kernel may do better. */
+static ls_status forgive(ls_context *ctx, ls_status status, const ls__op *op, const char *what)
 {
-    if (status == LS_OK) return true;
-    /* Shows whether the device is lost. */
-    if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
-    if (ctx->unusable) return false;
-    (void)ls_context_status(ctx);
-    ls__inform(ctx, "%s: %s can't be timed: %.500s", ls__op_name(op->kind), what, ctx->message);
-    return false;
+    if (status != LS_OK && ls__forgive_failed_run(ctx))
+        ls__inform(ctx, "%s: %s can't be timed: %.500s", ls__op_name(op->kind), what, ctx->message);
+    return status;
 }
 
-/* ---- Memory ---- */
-
-/* The sum of the bytes of a hash, of mean 0 and std 1: nearly normal. Zeros would let a GPU
- * run at a higher clock than the numbers of a training. */
-static float random_number(uint32_t i)
+ls_status ls__timing_open(ls__op_memory *memory, ls_context *ctx, const ls__instruction *ops, int n)
 {
-    uint32_t h = (i + 1) * 2654435761u;
-    h = (h ^ h >> 15) * 2246822519u;
-    h ^= h >> 13;
-    const int sum = (int)(h & 255) + (int)(h >> 8 & 255) + (int)(h >> 16 & 255) + (int)(h >> 24);
-    return (float)(sum - 510) / 148;
+    return forgive(ctx, ls__op_memory_open(memory, ctx, ops, n, LS__RANDOM), &ops[0].op, "it");
 }
 
-/* Some numbers from the host, then copies of them, each as large as all before it. Vectors are
- * variances, scales and the like: their elements are near 1. What is not floating point is zero:
- * labels and indices must stay within their limits. */
-static ls_status fill(ls_context *ctx, const ls__operand *operand, unsigned char *memory)
-{
-    enum { PATTERN = 4096 };
-    ls__device *device = ctx->device;
-    const ls_dtype dtype = operand->dtype;
-    const size_t bytes = (size_t)ls_shape_count(&operand->shape) * ls_dtype_bytes(dtype);
-    float full[PATTERN];
-    uint16_t half[PATTERN];
-    if (dtype != LS_F32 && dtype != LS_F16 && dtype != LS_BF16)
-        return device->backend->clear(device, memory, bytes);
-    for (int i = 0; i < PATTERN; i++) {
-        full[i] = random_number((uint32_t)i);
-        if (operand->shape.n_dims == 1) full[i] = 1 + full[i] / 8;
-        half[i] = dtype == LS_F16 ? ls__f32_to_f16(full[i]) : ls__f32_to_bf16(full[i]);
-    }
-    size_t done = dtype == LS_F32 ? sizeof full : sizeof half;
-    if (done > bytes) done = bytes;
-    LS_TRY(device->backend->write(device, memory, dtype == LS_F32 ? (void *)full : half, done));
-    while (done < bytes) {
-        const size_t more = done < bytes - done ? done : bytes - done;
-        LS_TRY(device->backend->copy(device, memory + done, memory, more));
-        done += more;
-    }
-    return LS_OK;
-}
-
-/* The memory that an earlier operand of this value has, NULL when there is none. */
-static void *find(const ls__trial *trial, int value, int op, int operand)
-{
-    for (int i = 0; i <= op; i++)
-        for (int j = 0; j < (i < op ? trial->ops[i].op.n_operands : operand); j++)
-            if (trial->ops[i].operands[j] == value) return trial->buffers[i][j];
-    return NULL;
-}
-
-bool ls__trial_open(ls__trial *trial, ls_context *ctx, const ls__instruction *ops, int n)
-{
-    *trial = (ls__trial){ .ctx = ctx, .n = n, .ops = ops };
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < ops[i].op.n_operands; j++) {
-            const ls__operand *operand = &ops[i].op.operands[j];
-            if (ls__is_absent(operand)) continue;
-            trial->buffers[i][j] = find(trial, ops[i].operands[j], i, j);
-            if (trial->buffers[i][j]) continue;
-            trial->buffers[i][j] =
-                ls__pool_allocate(ctx->pool, (size_t)ls_shape_count(&operand->shape) *
-                                                 ls_dtype_bytes(operand->dtype));
-            if (!trial->buffers[i][j] ||
-                !succeeded(ctx, fill(ctx, operand, trial->buffers[i][j]), &ops[i].op, "it"))
-                return false;
-        }
-    return true;
-}
-
-void ls__trial_close(ls__trial *trial)
-{
-    for (int i = trial->n - 1; i >= 0; i--)
-        for (int j = trial->ops[i].op.n_operands - 1; j >= 0; j--)
-            if (!find(trial, trial->ops[i].operands[j], i, j))
-                ls__pool_release(trial->ctx->pool, trial->buffers[i][j]);
-}
-
-/* ---- Time ---- */
-
-/* What is timed: kernels of a trial, in order. */
+/* What is timed: a kernel for each op, in order. */
 typedef struct subject {
-    const ls__trial *trial;
+    const ls__op_memory *memory;
     ls__kernel *const *kernels;
-    void *workspace; /* one for all: they run one after the other */
 } subject;
 
 static const ls__step step; /* any */
@@ -149,17 +62,18 @@ static const ls__step step; /* any */
 static ls_status queue(const subject *s, int runs)
 {
     for (int run = 0; run < runs; run++)
-        for (int i = 0; i < s->trial->n; i++)
-            LS_TRY(s->kernels[i]->run(s->kernels[i], s->trial->buffers[i], s->workspace, &step));
+        for (int i = 0; i < s->memory->n; i++)
+            LS_TRY(s->kernels[i]->run(s->kernels[i], s->memory->buffers[i], s->memory->workspace,
+                                      &step));
     return LS_OK;
 }
 
 /* *out stays NULL where the device records nothing. */
 static ls_status record(const subject *s, ls__recording **out)
 {
-    ls__device *device = s->trial->ctx->device;
+    ls__device *device = s->memory->ctx->device;
     const ls__backend *backend = device->backend;
-    if (!has_clock(s->trial->ctx) || !backend->recording_begin) return LS_OK;
+    if (!has_clock(s->memory->ctx) || !backend->recording_begin) return LS_OK;
     LS_TRY(backend->recording_begin(device, &step));
     const ls_status status = queue(s, GROUP_RUNS), ended = backend->recording_end(device, out);
     return status == LS_OK ? ended : status;
@@ -168,16 +82,16 @@ static ls_status record(const subject *s, ls__recording **out)
 /* Milliseconds of one run, as the mean of `runs`, which may be recorded. */
 static ls_status time_group(const subject *s, ls__recording *recording, int runs, double *ms)
 {
-    ls__device *device = s->trial->ctx->device;
+    ls__device *device = s->memory->ctx->device;
     const ls__backend *backend = device->backend;
-    const double start = now_ms();
+    const double start = ls__now_ms();
     if (backend->timer_start) LS_TRY(backend->timer_start(device));
     LS_TRY(recording ? backend->recording_launch(device, recording, &step) : queue(s, runs));
     if (backend->timer_start) {
         LS_TRY(backend->timer_stop(device, ms));
     } else {
         LS_TRY(backend->wait(device));
-        *ms = now_ms() - start;
+        *ms = ls__now_ms() - start;
     }
     *ms /= runs;
     return LS_OK;
@@ -186,7 +100,7 @@ static ls_status time_group(const subject *s, ls__recording *recording, int runs
 static ls_status time_groups(const subject *s, ls__recording *recording, double best_known,
                              double *best)
 {
-    const int runs = has_clock(s->trial->ctx) ? GROUP_RUNS : 1;
+    const int runs = has_clock(s->memory->ctx) ? GROUP_RUNS : 1;
     double sum = 0, ms;
     *best = INFINITY;
     for (int group = 1; group <= MOST_GROUPS; group++) {
@@ -201,11 +115,11 @@ static ls_status time_groups(const subject *s, ls__recording *recording, double 
 
 static ls_status time_subject(const subject *s, double best_known, double *ms)
 {
-    ls__device *device = s->trial->ctx->device;
+    ls__device *device = s->memory->ctx->device;
     ls__recording *recording = NULL;
     /* Libraries finish their opening in the first run, which is no part of a kernel's time. On the
      * CPU it is short. */
-    if (has_clock(s->trial->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
+    if (has_clock(s->memory->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
     LS_TRY(time_group(s, NULL, 1, ms));
     if (best_known >= 0 && *ms > 2 * SLOWER * best_known) return LS_OK;
     LS_TRY(record(s, &recording));
@@ -214,18 +128,16 @@ static ls_status time_subject(const subject *s, double best_known, double *ms)
     return status;
 }
 
-double ls__trial_time(ls__trial *trial, ls__kernel *const *kernels, double best_known)
+ls_status ls__timing_run(ls__op_memory *memory, ls__kernel *const *kernels, double best_known,
+                         double *ms)
 {
-    ls_context *ctx = trial->ctx;
-    size_t bytes = 0;
-    double ms = -1;
-    for (int i = 0; i < trial->n; i++)
-        if (kernels[i]->workspace_bytes > bytes) bytes = kernels[i]->workspace_bytes;
-    const subject s = { trial, kernels, ls__pool_allocate(ctx->pool, bytes) };
-    if (!s.workspace) return -1;
-    ctx->device->backend->begin(ctx->device);
-    const ls_status status = time_subject(&s, best_known, &ms);
-    ctx->device->backend->end(ctx->device);
-    ls__pool_release(ctx->pool, s.workspace);
-    return succeeded(ctx, status, &trial->ops[0].op, kernels[0]->name) ? ms : -1;
+    ls_context *ctx = memory->ctx;
+    const subject s = { memory, kernels };
+    ls_status status = ls__op_memory_set_workspace(memory, kernels);
+    if (status == LS_OK) {
+        ctx->device->backend->begin(ctx->device);
+        status = time_subject(&s, best_known, ms);
+        ctx->device->backend->end(ctx->device);
+    }
+    return forgive(ctx, status, &memory->ops[0].op, kernels[0]->name);
 }

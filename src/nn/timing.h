@@ -2,29 +2,20 @@
 #ifndef LS_NN_TIMING_H
 #define LS_NN_TIMING_H
 
-#include "nn/program.h"
+#include "nn/op_memory.h"
 
-/* Ops with memory for their operands, which hold random numbers. Operands of one value share
- * memory, so that an op reads what the one before it wrote. */
-enum { LS__MOST_TIMED_OPS = 5 };
-typedef struct ls__trial {
-    ls_context *ctx;
-    int n;
-    const ls__instruction *ops; /* borrowed; filled */
-    void *buffers[LS__MOST_TIMED_OPS][LS__MAX_OPERANDS];
-} ls__trial;
-
-/* False without memory on the device, or after a failure, which is dropped unless the device is
- * lost. To be closed in any case. */
-bool ls__trial_open(ls__trial *trial, ls_context *ctx, const ls__instruction *ops, int n);
-void ls__trial_close(ls__trial *trial);
-
+/* Memory for timing these ops, which holds random numbers; to be closed in any case. Errors are
+ * logged and dropped unless the device is lost: LS_ERR_MEMORY says that nothing is known of the
+ * ops, others that they can't be run. */
+ls_status ls__timing_open(ls__op_memory *memory, ls_context *ctx, const ls__instruction *ops,
+                          int n);
 /* Milliseconds that these kernels, one for each op, take together. Timing that shows them to be
- * clearly slower than best_known ends early; best_known is negative when nothing is known. Negative
- * after a failure: as above, and logged. */
-double ls__trial_time(ls__trial *trial, ls__kernel *const *kernels, double best_known);
+ * clearly slower than best_known ends early; best_known is negative when nothing is known. Errors
+ * as above. */
+ls_status ls__timing_run(ls__op_memory *memory, ls__kernel *const *kernels, double best_known,
+                         double *ms);
 
 /* How often a kernel is run to be timed, at least. */
-int ls__trial_runs(const ls_context *ctx);
+int ls__timing_runs(const ls_context *ctx);
 
 #endif

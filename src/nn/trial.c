@@ -3,57 +3,32 @@
 
 #include "base/error.h"
 #include "nn/net_state.h"
-#include "tensor/pool.h"
+#include "nn/op_memory.h"
 
 #include <string.h>
 
-/* Zeroed memory for an op's operands, and a workspace. */
-typedef struct memory {
-    void *buffers[LS__MAX_OPERANDS], *workspace;
-} memory;
-
-/* False without memory for all, or after an error, which is kept. To be closed in any case. */
-static bool open_memory(ls_context *ctx, const ls__op *op, const ls__kernel *kernel, memory *out)
-{
-    ls__device *device = ctx->device;
-    memset(out, 0, sizeof *out);
-    for (int i = 0; i < op->n_operands; i++) {
-        const ls__operand *operand = &op->operands[i];
-        if (ls__is_absent(operand)) continue;
-        const size_t bytes =
-            (size_t)ls_shape_count(&operand->shape) * ls_dtype_bytes(operand->dtype);
-        out->buffers[i] = ls__pool_allocate(ctx->pool, bytes);
-        if (!out->buffers[i] || device->backend->clear(device, out->buffers[i], bytes) != LS_OK)
-            return false;
-    }
-    out->workspace = ls__pool_allocate(ctx->pool, kernel->workspace_bytes);
-    return out->workspace != NULL;
-}
-
-static void close_memory(ls_context *ctx, memory *m)
-{
-    ls__pool_release(ctx->pool, m->workspace);
-    for (int i = 0; i < LS__MAX_OPERANDS; i++) ls__pool_release(ctx->pool, m->buffers[i]);
-}
-
-/* Without memory the kernel is not run, and *ran stays false. */
+/* Over zeros. Without memory the kernel is not run, and *ran stays false. */
 static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel, bool *ran)
 {
     ls__device *device = ctx->device;
     const ls__backend *backend = device->backend;
     const ls__step step = { 0 };
-    memory m;
-    ls_status status = LS_OK;
-    if (open_memory(ctx, op, kernel, &m)) {
+    ls__instruction in = { .op = *op };
+    ls__op_memory memory;
+    for (int i = 0; i < op->n_operands; i++) in.operands[i] = i;
+    ls_status status = ls__op_memory_open(&memory, ctx, &in, 1, LS__ZEROS);
+    if (status == LS_OK) status = ls__op_memory_set_workspace(&memory, &kernel);
+    if (status == LS_OK) {
         *ran = true;
         backend->begin(device);
-        status = kernel->run(kernel, m.buffers, m.workspace, &step);
+        status = kernel->run(kernel, memory.buffers[0], memory.workspace, &step);
         if (status == LS_OK) status = backend->wait(device);
         backend->end(device);
-    } else if (ls__has_error(ctx)) {
-        status = ctx->error;
+    } else if (status == LS_ERR_MEMORY) {
+        status = LS_OK;
+        (void)ls_context_status(ctx);
     }
-    close_memory(ctx, &m);
+    ls__op_memory_close(&memory);
     return status;
 }
 
@@ -89,7 +64,7 @@ bool ls__forgive_failed_run(ls_context *ctx)
 {
     /* Whether the device is lost shows when it is waited for. */
     if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
-    if (!ls__has_error(ctx) || ctx->unusable || ctx->error == LS_ERR_MEMORY) return false;
+    if (!ls__has_error(ctx) || ctx->unusable) return false;
     (void)ls_context_status(ctx);
     return true;
 }

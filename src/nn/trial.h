@@ -14,7 +14,7 @@ ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel);
 int ls__net_tried(ls_net *net, const ls__op *op, const ls__candidate *candidates, int n);
 
 /* After a run that failed: drops the error, of which ctx->message still tells, unless the device is
- * lost or memory ran out. */
+ * lost. */
 bool ls__forgive_failed_run(ls_context *ctx);
 
 #endif

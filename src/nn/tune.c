@@ -4,18 +4,15 @@
  * Timing has to pay: it takes at most a small share of the time that the steps are expected to
  * take, by the backend's estimates. The ops that weigh most come first; those for which no time is
  * left go by the estimate, and into the table all the same, so that a run with this run's plan
- * times nothing.
- *
- * Fusions (fuse_norm.c) are timed before that, while the program is lowered: the kernels of both
- * sides first, then each side as a whole. */
+ * times nothing. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "nn/lower.h"
 #include "nn/net_state.h"
 #include "nn/timing.h"
+#include "nn/tune.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +33,6 @@ static const double HOPELESS = 8;
 /* The estimate's choice stays unless another one takes less than this share of its time: smaller
  * differences are noise. */
 static const double CLEARLY_FASTER = 0.97;
-
-static double now_ms(void)
-{
-    return 1e3 * ls__now_seconds();
-}
 
 /* ---- One op ---- */
 
@@ -69,19 +61,20 @@ static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out
 }
 
 /* Time of a candidate; negative when it could not be made or run. */
-static double measure(ls__trial *trial, const char *name, double best_known)
+static double measure(ls__op_memory *memory, const char *name, double best_known)
 {
-    ls_context *ctx = trial->ctx;
+    ls_context *ctx = memory->ctx;
     ls__kernel *kernel = NULL;
     const ls_status status =
-        ctx->device->backend->kernel_open(ctx->device, &trial->ops[0].op, name, &kernel);
+        ctx->device->backend->kernel_open(ctx->device, &memory->ops[0].op, name, &kernel);
     if (status != LS_OK) {
         (void)ls__forgive_missing_kernel(ctx, status);
         return -1;
     }
-    const double ms = ls__trial_time(trial, &kernel, best_known);
+    double ms;
+    const bool timed = ls__timing_run(memory, &kernel, best_known, &ms) == LS_OK;
     kernel->close(kernel);
-    return ms;
+    return timed ? ms : -1;
 }
 
 /* The fastest of the candidates; no kernel when none could be run. */
@@ -90,15 +83,13 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
     ls__choice choice = { .op = j->text };
     int n_tried = 0, best = -1;
     double best_ms = -1;
-    ls__trial trial;
-    const bool ready = ls__trial_open(&trial, ctx, j->in, 1);
-    /* A GPU that was idle takes some milliseconds to reach its clock: the first time does not
-     * count.
-     */
+    ls__op_memory memory;
+    const bool ready = ls__timing_open(&memory, ctx, j->in, 1) == LS_OK;
+    /* A GPU that was idle takes some milliseconds to reach its clock: its first time is dropped. */
     bool idle = ctx->device->backend->timer_start && ctx->choices->n_timed == 0;
     for (int i = 0; i < j->n && ready; i++) {
-        double ms = measure(&trial, j->candidates[i].name, best_ms);
-        if (idle && ms >= 0) ms = measure(&trial, j->candidates[i].name, best_ms);
+        double ms = measure(&memory, j->candidates[i].name, best_ms);
+        if (idle && ms >= 0) ms = measure(&memory, j->candidates[i].name, best_ms);
         if (ms < 0) continue;
         idle = false;
         n_tried++;
@@ -106,7 +97,7 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
         best_ms = ms;
         best = i;
     }
-    ls__trial_close(&trial);
+    ls__op_memory_close(&memory);
     if (n_tried == 0) return choice;
     memcpy(choice.kernel, j->candidates[best].name, sizeof choice.kernel);
     snprintf(choice.reason, sizeof choice.reason, "timed %.3g ms of %d candidates", best_ms,
@@ -114,8 +105,7 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
     return choice;
 }
 
-/* Puts a choice into the context's table. */
-static ls_status settle(ls_context *ctx, const ls__choice *choice, bool timed)
+ls_status ls__tune_settle(ls_context *ctx, const ls__choice *choice, bool timed)
 {
     LS__ENTER(ctx);
     if (!choice->kernel[0]) return LS_OK;
@@ -149,15 +139,15 @@ static ls__choice choose_by_estimate(ls_net *net, const job *j)
 static ls_status run_job(ls_net *net, const job *j, double *left_ms)
 {
     ls_context *ctx = net->owned.ctx;
-    const double start = now_ms();
+    const double start = ls__now_ms();
     const bool timed = j->price_ms <= *left_ms;
     const ls__choice choice = timed ? choose_by_time(ctx, j) : choose_by_estimate(net, j);
-    const ls_status status = settle(ctx, &choice, timed);
-    *left_ms -= now_ms() - start;
+    const ls_status status = ls__tune_settle(ctx, &choice, timed);
+    *left_ms -= ls__now_ms() - start;
     return status;
 }
 
-/* ---- A program's ---- */
+/* ---- All of a program ---- */
 
 typedef struct job_list {
     job *items;
@@ -196,15 +186,13 @@ static bool has_news(ls__program *p)
     return false;
 }
 
-/* By the estimates. */
-static double price(const ls__program *p, double cost_ms)
+double ls__tune_price_ms(const ls__program *p, double cost_ms)
 {
     const ls__device *device = p->ctx->device;
-    return OPEN_MS + ls__trial_runs(p->ctx) * cost_ms / device->backend->threads(device);
+    return OPEN_MS + ls__timing_runs(p->ctx) * cost_ms / device->backend->threads(device);
 }
 
-/* What timing may still take in this program. */
-static double *left_ms(ls__program *p)
+double *ls__tune_left_ms(ls__program *p)
 {
     if (p->has_tuning_budget) return &p->tuning_left_ms;
     double step_ms = 0;
@@ -244,13 +232,12 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
     j->in = in;
     j->weight_ms = ms;
     j->price_ms = 0;
-    for (int i = 0; i < j->n; i++) j->price_ms += price(p, j->candidates[i].cost_ms);
+    for (int i = 0; i < j->n; i++) j->price_ms += ls__tune_price_ms(p, j->candidates[i].cost_ms);
     jobs->n++;
     return LS_OK;
 }
 
-/* The instructions are filled. */
-static ls_status tune(ls__program *p, const ls__instruction *list, int n)
+ls_status ls__tune(ls__program *p, const ls__instruction *list, int n)
 {
     const size_t bytes = (size_t)n * sizeof(job);
     job_list jobs = { .items = ls__alloc(p->ctx, bytes) };
@@ -260,77 +247,12 @@ static ls_status tune(ls__program *p, const ls__instruction *list, int n)
         if (is_for_a_kernel(p, &list[i])) status = add(p, &jobs, &list[i]);
     qsort(jobs.items, (size_t)jobs.n, sizeof(job), by_weight);
     for (int i = 0; i < jobs.n && status == LS_OK; i++)
-        status = run_job(p->net, &jobs.items[i], left_ms(p));
+        status = run_job(p->net, &jobs.items[i], ls__tune_left_ms(p));
     ls__free(p->ctx, jobs.items);
     return status;
 }
 
 ls_status ls__program_tune(ls__program *p)
 {
-    return has_news(p) ? tune(p, p->instructions, p->n_instructions) : LS_OK;
-}
-
-/* ---- A fusion's ---- */
-
-/* Time of one side, with the kernels that are settled or else best by the estimates; negative when
- * there is none. */
-static double time_side(ls__program *p, const ls__instruction *list, int n)
-{
-    ls__kernel *kernels[LS__MOST_TIMED_OPS];
-    ls__trial trial;
-    double ms = -1;
-    int n_open = 0;
-    for (; n_open < n; n_open++) {
-        ls__why why;
-        const ls_status status = ls__net_open_kernel(
-            p->net, &list[n_open].op, list[n_open].node->name, &kernels[n_open], &why);
-        if (status == LS_OK) continue;
-        (void)ls__forgive_missing_kernel(p->ctx, status);
-        break;
-    }
-    if (n_open == n) {
-        if (ls__trial_open(&trial, p->ctx, list, n)) ms = ls__trial_time(&trial, kernels, -1);
-        ls__trial_close(&trial);
-    }
-    while (n_open > 0) {
-        n_open--;
-        kernels[n_open]->close(kernels[n_open]);
-    }
-    return ms;
-}
-
-static double cost_of_side(const ls__program *p, const ls__instruction *list, int n)
-{
-    ls__candidate candidates[LS__MAX_CANDIDATES];
-    double ms = 0;
-    for (int i = 0; i < n; i++)
-        if (list_candidates(p->ctx, &list[i].op, candidates) > 0) ms += candidates[0].cost_ms;
-    return ms;
-}
-
-bool ls__program_time_fusion(ls__program *p, const ls__instruction *fused, int n_fused,
-                             const ls__instruction *apart, int n_apart, double *fused_ms,
-                             double *apart_ms)
-{
-    double *left = left_ms(p);
-    if (tune(p, fused, n_fused) != LS_OK || tune(p, apart, n_apart) != LS_OK) return false;
-    const double cost = cost_of_side(p, fused, n_fused) + cost_of_side(p, apart, n_apart);
-    if (ls__has_error(p->ctx) || price(p, cost) > *left) return false;
-    const double start = now_ms();
-    *apart_ms = time_side(p, apart, n_apart);
-    *fused_ms = *apart_ms < 0 ? -1 : time_side(p, fused, n_fused);
-    *left -= now_ms() - start;
-    if (*fused_ms < 0) *fused_ms = INFINITY;
-    return *apart_ms >= 0;
-}
-
-ls_status ls__program_settle_fusion(ls__program *p, const ls__op *op, bool taken,
-                                    const char *reason, bool timed)
-{
-    char text[LS__FUSION_TEXT_SIZE];
-    ls__choice choice = { .op = text };
-    ls__fusion_text(op, text);
-    snprintf(choice.kernel, sizeof choice.kernel, "%s", taken ? LS__FUSED : LS__UNFUSED);
-    snprintf(choice.reason, sizeof choice.reason, "%s", reason);
-    return settle(p->ctx, &choice, timed);
+    return has_news(p) ? ls__tune(p, p->instructions, p->n_instructions) : LS_OK;
 }

@@ -350,6 +350,18 @@ START_TEST(a_plans_kernel_that_fails)
 }
 END_TEST
 
+/* A choice that no file asks for: the context's own, of an earlier net. */
+START_TEST(a_timed_kernel_that_fails)
+{
+    ls_context *ctx = open_context(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON });
+    ck_assert_ptr_nonnull(build(ctx));
+    setenv("LOCKSTEP_EMULATED_FAULTS", "emulated 2=run, emulated 3=run", 1);
+    ck_assert_ptr_null(build(ctx));
+    expect_error(ctx, LS_ERR_UNSUPPORTED, ", chosen before (timed 0.1 ms of 2 candidates), fails");
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(what_no_library_has)
 {
     static const char *const names[] = { "emulated 9", "emulated 1", "cudnn 62", "nobody's" };
@@ -456,9 +468,10 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("cuda plan", own_kernels_alone, second_device, failing_kernels_are_passed_over,
-                     a_plans_kernel_that_fails, refused_kernels_are_passed_over,
-                     the_fastest_by_the_devices_clock, no_faster_than_the_estimates_choice,
-                     kernels_that_fail_when_they_are_timed, refused_kernels_without_time_to_compare,
+                     a_plans_kernel_that_fails, a_timed_kernel_that_fails,
+                     refused_kernels_are_passed_over, the_fastest_by_the_devices_clock,
+                     no_faster_than_the_estimates_choice, kernels_that_fail_when_they_are_timed,
+                     refused_kernels_without_time_to_compare,
                      calls_that_fail_while_kernels_are_timed, a_plan_needs_no_lists,
                      a_plan_repeats_the_timed_runs_bits, what_the_policy_forbids_in_a_plan,
                      what_no_library_has, a_library_that_fails);

@@ -235,7 +235,7 @@ START_TEST(transforms_have_a_bound)
 }
 END_TEST
 
-/* What finds no place in a list is counted, and the first of it is logged. */
+/* What finds no place in a list is counted, and the first list that was too short is logged. */
 START_TEST(dropped_engines_are_counted)
 {
     ls_context *ctx;
@@ -248,7 +248,8 @@ START_TEST(dropped_engines_are_counted)
         ck_assert_int_eq(ls__cudnn_dropped(cudnn), 6 * (i + 1));
     }
     ck_assert_int_eq(n_logged, 1);
-    ck_assert_msg(strstr(logged, "6 engine configurations are left out: 64 are listed") != NULL,
+    ck_assert_msg(strstr(logged, "at least 6 engine configurations are left out: 64 are listed") !=
+                      NULL,
                   "%s", logged);
     close_cudnn(&ctx, cudnn);
 }

@@ -42,12 +42,13 @@ static bool take_engine(void *user, const ls__cudnn_engine *engine)
     return true;
 }
 
+/* Once a list is full, cuDNN is asked for no more: there may be others that nothing counts. */
 static void count_dropped(ls__cudnn *cudnn, const listing *l)
 {
     if (cudnn->n_dropped == 0 && l->n_dropped > 0)
         ls__inform(cudnn->ctx,
-                   "%s: %d engine configurations are left out: %d are listed, of at most %d with "
-                   "names of at most %d characters",
+                   "%s: at least %d engine configurations are left out: %d are listed, %d can be, "
+                   "with names of at most %d characters",
                    l->problem->text, l->n_dropped, l->n, LS__CUDNN_MAX_CANDIDATES,
                    LS__KERNEL_NAME_SIZE - 1);
     cudnn->n_dropped += l->n_dropped;

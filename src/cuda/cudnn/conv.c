@@ -118,9 +118,15 @@ static ls__cudnn_problem problem_of(const ls__op *op)
     return p;
 }
 
-static ls_status refuse(ls__cudnn *cudnn, const ls__op *op, const char *reason)
+/* The problem that op is, or the reason why it is none. */
+static ls_status accept(ls__cudnn *cudnn, const ls__op *op, ls__cudnn_problem *out)
 {
+    const char *reason = objection(op);
     char text[LS__OP_TEXT_SIZE];
+    if (reason == NULL) {
+        *out = problem_of(op);
+        return LS_OK;
+    }
     ls__op_text(op, text, sizeof text);
     return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED, "%s: %s", text, reason);
 }
@@ -135,19 +141,17 @@ int ls__cudnn_conv_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate 
 ls_status ls__cudnn_conv_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
                               ls__kernel **out)
 {
-    const char *reason = objection(op);
+    ls__cudnn_problem problem;
     *out = NULL;
-    if (reason != NULL) return refuse(cudnn, op, reason);
-    const ls__cudnn_problem problem = problem_of(op);
+    LS_TRY(accept(cudnn, op, &problem));
     return ls__cudnn_kernel_open(cudnn, &problem, name, out);
 }
 
 ls_status ls__cudnn_conv_restore(ls__cudnn *cudnn, const ls__op *op, const char *text,
                                  ls__kernel **out)
 {
-    const char *reason = objection(op);
+    ls__cudnn_problem problem;
     *out = NULL;
-    if (reason != NULL) return refuse(cudnn, op, reason);
-    const ls__cudnn_problem problem = problem_of(op);
+    LS_TRY(accept(cudnn, op, &problem));
     return ls__cudnn_kernel_restore(cudnn, &problem, text, out);
 }

@@ -10,7 +10,8 @@
 #include "base/element.h"
 #include "cuda/kernels/columns.h"
 
-/* Loads that a thread has under way at once, where it reads little beside x. */
+/* Rows that a thread has loads of under way at once, where it reads little beside x. Where a row is
+ * past its last one, or before its first, the loop's own row is loaded again. */
 enum { ROWS = 4 };
 /* And rows of backward: two where it reads x and one gradient. */
 #define BACKWARD_ROWS(masked) ((masked) ? 2 : 1)
@@ -30,13 +31,6 @@ size_t ls__cuda_batch_norm_workspace(const ls__op *op)
     return ls__columns_bytes(&s, 2) + 2 * (size_t)s.channels * sizeof(float);
 }
 
-/* A thread's rows are taken several at a time: where one stands, or another of the thread's when it
- * is past the last, or before the first. */
-static __device__ int64_t row_or(bool inside, int64_t row, int64_t other)
-{
-    return inside ? row : other;
-}
-
 /* ---- Forward ---- */
 
 template <typename A>
@@ -50,8 +44,8 @@ static __global__ void statistics_kernel(ls__columns s, const typename A::stored
         typename A::raw raw[ROWS];
         LS__UNROLL
         for (int r = 0; r < ROWS; r++)
-            raw[r] = A::fetch(
-                x + row_or(row + r * lanes <= p.last, row + r * lanes, row) * s.channels + p.c);
+            raw[r] = A::fetch(x + (row + r * lanes <= p.last ? row + r * lanes : row) * s.channels +
+                              p.c);
         LS__UNROLL
         for (int r = 0; r < ROWS; r++) {
             float v[A::n];
@@ -106,6 +100,23 @@ static __device__ float normalized(float x, float mean, float factor, float shif
     return fmaf(x - mean, factor, shift);
 }
 
+/* Two operands' elements of a thread's rows from `row` on, upwards. The second one may be NULL. */
+template <typename A>
+static __device__ inline void fetch_upwards(const ls__columns &s, const ls__columns_place &p,
+                                            int64_t row, const typename A::stored *first,
+                                            const typename A::stored *second,
+                                            typename A::raw (&of_first)[ROWS / 2],
+                                            typename A::raw (&of_second)[ROWS / 2])
+{
+    enum { lanes = ls__tile<A>::lanes };
+    LS__UNROLL
+    for (int r = 0; r < ROWS / 2; r++) {
+        const int64_t i = (row - r * lanes >= p.first ? row - r * lanes : row) * s.channels + p.c;
+        of_first[r] = A::fetch(first + i);
+        of_second[r] = second ? A::fetch(second + i) : of_first[r];
+    }
+}
+
 template <typename A>
 static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, const float *scale,
                                     const float *shift, const float *mean, const float *invstd,
@@ -124,13 +135,7 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
     for (int j = 0; j < A::n; j++) factor[j] *= by[j];
     for (int64_t row = p.last; row >= p.first; row -= ROWS / 2 * lanes) {
         typename A::raw raw[ROWS / 2], raw_add[ROWS / 2];
-        LS__UNROLL
-        for (int r = 0; r < ROWS / 2; r++) {
-            const int64_t i =
-                row_or(row - r * lanes >= p.first, row - r * lanes, row) * s.channels + p.c;
-            raw[r] = A::fetch(x + i);
-            raw_add[r] = add ? A::fetch(add + i) : raw[r];
-        }
+        fetch_upwards<A>(s, p, row, x, add, raw, raw_add);
         LS__UNROLL
         for (int r = 0; r < ROWS / 2; r++) {
             float v[A::n], a[A::n];
@@ -317,8 +322,7 @@ static __global__ void backward_sums_kernel(ls__columns s, backward_operands<typ
         backward_raw<A, MASKED> raw[rows];
         LS__UNROLL
         for (int r = 0; r < rows; r++)
-            raw[r].fetch(o, row_or(row + r * lanes <= p.last, row + r * lanes, row) * s.channels +
-                                p.c);
+            raw[r].fetch(o, (row + r * lanes <= p.last ? row + r * lanes : row) * s.channels + p.c);
         LS__UNROLL
         for (int r = 0; r < rows; r++) {
             const int64_t i = (row + r * lanes) * s.channels + p.c;
@@ -365,8 +369,8 @@ static __global__ void backward_apply_kernel(ls__columns s, backward_operands<ty
         backward_raw<A, MASKED> raw[rows];
         LS__UNROLL
         for (int r = 0; r < rows; r++)
-            raw[r].fetch(o, row_or(row - r * lanes >= p.first, row - r * lanes, row) * s.channels +
-                                p.c);
+            raw[r].fetch(o,
+                         (row - r * lanes >= p.first ? row - r * lanes : row) * s.channels + p.c);
         LS__UNROLL
         for (int r = 0; r < rows; r++) {
             float x[A::n], dy[A::n];
@@ -455,13 +459,7 @@ static __global__ void factors_apply_kernel(ls__columns s, const typename A::sto
     ls__load_channels<A::n>(r + at.c, offset);
     for (int64_t row = at.last; row >= at.first; row -= ROWS / 2 * lanes) {
         typename A::raw raw_x[ROWS / 2], raw_dz[ROWS / 2];
-        LS__UNROLL
-        for (int k = 0; k < ROWS / 2; k++) {
-            const int64_t i =
-                row_or(row - k * lanes >= at.first, row - k * lanes, row) * s.channels + at.c;
-            raw_x[k] = A::fetch(x + i);
-            raw_dz[k] = A::fetch(dz + i);
-        }
+        fetch_upwards<A>(s, at, row, x, dz, raw_x, raw_dz);
         LS__UNROLL
         for (int k = 0; k < ROWS / 2; k++) {
             float own[A::n], gradient[A::n];

@@ -1,0 +1,17 @@
+/* tune.h: timing kernels within a program's share of time, see tune.c. */
+#ifndef LS_NN_TUNE_H
+#define LS_NN_TUNE_H
+
+#include "nn/program.h"
+
+/* Times kernels for those of the instructions that no table has, and puts the fastest into the
+ * context's. The instructions are filled. */
+ls_status ls__tune(ls__program *program, const ls__instruction *list, int n);
+/* What timing may still take in this program; whoever times subtracts from it. */
+double *ls__tune_left_ms(ls__program *program);
+/* Of timing what costs so much, both by the estimates. */
+double ls__tune_price_ms(const ls__program *program, double cost_ms);
+/* Puts a choice into the context's table, unless it has no kernel. */
+ls_status ls__tune_settle(ls_context *ctx, const ls__choice *choice, bool timed);
+
+#endif

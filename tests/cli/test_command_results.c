@@ -1,0 +1,219 @@
+/* test_command_results.c: what the command says of results: losses, classes, predictions, and
+ * checkpoints from elsewhere; on any terminal, whatever names are. */
+#include "command.h"
+#include "one_epoch.h"
+
+#include "../suite.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two losses of one checkpoint that differ by definition must not look like an error. */
+START_TEST(losses_name_their_label_smoothing)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN);
+    expect_out(
+        "loss    cross-entropy with label smoothing 0.1  also in validation  'lockstep eval' "
+        "leaves it out\n");
+    expect(0, "eval --checkpoint run/last.safetensors --data-dir data");
+    ck_assert_ptr_nonnull(strstr(strstr(said_out, ": loss "), " without label smoothing, top-1 "));
+    char plain[32];
+    expect(0, TRAIN "--label-smoothing 0 --out plain");
+    ck_assert_ptr_null(strstr(said_out, "smoothing"));
+    const char *loss = strstr(said_out, "val loss ") + strlen("val loss ");
+    snprintf(plain, sizeof(plain), ": loss %.6s without", loss);
+    expect(0, "eval --checkpoint plain/last.safetensors --data-dir data");
+    expect_out(plain);
+    end_folder();
+}
+END_TEST
+
+/* On a terminal no line of results is wider than it. */
+START_TEST(lines_fit_the_terminal)
+{
+    static const int widths[] = { 60, 80, 120 };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        char line[1024];
+        snprintf(line, sizeof(line),
+                 "script -qec 'stty cols %d; exec " LOCKSTEP_COMMAND " " TRAIN
+                 " --out run%d 2>/dev/null' /dev/null </dev/null >said",
+                 widths[i], widths[i]);
+        ck_assert_int_eq(system(line), 0);
+        size_t size;
+        char *said = read_text("said", &size), *rest = said;
+        ck_assert_ptr_nonnull(strstr(said, "'lockstep eval' leaves it out"));
+        for (char *at; (at = strsep(&rest, "\r\n"));) {
+            const bool is_command = strstr(at, LOCKSTEP_COMMAND) != NULL;
+            ck_assert_msg(is_command || strlen(at) <= (size_t)widths[i], "%s", at);
+        }
+        free(said);
+    }
+    end_folder();
+}
+END_TEST
+
+START_TEST(checkpoints_from_elsewhere)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(0, TRAIN);
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    expect_out("  class       images  top-1   most confused with\n");
+    expect_out("20 images: loss");
+    expect_out("triangle");
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data/val");
+    expect(3, "eval --checkpoint run/best.safetensors --data-dir nowhere");
+    expect(1, "eval --checkpoint run/config.json --data-dir data");
+    expect_err("run/config.json");
+    expect(1, "predict --checkpoint nothing.safetensors data/val/star/000000.png");
+    expect_err("nothing.safetensors");
+
+    expect(1, "eval --checkpoint run --data-dir data");
+    expect_err("--checkpoint run: a folder; expected a file such as best.safetensors in a run's ");
+
+    /* cut off, or with other contents than its metadata says */
+    ck_assert_int_eq(system("head -c 100000 run/best.safetensors > cut.safetensors;"
+                            "sed s/resnet20/resnet21/ run/best.safetensors > named.safetensors;"
+                            "sed s/resnet20/resnet32/ run/best.safetensors > other.safetensors"),
+                     0);
+    expect(1, "predict --checkpoint cut.safetensors data/val/star/000000.png");
+    expect_err("cut.safetensors");
+    expect(1, "predict --checkpoint named.safetensors data/val/star/000000.png");
+    expect_err("unusable 'model' in its metadata: resnet21");
+    expect(1, "predict --checkpoint other.safetensors data/val/star/000000.png");
+    expect_err("other.safetensors");
+    end_folder();
+}
+END_TEST
+
+/* The numbers of all classes stand below each other, whatever the names are. */
+START_TEST(classes_are_aligned)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(system("for d in data/train data/val; do"
+                            " mv $d/ring $d/\xe7\x8c\xab\xe3\x81\xae\xe8\xbc\xaa;"
+                            " mv $d/star $d/$(printf 'a%040d' 0); done"),
+                     0);
+    expect(0, TRAIN);
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    char line[128];
+    snprintf(line, sizeof(line), "\n  %-40s    images  top-1   most confused with\n", "class");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  %-40s         2  ", "triangle");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  \xe7\x8c\xab\xe3\x81\xae\xe8\xbc\xaa%34s         2  ", "");
+    expect_out(line);
+    snprintf(line, sizeof(line), "\n  a%040d\n  %40s         2  ", 0, "");
+    expect_out(line);
+    end_folder();
+}
+END_TEST
+
+START_TEST(predictions)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(0, TRAIN);
+    ck_assert_int_eq(system("mkdir elsewhere; cp run/best.safetensors elsewhere/w.safetensors;"
+                            "cp $(ls data/val/star/* | head -1) elsewhere/picture;"
+                            "echo no picture > elsewhere/text.jpg; rm -r data run"),
+                     0);
+    expect(0, "predict --checkpoint elsewhere/w.safetensors elsewhere/picture");
+    double sum = 0, last = 1;
+    int n = 0;
+    const char *at = strchr(said_out, '\n');
+    for (double p; at && sscanf(at, " %lf", &p) == 1; at = strchr(at + 1, '\n'), n++) {
+        ck_assert(p <= last);
+        sum += last = p;
+    }
+    ck_assert_int_eq(n, 5);
+    ck_assert(sum > 0.5 && sum < 1.001);
+    expect(0, "predict --checkpoint elsewhere/w.safetensors --top 99 elsewhere/picture");
+    expect_out("triangle");
+    /* one bad picture does not keep the others from being answered */
+    expect(3, "predict --checkpoint elsewhere/w.safetensors elsewhere/text.jpg elsewhere/picture "
+              "elsewhere/none.png");
+    expect_out("elsewhere/picture\n  0.");
+    expect_err("lockstep predict: elsewhere/text.jpg: ");
+    ck_assert_ptr_null(strstr(said_err, "epoch"));
+    expect_err("elsewhere/none.png");
+    end_folder();
+}
+END_TEST
+
+/* What was printed has no control character but newlines, and no line that a name has forged. */
+static void expect_clean(void)
+{
+    static const char *const outputs[] = { said_out, said_err };
+    for (int i = 0; i < 2; i++) {
+        for (const char *at = outputs[i]; *at; at++)
+            ck_assert_msg((*at & 0xE0) != 0 || *at == '\n', "\\x%02x in: %s", *at, outputs[i]);
+        ck_assert_msg(!strstr(outputs[i], "\nforged"), "%s", outputs[i]);
+        ck_assert_msg(!strstr(outputs[i], "\xc2\x9b"), "%s", outputs[i]);
+    }
+}
+
+/* Names of folders, files and arguments, and metadata, must not reach a terminal as commands. */
+START_TEST(hostile_names)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(system("e=$(printf 'e\\033]0;t\\007\\nforged\\302\\233m');"
+                            "for d in data/train data/val; do mv $d/ring $d/\"$e\"; done;"
+                            "touch data/train/star/\"$e\"; mkdir damaged;"
+                            "echo no image > damaged/\"$e\".jpg; ln -s data \"$e\";"
+                            "cp $(ls data/val/star/* | head -1) image.png"),
+                     0);
+    expect(0, TRAIN);
+    expect_err("left out 1 file of no known image format, such as");
+    expect_clean();
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
+    expect_out("\n  e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm ");
+    expect_clean();
+    expect(0, "predict --checkpoint run/best.safetensors --top 10 image.png");
+    expect_out("  e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm\n");
+    expect_clean();
+#define NAME "e\033]0;t\007\nforged\xc2\x9bm"
+    expect(3, "predict --checkpoint run/best.safetensors damaged/" NAME ".jpg");
+    expect_err("damaged/e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm.jpg: ");
+    expect_clean();
+    expect(0, "pack data " NAME ".pack");
+    expect_out("e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm.pack: ");
+    expect_out("--data-dir $'e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm.pack'\n");
+    expect_clean();
+    expect(3, "eval --checkpoint run/best.safetensors --data-dir missing" NAME);
+    expect_clean();
+    expect(0, TRAIN "--data-dir " NAME " --stop-at 1 --out run" NAME);
+    expect_clean();
+    expect(2, NAME);
+    expect_err("unknown verb 'e\\x1b");
+    expect_clean();
+    expect(2, "train --" NAME);
+    expect_err("unknown option '--e\\x1b");
+    expect_clean();
+    expect(2, "train --model " NAME);
+    expect_clean();
+    expect(0, "compare run run" NAME);
+    expect_out("B: rune\\x1b");
+    expect_clean();
+
+    /* a name in JSON's own escapes, of the same length */
+    ck_assert_int_eq(system("sed 's/resnet20/\\\\u001b20/' run/best.safetensors > w.safetensors"),
+                     0);
+    expect(1, "predict --checkpoint w.safetensors image.png");
+    expect_err("unusable 'model' in its metadata: \\x1b20");
+    expect_clean();
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("command_results", losses_name_their_label_smoothing, lines_fit_the_terminal,
+                     checkpoints_from_elsewhere, classes_are_aligned, predictions, hostile_names);
+}
