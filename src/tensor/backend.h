@@ -37,7 +37,8 @@ typedef struct ls__operand {
     X(REORDER, "reorder", "x -> y")                                                                \
     /* y = x in another type: f32 to bf16 or f16, or back; any shape, both in one block */         \
     X(CAST, "cast", "x -> y")                                                                      \
-    /* y = (x / 255 - mean[c]) / deviation[c]; x u8 */                                             \
+    /* y = (x / 255 - mean[c]) / deviation[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels   \
+     * from C on are 0 */                                                                          \
     X(NORMALIZE, "normalize", "x -> y")                                                            \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
     X(CONV2D, "conv2d", "x w b? -> y")                                                             \
