@@ -25,6 +25,7 @@ typedef struct ls__cuda_provider {
      * loaded the provider is left out. */
     const char *title;
     bool (*load)(char *text, size_t size);
+    int64_t channel_multiple; /* as ls__backend's slot; 0 where any number of channels is as good */
     ls_status (*open)(ls__cuda *cuda, void **state); /* these two may be NULL */
     void (*close)(ls__cuda *cuda, void *state);
     /* "cuDNN 9.19.0"; may be NULL. */

@@ -221,6 +221,17 @@ static int cuda_threads(const ls__device *device)
 
 /* ---- Kernels ---- */
 
+/* Our own kernels gain nothing by more channels. */
+static int64_t cuda_channel_multiple(const ls__device *device)
+{
+    const ls__cuda *cuda = (const ls__cuda *)device;
+    int64_t multiple = 0;
+    for (int i = 0; ls__cuda_providers[i]; i++)
+        if (!cuda->left_out[i] && ls__cuda_providers[i]->channel_multiple > multiple)
+            multiple = ls__cuda_providers[i]->channel_multiple;
+    return multiple;
+}
+
 /* N,H,W,C is the layout of all kernels. */
 static int cuda_blocks(const ls__device *device, const ls_shape *shape, int64_t *out, int max)
 {
@@ -313,6 +324,7 @@ const ls__backend ls__cuda_backend = {
     .free_bytes = ls__cuda_free_bytes,
     .host_memory = false,
     .precisions = LS__HAS_TF32 | LS__HAS_BF16 | LS__HAS_F16,
+    .channel_multiple = cuda_channel_multiple,
     .read = ls__cuda_read,
     .write = ls__cuda_write,
     .download = ls__cuda_queue_download,

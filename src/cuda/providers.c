@@ -167,6 +167,7 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
 static const ls__cuda_provider cudnn_provider = { .name = "cudnn",
                                                   .title = "cuDNN",
                                                   .load = ls__cudnn_load,
+                                                  .channel_multiple = LS__CUDNN_CHANNEL_MULTIPLE,
                                                   .open = cudnn_open,
                                                   .close = cudnn_close,
                                                   .library = cudnn_library,

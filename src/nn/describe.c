@@ -45,7 +45,9 @@ static int64_t stage_multiply_adds(const ls__program *p, const ls__stage *stage)
 static void instruction_text(const ls__instruction *in, char *out, size_t size)
 {
     ls__text t = { out, size, 0 };
-    const bool named = in->backward || ls__op_is_optional(in->op.kind);
+    const bool named =
+        in->backward || ls__op_is_optional(in->op.kind) ||
+        (in->op.kind == LS__OP_PAD_CHANNELS && in->node->kind != LS__NODE_PAD_CHANNELS);
     if (named) ls__text_put(&t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
     ls__text_put(&t, "%s", in->kernel ? in->kernel->name : in->custom ? "callback" : "copy");
     if (in->kernel && strcmp(in->why.reason, common_reason) != 0)

@@ -52,12 +52,34 @@ static ls__op conv_op(const ls_node *node, ls__op_kind kind)
     return op;
 }
 
+/* How many channels of x are zeros that the device is given for alignment, see layer_input.c. */
+static int64_t padding_channels(ls__builder *b, const ls_node *node, int x)
+{
+    if (b->status != LS_OK) return 0;
+    return b->program->values[x].shape.dims[3] - ls__spec_of(b, node->inputs[0])->shape.dims[3];
+}
+
+/* Weights, or their gradient, with so many input channels more than value w. */
+static int padded_weights(ls__builder *b, int w, ls_dtype dtype, int64_t more)
+{
+    if (b->status != LS_OK) return -1;
+    ls_shape shape = b->program->values[w].shape;
+    shape.dims[3] += more;
+    return ls__value_weights(b, dtype, shape);
+}
+
 static void forward(ls__builder *b, const ls__stage *stage)
 {
     const ls_node *node = stage->head;
-    const ls__op op = conv_op(node, LS__OP_CONV2D);
+    ls__op op = conv_op(node, LS__OP_CONV2D);
     const int x = ls__activation_of(b, node->inputs[0]);
-    const int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+    const int64_t more = op.u.conv.padding_channels = padding_channels(b, node, x);
+    int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+    if (more > 0) {
+        const int padded = padded_weights(b, w, b->activations, more);
+        ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS }, 1, &w, 1, &padded);
+        w = padded;
+    }
     const int bias = ls__value_factor(b, node->entries[LS__BIAS]);
     const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
     ls__emit(b, &op, 3, (const int[]){ x, w, bias }, 1, &y);
@@ -73,10 +95,14 @@ static void backward(ls__builder *b, const ls__stage *stage)
     /* The weights first: then x's memory is free for what comes after. */
     if (ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
         ls__wants_entry(b, node->entries[LS__BIAS])) {
-        const ls__op op = conv_op(node, LS__OP_CONV2D_BACKWARD_WEIGHTS);
+        ls__op op = conv_op(node, LS__OP_CONV2D_BACKWARD_WEIGHTS);
+        const int64_t more = op.u.conv.padding_channels = padding_channels(b, node, x);
         const int dw = ls__value_entry_gradient(b, node->entries[LS__WEIGHT]);
         const int db = ls__value_entry_gradient(b, node->entries[LS__BIAS]);
-        ls__emit(b, &op, 2, (const int[]){ x, dy }, 2, (const int[]){ dw, db });
+        const int all = more > 0 ? padded_weights(b, dw, LS_F32, more) : dw;
+        ls__emit(b, &op, 2, (const int[]){ x, dy }, 2, (const int[]){ all, db });
+        if (more > 0)
+            ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS_BACKWARD }, 1, &all, 1, &dw);
     }
     if (ls__wants_gradient(b, node->inputs[0])) {
         const ls__op op = conv_op(node, LS__OP_CONV2D_BACKWARD_DATA);

@@ -66,6 +66,40 @@ static ls_status normalize_infer(const ls_node *node, const ls_spec *inputs, ls_
     return LS_OK;
 }
 
+/* Is it a convolution over all channels that reads the node, and nothing else? */
+static bool feeds_one_convolution(const ls__program *p, const ls_node *node)
+{
+    const ls_graph *graph = p->graph;
+    int n_readers = 0, n_convolutions = 0;
+    for (int i = 0; i < p->n_stages; i++) {
+        const ls__stage *stage = &p->stages[i];
+        const ls_node *head = stage->head;
+        for (int j = 0; j < head->n_inputs; j++) {
+            if (head->inputs[j] != node) continue;
+            n_readers++;
+            n_convolutions += head->kind == LS__NODE_CONV2D && head->u.conv.groups == 1;
+        }
+        n_readers += stage->addend == node;
+    }
+    const ls__named_list *const lists[] = { &graph->outputs, &graph->losses, &graph->metrics };
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (int i = 0; i < lists[l]->n; i++) n_readers += lists[l]->items[i].node == node;
+    return n_readers == 1 && n_convolutions == 1;
+}
+
+/* The image's channels, or more, of zeros, for a convolution that the device runs faster so. Where
+ * anything else reads the image it stays as it is: a pass of its own would cost more than it saves.
+ */
+static int64_t image_channels(const ls__builder *b, const ls_node *node, int64_t channels)
+{
+    const ls__device *device = b->program->ctx->device;
+    if (b->activations == LS_F32 || !device->backend->channel_multiple ||
+        !feeds_one_convolution(b->program, node))
+        return channels;
+    const int64_t multiple = device->backend->channel_multiple(device);
+    return multiple > 0 ? (channels + multiple - 1) / multiple * multiple : channels;
+}
+
 static void normalize_forward(ls__builder *b, const ls__stage *stage)
 {
     const ls_node *node = stage->head;
@@ -74,8 +108,9 @@ static void normalize_forward(ls__builder *b, const ls__stage *stage)
         op.u.normalize.mean[i] = node->u.normalize.mean[i];
         op.u.normalize.deviation[i] = node->u.normalize.deviation[i];
     }
-    const ls_spec *spec = ls__spec_of(b, node);
-    const int y = ls__activation_new(b, spec->shape);
+    ls_shape shape = ls__spec_of(b, node)->shape;
+    shape.dims[3] = image_channels(b, node, shape.dims[3]);
+    const int y = ls__activation_new(b, shape);
     ls__emit(b, &op, 1, (const int[]){ ls__forward_value(b, node->inputs[0]) }, 1, &y);
     ls__set_forward_value(b, stage->tail, y);
 }

@@ -72,6 +72,13 @@ int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape)
     return v;
 }
 
+int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape)
+{
+    const int v = ls__value_new(b, dtype, shape);
+    if (v >= 0) b->program->values[v].group = -1;
+    return v;
+}
+
 int ls__activation_new(ls__builder *b, ls_shape shape)
 {
     return ls__value_new(b, b->activations, shape);

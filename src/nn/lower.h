@@ -35,6 +35,8 @@ void ls__warn_of_few_values(ls__builder *b);
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);
 /* Like it, always dense. */
 int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape);
+/* Like it, of weights or their gradient: dense, and in no layout group. */
+int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape);
 /* A new activation, or the gradient of one. */
 int ls__activation_new(ls__builder *b, ls_shape shape);
 int ls__value_constant(ls__builder *b, const float *data, int64_t count);

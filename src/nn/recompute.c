@@ -66,7 +66,7 @@ typedef struct pass {
 static int64_t products_of(const ls__op *op)
 {
     const ls_shape *w = &op->operands[1].shape;
-    return w->dims[1] * w->dims[2] * w->dims[3];
+    return w->dims[1] * w->dims[2] * (w->dims[3] - op->u.conv.padding_channels);
 }
 
 /* Is the first output cheap to have once more? */

@@ -37,7 +37,8 @@ typedef struct ls__operand {
     X(REORDER, "reorder", "x -> y")                                                                \
     /* y = x in another type: f32 to bf16 or f16, or back; any shape, both in one block */         \
     X(CAST, "cast", "x -> y")                                                                      \
-    /* y = (x / 255 - mean[c]) / deviation[c]; x u8 */                                             \
+    /* y = (x / 255 - mean[c]) / deviation[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels   \
+     * from C on are 0 */                                                                          \
     X(NORMALIZE, "normalize", "x -> y")                                                            \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
     X(CONV2D, "conv2d", "x w b? -> y")                                                             \
@@ -151,7 +152,9 @@ typedef struct ls__op {
         struct {
             int64_t kernel[2], stride[2], padding[2], dilation[2]; /* height, width */
             int64_t groups;
-        } conv; /* *CONV2D* */
+            int64_t padding_channels; /* so many of the last channels of x, and of w, are 0 and
+                                         only there for alignment: they do not count as work */
+        } conv;                       /* *CONV2D* */
         struct {
             int64_t kernel[2], stride[2], padding[2];
         } pool; /* *_POOL* */
@@ -297,6 +300,11 @@ typedef struct ls__backend {
      * speed. */
     bool (*emulates)(const ls__device *device, ls_dtype dtype);
 
+    /* Optional: convolutions of 16-bit operands are faster where x's channels are a multiple of
+     * this, so that each pixel is aligned; 0: any number of channels is as good. NORMALIZE then
+     * gives images for such a convolution more channels (layer_input.c). */
+    int64_t (*channel_multiple)(const ls__device *device);
+
     /* Copies between host and device memory, in the order of runs; finished on return. */
     ls_status (*read)(ls__device *device, void *host, const void *memory, size_t bytes);
     ls_status (*write)(ls__device *device, void *memory, const void *host, size_t bytes);
@@ -440,8 +448,8 @@ enum { LS__OP_TEXT_SIZE = 1536 };
 size_t ls__op_text(const ls__op *op, char *buffer, size_t size);
 
 /* What an op asks for, however a kernel does it: the floating-point operations of a convolution or
- * a linear layer, two for each product of its definition, those with padding among them; 0 for
- * other ops. And the bytes of all operands, each once. */
+ * a linear layer, two for each product of its definition, those with padded pixels among them,
+ * those with padding_channels not; 0 for other ops. And the bytes of all operands, each once. */
 double ls__op_flops(const ls__op *op);
 double ls__op_bytes(const ls__op *op);
 

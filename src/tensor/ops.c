@@ -156,8 +156,10 @@ double ls__op_flops(const ls__op *op)
     const ls__operand *y = find_operand(op, "y", "dy"), *w = find_operand(op, "w", "dw");
     if (w->shape.dims[0] == 0) return 0;
     /* each result is a sum over the weights of one output channel */
-    return 2 * (double)ls_shape_count(&y->shape) *
-           (double)(ls_shape_count(&w->shape) / w->shape.dims[0]);
+    int64_t products = ls_shape_count(&w->shape) / w->shape.dims[0];
+    if (!linear && products > 0)
+        products -= products / w->shape.dims[3] * op->u.conv.padding_channels;
+    return 2 * (double)ls_shape_count(&y->shape) * (double)products;
 }
 
 double ls__op_bytes(const ls__op *op)

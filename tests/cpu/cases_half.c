@@ -82,7 +82,8 @@ static bool wants_half(const op_case *c, int i, ls_dtype dtype)
     if (dtype == LS_BF16 && may_be_our_convolution(c))
         return count_elements(c) <= MOST_CONVOLUTION_ELEMENTS;
     if (count_elements(c) > MOST_ELEMENTS) return false;
-    return ls__op_is_optional(c->op.kind) || (i % 2 == 0) == (dtype == LS_BF16);
+    return ls__op_is_optional(c->op.kind) || c->op.kind == LS__OP_NORMALIZE ||
+           (i % 2 == 0) == (dtype == LS_BF16);
 }
 
 void add_half_cases(case_list *list)

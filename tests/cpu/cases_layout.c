@@ -14,11 +14,16 @@ static const struct {
     { 8, 32, 32, 64, 1, 64 }, { 2, 3, 3, 24, 24, 24 },
 };
 
+/* y's channels, and its block */
 static const struct {
-    int64_t n, h, w, c, to;
+    int64_t n, h, w, c, channels, to;
 } normalizations[] = {
-    { 2, 5, 7, 3, 3 }, { 2, 5, 7, 3, 1 }, { 3, 4, 4, 1, 1 },    { 1, 3, 3, 4, 4 },
-    { 1, 3, 3, 4, 1 }, { 1, 9, 1, 2, 2 }, { 16, 64, 48, 3, 3 }, { 16, 64, 48, 3, 1 },
+    { 2, 5, 7, 3, 3, 3 }, { 2, 5, 7, 3, 3, 1 },    { 3, 4, 4, 1, 1, 1 },    { 1, 3, 3, 4, 4, 4 },
+    { 1, 3, 3, 4, 4, 1 }, { 1, 9, 1, 2, 2, 2 },    { 16, 64, 48, 3, 3, 3 }, { 16, 64, 48, 3, 3, 1 },
+    { 2, 5, 7, 3, 8, 8 }, { 2, 5, 7, 3, 8, 1 },    { 2, 5, 7, 1, 8, 8 },    { 2, 5, 7, 1, 8, 1 },
+    { 1, 3, 5, 3, 8, 2 }, { 1, 3, 5, 3, 8, 4 },    { 1, 3, 5, 3, 16, 16 },  { 1, 3, 5, 4, 24, 8 },
+    { 1, 3, 5, 2, 5, 5 }, { 1, 3, 5, 1, 3, 3 },    { 1, 3, 5, 4, 6, 3 },    { 1, 3, 5, 3, 6, 3 },
+    { 2, 3, 3, 4, 8, 8 }, { 16, 64, 48, 3, 8, 8 }, { 16, 64, 48, 1, 8, 8 },
 };
 
 static const struct {
@@ -56,11 +61,11 @@ void add_layout_cases(case_list *list)
     }
     for (size_t i = 0; i < sizeof normalizations / sizeof normalizations[0]; i++) {
         const int64_t n = normalizations[i].n, h = normalizations[i].h, w = normalizations[i].w;
-        const int64_t c = normalizations[i].c;
-        const ls__operand operands[] = { dense(LS_U8, LS_SHAPE(n, h, w, c)),
-                                         activation(n, h, w, c, normalizations[i].to) };
-        op_case *added =
-            add_case(list, LS__OP_NORMALIZE, 2, operands, "to block %d", (int)normalizations[i].to);
+        const int64_t channels = normalizations[i].channels, block = normalizations[i].to;
+        const ls__operand operands[] = { dense(LS_U8, LS_SHAPE(n, h, w, normalizations[i].c)),
+                                         activation(n, h, w, channels, block) };
+        op_case *added = add_case(list, LS__OP_NORMALIZE, 2, operands, "to %d block %d",
+                                  (int)channels, (int)block);
         for (int k = 0; k < 4; k++) {
             added->op.u.normalize.mean[k] = 0.4f + 0.03f * (float)k;
             added->op.u.normalize.deviation[k] = 0.2f + 0.01f * (float)k;

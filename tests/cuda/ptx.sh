@@ -24,7 +24,8 @@ function check() {
     n_entries++
     packs = entry ~ /ls__pack|relu_kernel|relu_backward|add_kernel|sgd_kernel|adam_kernel|cast_packs/
     n_packs += packs
-    if (packs && !loads) fail("no load of 16 bytes")
+    # bytes become values: a pixel of 3 bytes makes a pack
+    if (packs && !loads && entry !~ /normalize_padded/) fail("no load of 16 bytes")
     # these write sums
     if (packs && !stores && entry !~ /statistics_kernel/) fail("no store of 16 bytes")
     if (!packs && entry ~ /normalize_kernel/ && !stores) fail("no store of 16 bytes")

@@ -107,6 +107,11 @@ START_TEST(op_work)
         ck_assert_double_eq(ls__op_bytes(&convolutions[i]),
                             4.0 * 2 * 8 * 6 * 12 + 2.0 * 2 * 4 * 3 * 10 + 4.0 * 10 * 3 * 3 * 6);
     }
+    for (size_t i = 0; i < sizeof convolutions / sizeof convolutions[0]; i++) {
+        ls__op padded = convolutions[i]; /* of the 6 channels, 4 are 0 */
+        padded.u.conv.padding_channels = 4;
+        ck_assert_double_eq(ls__op_flops(&padded), 2 * products / 6 * 2);
+    }
     const ls__operand rows = { LS_F32, LS_SHAPE(5, 7), 0 }, matrix = { LS_F32, LS_SHAPE(3, 7), 0 };
     const ls__operand results = { LS_F32, LS_SHAPE(5, 3), 0 };
     const ls__op linear = { .kind = LS__OP_LINEAR,

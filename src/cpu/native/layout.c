@@ -91,7 +91,8 @@ static bool plan_transfer(ls__native *k)
     return true;
 }
 
-/* ---- y = (x / 255 - mean[c]) / deviation[c], from a table of what each byte becomes. ---- */
+/* ---- y = (x / 255 - mean[c]) / deviation[c], from a table of what each byte becomes; zeros in the
+ * channels that x does not have. ---- */
 
 enum { BYTES = 256 };
 
@@ -123,15 +124,18 @@ static void normalize(const ls__native *k, int64_t task)
         const int64_t image = p / x.places, place = p % x.places;
         const int64_t n = ls__min(x.places - place, places.end - p);
         const uint8_t *from = (const uint8_t *)k->buffers[0] + p * x.width;
-        for (int64_t c = 0; c < x.width; c += y.width) {
+        for (int64_t c = 0; c < y.groups * y.width; c += y.width) {
+            const int64_t n_common = c < x.width ? ls__min(x.width - c, y.width) : 0;
             ls__element *to =
                 (ls__element *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
-            if (y.width == 3)
+            if (n_common == 3 && x.width == 3 && y.width == 3)
                 look_up(table, from, 3, to, 3, n, 3);
-            else if (x.width == 1)
+            else if (n_common == 1 && x.width == 1 && y.width == 1)
                 look_up(table, from, 1, to, 1, n, 1);
-            else
-                look_up(table + c * BYTES, from + c, x.width, to, y.width, n, y.width);
+            else if (n_common > 0)
+                look_up(table + c * BYTES, from + c, x.width, to, y.width, n, n_common);
+            for (int64_t i = 0; n_common < y.width && i < n; i++)
+                for (int64_t j = n_common; j < y.width; j++) to[i * y.width + j] = 0;
         }
         p += n;
     }
@@ -139,14 +143,14 @@ static void normalize(const ls__native *k, int64_t task)
 
 static bool plan_normalize(ls__native *k)
 {
-    const ls__operand *x = &k->op.operands[0];
-    if (k->op.operands[1].dtype != ls__element_type || x->shape.n_dims != 4 ||
-        x->shape.dims[3] > 4 || x->dtype != LS_U8)
+    const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
+    if (y->dtype != ls__element_type || x->shape.n_dims != 4 || x->shape.dims[3] > 4 ||
+        x->dtype != LS_U8)
         return false;
-    const int64_t count = ls__count(x);
-    k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), count / x->shape.dims[3]);
+    const int64_t count = ls__count(y);
+    k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), count / y->shape.dims[3]);
     k->kernel.workspace_bytes = (size_t)(x->shape.dims[3] * BYTES) * sizeof(ls__element);
-    k->bytes = (double)count * (sizeof(ls__element) + 1);
+    k->bytes = (double)count * sizeof(ls__element) + (double)ls__count(x);
     ls__add_stage(k, fill_table, 1);
     ls__add_stage(k, normalize, k->n_chunks);
     return true;

@@ -120,14 +120,19 @@ template <int N> struct __attribute__((aligned(N))) byte_pack {
 };
 
 /* Every block makes a table of what the bytes become, exactly as on the CPU. */
-template <typename T, int CHANNELS>
-static __global__ void normalize_kernel(const uint8_t *x, T *y, int64_t count, normalization by)
+template <int CHANNELS> static __device__ void fill_table(float *table, const normalization &by)
 {
-    __shared__ float table[CHANNELS * BYTES];
     for (int byte = (int)threadIdx.x; byte < BYTES; byte += LS__BLOCK) LS__UNROLL
     for (int c = 0; c < CHANNELS; c++) /* indices that are known keep `by` out of memory */
         table[byte * CHANNELS + c] = ls__normalize((uint8_t)byte, by.mean[c], by.deviation[c]);
     __syncthreads();
+}
+
+template <typename T, int CHANNELS>
+static __global__ void normalize_kernel(const uint8_t *x, T *y, int64_t count, normalization by)
+{
+    __shared__ float table[CHANNELS * BYTES];
+    fill_table<CHANNELS>(table, by);
     const float *values = table;
     ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
         typedef decltype(access) A;
@@ -156,18 +161,62 @@ static int normalize(const ls__cuda_call *call, int64_t count, normalization by)
     });
 }
 
+/* y has more channels than x; those are 0. Each thread takes a pixel. A pack has at least 4
+ * elements, so that all of x's channels stand in a pixel's first one. */
+template <typename A, int CHANNELS>
+static __global__ void normalize_padded_kernel(const uint8_t *x, typename A::stored *y,
+                                               int64_t pixels, int64_t packs, normalization by)
+{
+    enum { N = (int)A::n < CHANNELS ? (int)A::n : CHANNELS };
+    __shared__ float table[CHANNELS * BYTES];
+    fill_table<CHANNELS>(table, by);
+    LS__FOR_EACH(pixel, pixels)
+    {
+        const uint8_t *bytes = x + pixel * CHANNELS;
+        LS__ROLLED
+        for (int64_t p = 0; p < packs; p++) {
+            float v[A::n] = {};
+            if (p < CHANNELS / N) {
+                LS__UNROLL
+                for (int j = 0; j < N; j++) v[j] = table[bytes[p + j] * CHANNELS + p + j];
+            }
+            A::store(y + (pixel * packs + p) * A::n, v);
+        }
+    }
+}
+
+template <int CHANNELS>
+static int normalize_padded(const ls__cuda_call *call, rows y, normalization by)
+{
+    return ls__with_access(&call->op->operands[1], y.channels, [=](auto access) {
+        typedef decltype(access) A;
+        const unsigned blocks = ls__blocks_for(y.n);
+        return LS__LAUNCH((normalize_padded_kernel<A, CHANNELS>),
+                          blocks < NORMALIZE_BLOCKS ? blocks : NORMALIZE_BLOCKS, LS__BLOCK,
+                          call->stream, (const uint8_t *)call->buffers[0],
+                          (typename A::stored *)call->buffers[1], y.n, y.channels / A::n, by);
+    });
+}
+
+template <int CHANNELS>
+static int normalize_rows(const ls__cuda_call *call, rows x, normalization by)
+{
+    const rows y = rows_of(&call->op->operands[1]);
+    return y.channels > CHANNELS ? normalize_padded<CHANNELS>(call, y, by)
+                                 : normalize<CHANNELS>(call, x.n * CHANNELS, by);
+}
+
 int ls__cuda_normalize(const ls__cuda_call *call)
 {
-    const rows r = rows_of(&call->op->operands[0]);
-    const int64_t count = r.n * r.channels;
+    const rows x = rows_of(&call->op->operands[0]);
     normalization by;
     memcpy(by.mean, call->op->u.normalize.mean, sizeof(by.mean));
     memcpy(by.deviation, call->op->u.normalize.deviation, sizeof(by.deviation));
-    switch (r.channels) {
-    case 1: return normalize<1>(call, count, by);
-    case 2: return normalize<2>(call, count, by);
-    case 3: return normalize<3>(call, count, by);
-    default: return normalize<4>(call, count, by);
+    switch (x.channels) {
+    case 1: return normalize_rows<1>(call, x, by);
+    case 2: return normalize_rows<2>(call, x, by);
+    case 3: return normalize_rows<3>(call, x, by);
+    default: return normalize_rows<4>(call, x, by);
     }
 }
 

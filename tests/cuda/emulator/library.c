@@ -262,6 +262,7 @@ static bool load(char *text, size_t size)
 const ls__cuda_provider emulated_library = { .name = "emulated",
                                              .title = "emulated library",
                                              .load = load,
+                                             .channel_multiple = 8,
                                              .candidates = candidates,
                                              .kernel_open = kernel_open };
 
