@@ -11,9 +11,12 @@
  *
  * The file is JSON and may be edited: naming another of an op's kernels forces that one, whether
  * benchmark is on or off. Ops and the names of their kernels are in the log (LS_LOG_INFO) and, the
- * names, in ls_net_describe. One choice is not of an op: "weight_gradients" followed by the
- * activations' type and the inputs of a step, "main" or "side": whether CUDA devices compute
- * gradients of weights in a second stream (docs/cuda.md). Bits do not depend on it.
+ * names, in ls_net_describe. One entry is not a kernel selection: "weight_gradients", followed by
+ * the activations' type, the inputs of a step and the number of parameters, is "main" or "side":
+ * whether CUDA devices compute weight gradients in a second stream (docs/cuda.md). Bits do not
+ * depend on it:
+ *
+ *   "weight_gradients BF16 U8:256x224x224x3 I32:256, 25557032 parameters": "side"
  *
  *   {
  *     "format": "lockstep plan 1",

@@ -8,5 +8,7 @@
 /* One more whenever something of ours gives other bits under an unchanged name: a kernel, the order
  * in which src/nn adds gradients, a draw, the shuffle, a function of the schedules. */
 enum { LS__OWN_KERNELS = 2 };
+/* One more for what only CUDA devices do otherwise under an unchanged name. */
+enum { LS__CUDA_KERNELS = 1 };
 
 #endif

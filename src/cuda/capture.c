@@ -1,4 +1,5 @@
-/* capture.c: recordings: CUDA graphs, captured from the device's stream. What changes from step to
+/* capture.c: recordings: CUDA graphs, captured from the stream COMPUTE, and SIDE while it is
+ * joined to it. What changes from step to
  * step is read from device memory by the kernels that need it, and brought there before a launch.
  */
 #include "base/alloc.h"

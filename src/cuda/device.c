@@ -85,7 +85,7 @@ static void describe(ls__cuda *cuda)
         else if (provider->library)
             ls__text_put(&libraries, ", %s", provider->library(cuda->states[i]));
     }
-    ls__text_put(&libraries, ", own kernels %d", LS__OWN_KERNELS);
+    ls__text_put(&libraries, ", own kernels %d.%d", LS__OWN_KERNELS, LS__CUDA_KERNELS);
     ls__cuda_environment(&libraries);
     ls__text processor = { cuda->processor, sizeof(cuda->processor), 0 };
     ls__text_put(&processor, "%s, sm_%d%d, %d multiprocessors", p->name, p->major, p->minor,

@@ -154,7 +154,7 @@ static bool is_offered(const ls__program *p, const ls__instruction *in)
 }
 
 /* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
- * Where that says no, nobody is asked for kernels, which may take long. */
+ * Where that says no, kernels are not listed, because listing is slow. */
 bool ls__program_choose_fusion(ls__program *p, ls__fusion_sides *f)
 {
     for (int i = 0; i < f->n_fused; i++) ls__instruction_fill(p, &f->fused[i]);

@@ -1,9 +1,9 @@
 /* memory.c: one arena for all values that live during a program. Values may share memory in two
  * ways: a result takes over the memory of an input that nobody needs afterwards (in-place ReLU and
- * the like), and values whose lives do not overlap get the same place. What an instruction uses
- * that runs beside others lives until all of them have run. Offsets: one after the other, each at
- * the lowest gap among those that live at the same time. In which order is found by trying; nearly
- * always it ends at what lives at once. */
+ * the like), and values whose lives do not overlap get the same place. Operands of an instruction
+ * in the side stream live until the main stream has waited for it. Offsets: one after the other,
+ * each at the lowest gap among those that live at the same time. In which order is found by trying;
+ * nearly always it ends at what lives at once. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/lower.h"
@@ -77,6 +77,17 @@ static void join(ls__program *p, int storage, int v)
     if (p->values[storage].last < p->values[v].last) p->values[storage].last = p->values[v].last;
 }
 
+/* Does a kernel in the side stream use this memory while instruction i runs? */
+static bool is_used_beside(const ls__program *p, int storage, int i)
+{
+    for (int s = p->n_forward; s < i; s++) {
+        const ls__instruction *in = &p->instructions[s];
+        for (int j = 0; in->side && in->joined > i && j < in->op.n_operands; j++)
+            if (in->operands[j] >= 0 && storage_of(p, in->operands[j]) == storage) return true;
+    }
+    return false;
+}
+
 static void share_in_place(ls__program *p, int i)
 {
     ls__instruction *in = &p->instructions[i];
@@ -89,7 +100,7 @@ static void share_in_place(ls__program *p, int i)
         const int storage = storage_of(p, x);
         if (p->values[storage].place != LS__PLACE_ARENA || p->values[storage].last > i ||
             p->values[y].place != LS__PLACE_ARENA || p->values[y].storage != y ||
-            p->values[storage].bytes != p->values[y].bytes)
+            p->values[storage].bytes != p->values[y].bytes || is_used_beside(p, storage, i))
             continue;
         /* The same memory must not come in through another operand as well. */
         bool twice = false;

@@ -62,8 +62,12 @@ ls_dtype ls__net_activations(const ls_net *net);
 /* The loss scale's settings, defaults filled in; only where the blocks have a scaler. */
 ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net);
 
-/* The first word of a choice that is none of an op's, see overlap.c. */
+/* The first word of an entry that is not a kernel selection, and its two values: see overlap.c. */
 #define LS__WEIGHT_GRADIENTS "weight_gradients"
+#define LS__SIDE             "side"
+#define LS__MAIN             "main"
+/* Does the text of a choice begin with that word? */
+bool ls__is_weight_gradients(const char *text);
 
 /* The context's table as it was when the net had been built, or what ls__net_take_choices has put
  * in its place: it decides for ops that come up later. */

@@ -97,6 +97,10 @@ ls_status ls__net_take_choices(ls_net *net, const char *path, ls__choices **tabl
     ls__choices *joined;
     for (int i = 0; i < net->choices->n; i++) {
         const ls__choice *here = net->choices->items[i];
+        if (ls__is_weight_gradients(here->op)) { /* no bit depends on it: it stays */
+            LS_TRY(ls__choices_put(ctx, *table, here));
+            continue;
+        }
         const ls__choice *there = ls__choices_find(*table, here->op);
         if (there && strcmp(there->kernel, here->kernel) != 0)
             return ls__fail(

@@ -1,8 +1,11 @@
 /* net_plans.c: programs kept by mode and input shapes, least recently used out, all over one arena;
  * and the report when the arena does not fit. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "nn/net_state.h"
+#include "nn/trial.h"
+#include "nn/tune.h"
 #include "tensor/pool.h"
 
 #include <stdio.h>
@@ -143,52 +146,54 @@ static ls_status fit_arena(ls_net *net, const ls__program *program)
 
 /* ---- Gradients of weights beside the rest, by time ---- */
 
-/* It must take less than this share of the time: it takes memory, and smaller differences are
- * noise.
- */
-static const double CLEARLY_FASTER = 0.97;
-
 /* Is there something to decide, in a program whose kernels were timed? Users' ops are not called
  * before a step. */
 static bool is_open(const ls__program *p)
 {
     for (int i = p->n_forward; i < p->n_instructions; i++)
         if (p->instructions[i].custom) return false;
-    return p->timed && p->has_tuning_budget && p->ctx->choices->n_timed > 0 &&
-           !ls__program_settled_overlap(p) && ls__program_can_overlap(p);
+    return p->timed && p->has_tuning_budget && p->tuning_left_ms > 0 &&
+           p->ctx->choices->n_timed > 0 && !ls__program_settled_overlap(p) &&
+           ls__program_can_overlap(p);
 }
 
-/* Times the program that overlaps, where there is memory for it. */
-static ls_status time_overlap(ls_net *net, ls__program *side, double left_ms, bool *faster,
-                              char reason[LS__CHOICE_REASON_SIZE])
+/* Opens a program that overlaps, and times it where there is memory and time. */
+static ls_status time_overlap(ls_net *net, const ls__program *p, ls__program **side,
+                              double *main_ms, double *side_ms)
 {
-    double main_ms = -1, side_ms = -1;
+    const double start = ls__now_ms();
+    LS_TRY(ls__program_open(net, &net->graph, p->mode, p->gradients, p->input_specs, false, side));
     drop_arena(net);
-    if (would_fit(net->owned.ctx->pool, side->arena_bytes)) {
-        LS_TRY(fit_arena(net, side));
-        ls__program_bind(side, net->arena, net->arena_generation);
-        LS_TRY(ls__program_time_overlap(side, left_ms, &main_ms, &side_ms));
-    }
-    if (side_ms < 0) return LS_OK;
-    *faster = side_ms < CLEARLY_FASTER * main_ms;
-    snprintf(reason, LS__CHOICE_REASON_SIZE, "timed %.3g ms against %.3g ms",
-             *faster ? side_ms : main_ms, *faster ? main_ms : side_ms);
-    return LS_OK;
+    if (!would_fit(net->owned.ctx->pool, (*side)->arena_bytes)) return LS_OK;
+    LS_TRY(fit_arena(net, *side));
+    ls__program_bind(*side, net->arena, net->arena_generation);
+    return ls__program_time_overlap(*side, p->tuning_left_ms - (ls__now_ms() - start), main_ms,
+                                    side_ms);
 }
 
-/* Puts the program that overlaps in the place of one that does not, if it is faster. */
+/* Puts the program that overlaps in the place of one that does not, if it is faster. Nothing is
+ * decided where it can't be timed. */
 static ls_status choose_overlap(ls_net *net, ls__program **program)
 {
     ls__program *p = *program, *side = NULL;
-    char reason[LS__CHOICE_REASON_SIZE] = "heuristic";
-    bool faster = false;
+    double main_ms = -1, side_ms = -1;
     if (!is_open(p)) return LS_OK;
     LS_TRY(ls__program_settle_overlap(p, true, "timed"));
-    ls_status status =
-        ls__program_open(net, &net->graph, p->mode, p->gradients, p->input_specs, false, &side);
-    if (status == LS_OK) status = time_overlap(net, side, p->tuning_left_ms, &faster, reason);
-    const ls_status settled = ls__program_settle_overlap(p, faster, reason);
-    if (status == LS_OK) status = settled;
+    ls_status status = time_overlap(net, p, &side, &main_ms, &side_ms);
+    const bool forgiven = status != LS_OK && ls__forgive_failed_run(net->owned.ctx);
+    if (forgiven)
+        ls__inform(net->owned.ctx, "net: gradients of weights can't be timed: %.500s",
+                   ls_context_message(net->owned.ctx));
+    if (forgiven) status = LS_OK;
+    const bool timed = status == LS_OK && side_ms >= 0;
+    const bool faster = timed && side_ms < LS__CLEARLY_FASTER * main_ms;
+    ls__program_forget_overlap(p);
+    if (timed) {
+        char reason[LS__CHOICE_REASON_SIZE];
+        snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms", faster ? side_ms : main_ms,
+                 faster ? main_ms : side_ms);
+        status = ls__program_settle_overlap(p, faster, reason);
+    }
     if (status == LS_OK && faster) {
         *program = side;
         side = p;

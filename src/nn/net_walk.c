@@ -65,7 +65,7 @@ static const char *name_position(const ls_net *net, int position, char *buffer)
     return buffer;
 }
 
-/* Whoever looks at the ops wants them one after the other. */
+/* Traces, profiles and faults need the ops in order. */
 static bool may_overlap(const ls_net *net)
 {
     const ls__walk *walk = &net->walk;

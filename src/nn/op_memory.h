@@ -17,7 +17,7 @@ typedef struct ls__op_memory {
 typedef enum ls__op_values { LS__ZEROS, LS__RANDOM } ls__op_values;
 
 /* Operands for these ops, with such values in them. LS_ERR_MEMORY where the device has none for
- * them. To be closed in any case. */
+ * them. Call close also after a failure. */
 ls_status ls__op_memory_open(ls__op_memory *memory, ls_context *ctx, const ls__instruction *ops,
                              int n, ls__op_values values);
 void ls__op_memory_close(ls__op_memory *memory);

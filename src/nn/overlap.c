@@ -1,18 +1,20 @@
 /* overlap.c: gradients of weights beside the rest of the backward part. Nothing else in it reads
  * them, so that they can be computed in LS__STREAM_SIDE while the gradients of activations go on in
- * COMPUTE: what is bound by memory, norms, beside what is bound by products.
+ * COMPUTE: memory-bound norms then run beside compute-bound weight gradients.
  *
  * SIDE waits for what COMPUTE has queued before such an instruction; COMPUTE waits for SIDE before
  * the next one, unless nothing lies between the two, and behind the last instruction, before
  * gradients are read. The memory that one uses is kept until COMPUTE has waited for it, which
  * memory.c sees to. Sums have the same order, so bits do not depend on it.
  *
- * It is off unless settled: by a plan file, by a checkpoint, or by time, see tune_overlap.c. */
+ * It is off unless a plan file or timing (tune_overlap.c) has decided otherwise. It is no part of a
+ * run's identity. */
 #include "base/error.h"
 #include "base/text.h"
 #include "nn/net_state.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Which instructions ---- */
 
@@ -54,7 +56,13 @@ void ls__program_overlap(ls__program *p)
 
 /* ---- Whether at all ---- */
 
-/* "weight_gradients BF16 U8:256x224x224x3 I32:256": the activations' type and the inputs. */
+bool ls__is_weight_gradients(const char *text)
+{
+    return strncmp(text, LS__WEIGHT_GRADIENTS " ", sizeof LS__WEIGHT_GRADIENTS) == 0;
+}
+
+/* "weight_gradients BF16 U8:256x224x224x3 I32:256, 25557032 parameters": the activations' type, the
+ * inputs, and what tells models with equal inputs apart. */
 static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
 {
     ls__text text = { out, LS__OP_TEXT_SIZE, 0 };
@@ -65,6 +73,7 @@ static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
         for (int d = 0; d < spec->shape.n_dims; d++)
             ls__text_put(&text, d ? "x%lld" : "%lld", (long long)spec->shape.dims[d]);
     }
+    ls__text_put(&text, ", %lld parameters", (long long)ls_net_parameter_count(p->net));
 }
 
 const ls__choice *ls__program_settled_overlap(const ls__program *p)
@@ -84,6 +93,13 @@ ls_status ls__program_settle_overlap(ls__program *p, bool taken, const char *rea
     LS_TRY(ls__choices_put(p->ctx, p->ctx->choices, &choice));
     ls__choices_keep_recent(p->ctx->choices, LS__MAX_CHOICES);
     return LS_OK;
+}
+
+void ls__program_forget_overlap(ls__program *p)
+{
+    char text[LS__OP_TEXT_SIZE];
+    make_text(p, text);
+    ls__choices_remove(p->ctx->choices, text);
 }
 
 ls_status ls__program_note_overlap(ls_net *net, const ls__program *p)

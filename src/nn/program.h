@@ -204,16 +204,14 @@ void ls__program_overlap(ls__program *program);
 /* Whether some could, and what was settled about it; NULL when nothing was. */
 bool ls__program_can_overlap(const ls__program *program);
 const ls__choice *ls__program_settled_overlap(const ls__program *program);
-/* Puts that choice into the context's table; into the net's list. */
+/* Puts that choice into the context's table; removes it there; puts it into the net's list. */
 ls_status ls__program_settle_overlap(ls__program *program, bool taken, const char *reason);
+void ls__program_forget_overlap(ls__program *program);
 ls_status ls__program_note_overlap(ls_net *net, const ls__program *program);
 /* Times the backward part of a bound program that overlaps, in order and not; both negative when
  * that takes more than left_ms, or failed, which is logged. */
 ls_status ls__program_time_overlap(ls__program *program, double left_ms, double *main_ms,
                                    double *side_ms);
-/* The two "kernels" of such a choice. */
-#define LS__SIDE "side"
-#define LS__MAIN "main"
 /* After kernels are chosen: plans memory, and recomputes as much as the net's config says. */
 ls_status ls__program_fit_memory(ls__program *program);
 ls_status ls__program_plan_memory(ls__program *program);

@@ -30,10 +30,6 @@ static const double OPEN_MS = 1;
 /* Kernels whose estimate is so many times the best one's are not tried: the estimates are not that
  * wrong, and the plain-C reference is there for every op. */
 static const double HOPELESS = 8;
-/* The estimate's choice stays unless another one takes less than this share of its time: smaller
- * differences are noise. */
-static const double CLEARLY_FASTER = 0.97;
-
 /* ---- One op ---- */
 
 /* An op that is worth timing. */
@@ -93,7 +89,7 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
         if (ms < 0) continue;
         idle = false;
         n_tried++;
-        if (best_ms >= 0 && ms >= CLEARLY_FASTER * best_ms) continue;
+        if (best_ms >= 0 && ms >= LS__CLEARLY_FASTER * best_ms) continue;
         best_ms = ms;
         best = i;
     }

@@ -4,6 +4,10 @@
 
 #include "nn/program.h"
 
+/* What is tried after another is taken if it needs less than this share of its time: smaller
+ * differences are noise. */
+#define LS__CLEARLY_FASTER 0.97
+
 /* Times kernels for those of the instructions that no table has, and puts the fastest into the
  * context's. The instructions are filled. */
 ls_status ls__tune(ls__program *program, const ls__instruction *list, int n);

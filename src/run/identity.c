@@ -166,7 +166,8 @@ static json_t *kernels_json(const ls_net *net)
     const ls__choices *choices = ls__net_choices(net);
     settings s = { json_object(), false };
     for (int i = 0; i < choices->n; i++)
-        put_text(&s, choices->items[i]->op, choices->items[i]->kernel);
+        if (!ls__is_weight_gradients(choices->items[i]->op)) /* no bit depends on it */
+            put_text(&s, choices->items[i]->op, choices->items[i]->kernel);
     return finish(&s);
 }
 

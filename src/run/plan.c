@@ -108,13 +108,12 @@ static ls_status check_fields(const reading *r, const json_t *json)
     return LS_OK;
 }
 
-/* Is it what ls__op_text makes? At least it begins with a kind of op, or names the choice of
+/* Is it what ls__op_text makes? At least it begins with a kind of op, or is the entry of
  * nn/overlap.c. */
 static bool is_op(const char *text)
 {
     const size_t length = strcspn(text, " ");
-    if (strncmp(text, LS__WEIGHT_GRADIENTS " ", sizeof LS__WEIGHT_GRADIENTS) == 0)
-        return strlen(text) < LS__OP_TEXT_SIZE;
+    if (ls__is_weight_gradients(text)) return strlen(text) < LS__OP_TEXT_SIZE;
     for (int kind = 0; kind < LS__N_OPS && strlen(text) < LS__OP_TEXT_SIZE; kind++) {
         const char *name = ls__op_name((ls__op_kind)kind);
         if (strlen(name) == length && strncmp(text, name, length) == 0) return true;
@@ -140,6 +139,12 @@ static ls_status check_list(const reading *r, const char *key, json_t *all)
             return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s: '%.300s' has %s%.100s", r->path, key,
                             op, is_op(op) ? "an unusable kernel: " : "no op that there is",
                             is_op(op) ? (name ? name : "not a text") : "");
+        if (ls__is_weight_gradients(op) && strcmp(name, LS__SIDE) != 0 &&
+            strcmp(name, LS__MAIN) != 0)
+            return ls__fail(r->ctx, LS_ERR_FORMAT,
+                            "'%s': %s: '%.300s' is '%.100s', wanted '" LS__SIDE "' or '" LS__MAIN
+                            "'",
+                            r->path, key, op, name);
     }
     return LS_OK;
 }

@@ -99,6 +99,13 @@ ls_status ls__choices_put(ls_context *ctx, ls__choices *choices, const ls__choic
     return LS_OK;
 }
 
+void ls__choices_remove(ls__choices *choices, const char *op)
+{
+    bool found;
+    const int i = place_of(choices, op, &found);
+    if (found) drop(choices, i);
+}
+
 void ls__choices_keep_recent(ls__choices *choices, int most)
 {
     while (choices->n > most) {

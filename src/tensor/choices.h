@@ -37,6 +37,8 @@ const ls__choice *ls__choices_find(ls__choices *choices, const char *op);
 /* Adds a copy, in the place of one for the same op. The error is kept in ctx. */
 ls_status ls__choices_put(ls_context *ctx, ls__choices *choices, const ls__choice *choice);
 
+/* Drops that of an op, if there is one. */
+void ls__choices_remove(ls__choices *choices, const char *op);
 /* Drops the least recently used ones until there are `most`. */
 void ls__choices_keep_recent(ls__choices *choices, int most);
 /* Drops derived ones until there are `most` of these: those whose hashes are greatest, so that what

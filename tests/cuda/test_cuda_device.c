@@ -178,7 +178,8 @@ START_TEST(what_bits_depend_on)
 {
     static const char gpu[] = "emulated GPU, sm_90, 2 multiprocessors";
     char wanted[2048], hashed[2048];
-    snprintf(wanted, sizeof(wanted), "CUDA 13.0, own kernels %d; %s", LS__OWN_KERNELS, gpu);
+    snprintf(wanted, sizeof(wanted), "CUDA 13.0, own kernels %d.%d; %s", LS__OWN_KERNELS,
+             LS__CUDA_KERNELS, gpu);
     ck_assert_str_eq(libraries_and_processor(), wanted);
     setenv("CUDNN_LOGLEVEL_DBG", "3", 1);
     setenv("CUBLAS_LOGINFO_DBG", "1", 1);
@@ -188,9 +189,9 @@ START_TEST(what_bits_depend_on)
     setenv("CUDNN_SOMETHING", "x", 1);
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);
     snprintf(wanted, sizeof(wanted),
-             "CUDA 13.0, own kernels %d, CUBLAS_WORKSPACE_CONFIG=:4096:8, CUDNN_SOMETHING=x, "
+             "CUDA 13.0, own kernels %d.%d, CUBLAS_WORKSPACE_CONFIG=:4096:8, CUDNN_SOMETHING=x, "
              "NVIDIA_TF32_OVERRIDE=0; %s",
-             LS__OWN_KERNELS, gpu);
+             LS__OWN_KERNELS, LS__CUDA_KERNELS, gpu);
     ck_assert_str_eq(libraries_and_processor(), wanted);
     /* What can't stand in a list is told apart all the same. */
     setenv("CUDNN_SOMETHING", "\"x\"", 1);

@@ -34,9 +34,8 @@ ls_status ls__cudnn_open(ls_context *ctx, const char *device_json, ls__cudnn **o
 void ls__cudnn_close(ls__cudnn **cudnn);
 /* Kernels run in the cudaStream_t that *stream is when they are run. */
 ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *const *stream);
-/* How many engine configurations that cuDNN named no list of candidates had room for, because their
- * names are too long, or there were more than LS__CUDNN_MAX_CANDIDATES; once a list is full, cuDNN
- * is asked for no more. The first list that was too short is logged. */
+/* At least so many engine configurations are left out of lists of candidates: their names are too
+ * long, or the list was full. The first list that left one out is logged. */
 int64_t ls__cudnn_dropped(const ls__cudnn *cudnn);
 /* "cuDNN 9.19.0". Valid as long as cudnn. */
 const char *ls__cudnn_version(const ls__cudnn *cudnn);

@@ -161,8 +161,8 @@ static int normalize(const ls__cuda_call *call, int64_t count, normalization by)
     });
 }
 
-/* y has more channels than x; those are 0. Each thread takes a pixel. A pack has at least 4
- * elements, so that all of x's channels stand in a pixel's first one. */
+/* y has more channels than x; those are 0. Each thread takes a pixel. All of x's
+ * channels stand in its first pack, or each in a pack of its own where packs have one element. */
 template <typename A, int CHANNELS>
 static __global__ void normalize_padded_kernel(const uint8_t *x, typename A::stored *y,
                                                int64_t pixels, int64_t packs, normalization by)
