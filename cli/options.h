@@ -27,7 +27,10 @@ typedef struct cli_option {
     const char *value; /* "N": what stands for the value in --help */
     double min, max;
     const char *fallback; /* default, as a user would write it; NULL = zero, or found by the verb */
-    const char *note;     /* how the verb finds it: "by image size" */
+    const char *note;     /* how the verb finds it: "by image size", or what null and 0 mean where
+                             these are stored: without a fallback, a note makes null usable, and 0
+                             below `min` */
+    int64_t implied;      /* the number that a stored 0 of an OPTION_INTEGER means; 0 = none */
     bool executor;        /* cannot change a result: may differ when a run is resumed */
     bool lasting;         /* may be changed when a run is resumed, and stays changed */
     bool optional;        /* may be missing in a stored run of an older version: the default */

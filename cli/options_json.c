@@ -88,8 +88,8 @@ static bool value_from_json(const cli_option *option, const json_t *json, void *
 static bool same_value(const cli_option *option, const json_t *stored, const void *values)
 {
     json_t *now = value_to_json(option, values);
-    const bool is_default = json_is_integer(now) && is_unset(option, stored) &&
-                            json_integer_value(now) == strtoll(option->note, NULL, 10);
+    const bool is_default =
+        option->implied && is_unset(option, stored) && json_integer_value(now) == option->implied;
     const bool same = now && (is_default || json_equal(now, stored));
     json_decref(now);
     return same;
@@ -128,7 +128,7 @@ static void print_unusable(const cli_verb *verb, const cli_option *option, const
     free(text);
 }
 
-/* An option of another version may have decided over bits. */
+/* An unknown option may have changed the result, so it is an error. */
 static bool has_known_options(const cli_verb *verb, const json_t *stored, const char *source)
 {
     const char *name;

@@ -64,6 +64,14 @@ bool is_device_auto(const char *device)
     return strncmp(device, "auto", strlen("auto")) == 0;
 }
 
+bool is_same_device(const char *a, const char *b)
+{
+    const char *const first = "cuda:0";
+    if (strcmp(a, "cuda") == 0) a = first;
+    if (strcmp(b, "cuda") == 0) b = first;
+    return strcmp(a, b) == 0;
+}
+
 const char *run_config_settle_device(json_t *stored)
 {
     json_t *options = json_object_get(stored, "options");

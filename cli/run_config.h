@@ -13,6 +13,9 @@ ls_status run_config_change(const trainer *t, json_t *stored);
 /* Whether it leaves the choice of the device to the library: "auto". */
 bool is_device_auto(const char *device);
 
+/* Whether two names are one device's: "cuda" is "cuda:0". */
+bool is_same_device(const char *a, const char *b);
+
 /* Puts the device that the run used in place of the option's `auto`, and returns its name, such as
  * "cuda:0"; NULL where another device was asked for. */
 const char *run_config_settle_device(json_t *stored);

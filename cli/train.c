@@ -296,14 +296,15 @@ static bool keeps_workers(const cli_verb *verb, const json_t *stored, const reci
 }
 
 /* A run that was begun with --device auto resumes on the device that it had then; kernels of
- * another one would give other bits. */
-static void keep_device(const cli_verb *verb, json_t *stored, const char *dir, recipe *r)
+ * another one would give other bits. Returns its name, NULL where another was asked for. */
+static const char *keep_device(json_t *stored, recipe *r)
 {
-    const char *device = run_config_settle_device(stored);
-    if (!device) return;
-    if (is_device_auto(r->device)) r->device = device;
-    print_text(stderr, "lockstep %s: %s resumes on %s, the device that --device auto took\n",
-               verb->name, dir, device);
+    const char *taken = run_config_settle_device(stored);
+    const char *own =
+        json_string_value(json_object_get(json_object_get(stored, "options"), "device"));
+    if ((taken && is_device_auto(r->device)) || (own && is_same_device(r->device, own)))
+        r->device = own;
+    return taken;
 }
 
 /* The options' values and the folder; with --resume also what the run stored. */
@@ -341,10 +342,14 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
         *stored = run_config_read(verb, dir, path);
         if (!*stored) return EXIT_RUNTIME;
         const json_t *options = json_object_get(*stored, "options");
-        keep_device(verb, *stored, dir, r);
+        const char *taken = keep_device(*stored, r);
         if (!options_resume(verb, options, path, r, &parsed) || !keeps_workers(verb, options, r) ||
             !recipe_may_continue(verb, options, r))
             return EXIT_USAGE;
+        if (taken)
+            print_text(stderr,
+                       "lockstep %s: %s resumes on %s, the device that --device auto took\n",
+                       verb->name, dir, taken);
         /* meant that one time */
         if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
         if (!options_given(verb, &parsed, "force")) r->force = false;

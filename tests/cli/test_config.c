@@ -89,6 +89,33 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
     expect_err("device 'cuda': its module can't be loaded: ");
     expect(2, "train --resume run --device cpu");
     expect_err("--device differs from the run's own \"cuda:0\"");
+    ck_assert_ptr_null(strstr(said_err, "resumes on"));
+    end_folder();
+}
+END_TEST
+
+/* With the same device the run goes on to load the module, which is not there; with another one it
+ * is refused before. */
+START_TEST(cuda_is_the_first_cuda_device)
+{
+    static const struct {
+        const char *stored, *given;
+        bool same;
+    } cases[] = {
+        { "\"auto\"", "cuda", true },    { "\"auto\"", "cuda:0", true },
+        { "\"auto\"", "cuda:1", false }, { "\"cuda\"", "cuda:0", true },
+        { "\"cuda:0\"", "cuda", true },  { "\"cuda:1\"", "cuda", false },
+    };
+    setenv("LOCKSTEP_MODULES", "/nowhere", 1);
+    begin("");
+    set("device", false, "\"cuda:0, NVIDIA H200, sm_90\"");
+    ck_assert_int_eq(system("cp " PATH " begun.json"), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        set("device", true, cases[i].stored);
+        expect(cases[i].same ? 1 : 2, "train --resume run --device %s", cases[i].given);
+        expect_err(cases[i].same ? "device 'cuda': its module can't be loaded: "
+                                 : "--device differs from the run's own \"cuda");
+    }
     end_folder();
 }
 END_TEST
@@ -109,5 +136,5 @@ int main(void)
 {
     return RUN_SUITE("config", unusable_values_are_named_with_usable_ones,
                      unknown_options_are_errors, runs_stay_on_the_device_that_auto_took,
-                     checkpoints_of_other_libraries);
+                     cuda_is_the_first_cuda_device, checkpoints_of_other_libraries);
 }

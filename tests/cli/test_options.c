@@ -214,6 +214,32 @@ START_TEST(stored_texts_with_a_default_are_texts)
 }
 END_TEST
 
+/* A stored 0 is the number that the table says, not one that stands in a note. */
+START_TEST(stored_zeros_of_numbers_that_were_not_given)
+{
+    static const cli_option two[] = {
+        { OPTION_INTEGER, 0, "limit", AT(count), "a number", "N", 1, 99, .note = "forty-two",
+          .implied = 42 },
+        { OPTION_INTEGER, 0, "side", AT(late), "another", "N", 1, 99, .note = "32 or 64" },
+        { .kind = OPTION_END },
+    };
+    static const cli_verb sizes = { "try", "tries.", "", NULL, two, NULL };
+    static const struct {
+        char *given;
+        bool same;
+    } cases[] = { { "--limit=42", true }, { "--limit=43", false }, { "--side=32", false } };
+    json_t *stored = json_pack("{s:i, s:i}", "limit", 0, "side", 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        values v;
+        cli_parsed parsed;
+        ck_assert_int_eq(options_parse(&sizes, 1, (char *[]){ cases[i].given }, &v, &parsed),
+                         PARSE_OK);
+        ck_assert_int_eq(options_resume(&sizes, stored, "config.json", &v, &parsed), cases[i].same);
+    }
+    json_decref(stored);
+}
+END_TEST
+
 START_TEST(numbers_are_what_the_file_holds)
 {
     ck_assert(options_round(0.1) == 0.1);
@@ -225,5 +251,6 @@ int main(void)
 {
     return RUN_SUITE("options", defaults, spellings, mistakes, closest_words,
                      arguments_where_none_belong, json_and_back,
-                     stored_texts_with_a_default_are_texts, numbers_are_what_the_file_holds);
+                     stored_texts_with_a_default_are_texts,
+                     stored_zeros_of_numbers_that_were_not_given, numbers_are_what_the_file_holds);
 }
