@@ -61,7 +61,7 @@ ls_status run_config_change(const trainer *t, json_t *stored)
 
 bool is_device_auto(const char *device)
 {
-    return strncmp(device, "auto", strlen("auto")) == 0;
+    return strcspn(device, ":") == strlen("auto") && strncmp(device, "auto", strlen("auto")) == 0;
 }
 
 bool is_same_device(const char *a, const char *b)

@@ -97,8 +97,7 @@ static int save_choices(trainer *t)
     const char *plan = t->recipe->plan;
     const bool news = t->writes_plan && ls_plan_timed(t->ctx) > 0;
     if (t->writes_plan && t->recipe->benchmark && !news && !file_exists(plan))
-        print_text(stderr,
-                   "lockstep %s: warning: --plan %s is not written: no kernel could be timed\n",
+        print_text(stderr, "lockstep %s: warning: --plan %s is not written: no kernel was timed\n",
                    t->verb->name, plan);
     const bool good = !news || ls_plan_save(t->ctx, plan) == LS_OK;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
