@@ -7,8 +7,8 @@
  * gradients are read. The memory that one uses is kept until COMPUTE has waited for it, which
  * memory.c sees to. Sums have the same order, so bits do not depend on it.
  *
- * It is off unless a plan file or timing (tune_overlap.c) has decided otherwise. It is no part of a
- * run's identity. */
+ * It is off unless a plan file, a checkpoint or timing (tune_overlap.c) has decided otherwise. It
+ * is no part of a run's identity. */
 #include "base/error.h"
 #include "base/text.h"
 #include "nn/net_state.h"

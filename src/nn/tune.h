@@ -11,7 +11,7 @@
 /* Times kernels for those of the instructions that no table has, and puts the fastest into the
  * context's. The instructions are filled. */
 ls_status ls__tune(ls__program *program, const ls__instruction *list, int n);
-/* What timing may still take in this program; whoever times subtracts from it. */
+/* What timing may still take in this program; the caller subtracts what it has taken. */
 double *ls__tune_left_ms(ls__program *program);
 /* Of timing what costs so much, both by the estimates. */
 double ls__tune_price_ms(const ls__program *program, double cost_ms);

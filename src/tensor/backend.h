@@ -357,7 +357,7 @@ typedef struct ls__backend {
     void (*event_close)(ls__device *device, ls__event *event);
     /* What is queued in `waiting` from now on is done after all that is queued in `awaited` now. In
      * a recording, see below, the two are COMPUTE and SIDE: SIDE is recorded once it waits for
-     * COMPUTE, which must wait for SIDE in turn before the recording ends. */
+     * COMPUTE, which must wait for SIDE before the recording ends. */
     ls_status (*stream_wait)(ls__device *device, ls__stream waiting, ls__stream awaited);
     /* Optional: kernels that are run from now on are queued in COMPUTE or SIDE. NULL where there is
      * no SIDE that computes while COMPUTE does. */

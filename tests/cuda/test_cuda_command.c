@@ -1,5 +1,5 @@
-/* The command on the emulated device: what it says when a GPU can't be had, or its libraries fail,
- * and on which device a run resumes. */
+/* The command on the emulated device: what it says when a GPU can't be opened, or its libraries
+ * fail, and on which device a run resumes. */
 #include "../cli/command.h"
 #include "../suite.h"
 #include <stdio.h>

@@ -14,22 +14,6 @@
 
 enum { SIDE = 9, CLASSES = 5, BATCH = 4, CHANNELS = 8, STEPS = 5, N_WEIGHTS = 7 };
 
-static int64_t ask(const char *name)
-{
-    void *symbol = module_symbol(name);
-    int64_t (*function)(void);
-    memcpy(&function, &symbol, sizeof(function));
-    return function();
-}
-
-static void fail_at(int64_t call, bool sticky)
-{
-    void *symbol = module_symbol("emulate_fail_at");
-    emulate_fail_at_fn *function;
-    memcpy(&function, &symbol, sizeof(function));
-    function(call, sticky);
-}
-
 static char logged[1 << 12];
 static void keep_log(void *user, ls_log_level level, const char *message)
 {
@@ -220,7 +204,7 @@ static void compare(bool plainly)
         const ls_step_digest got = last_of_steps(&r);
         check_equal(&got, &wanted, orders[i]);
         ck_assert_int_eq(ls__net_is_captured(r.net), !plainly);
-        if (!plainly) ck_assert_int_ge(ask("emulate_beside"), side_count(precision));
+        if (!plainly) ck_assert_int_ge(emulated_count("emulate_beside"), side_count(precision));
         ck_assert_str_eq(logged, "");
         ls_context_close(&r.ctx);
     }
@@ -457,7 +441,7 @@ END_TEST
 /* The first status that is not LS_OK of steps of which one call fails. */
 static ls_status failing_steps(run *r, int n, int64_t call, bool sticky)
 {
-    fail_at(call, sticky);
+    emulated_fail_at(call, sticky);
     for (int i = 0; i < n; i++) {
         const ls_status status = step(r);
         if (status != LS_OK) return status;
@@ -491,7 +475,7 @@ static void fail_every_call(bool plainly)
     const int n_steps = plainly ? 1 : 3;
     run good = open_run(LS_PRECISION_F32, "side", plainly);
     ck_assert_int_eq(failing_steps(&good, n_steps, 0, false), LS_OK);
-    const int64_t n = ask("emulate_calls");
+    const int64_t n = emulated_count("emulate_calls");
     const ls_step_digest wanted = checked_step(&good);
     ls_context_close(&good.ctx);
     int n_survived = 0;
@@ -502,7 +486,7 @@ static void fail_every_call(bool plainly)
             if (status == LS_OK) { /* the recording failed */
                 ck_assert(!plainly && !sticky);
                 ck_assert_msg(strstr(logged, "can't be recorded") != NULL, "call %d", (int)i);
-                fail_at(0, false);
+                emulated_fail_at(0, false);
                 const ls_step_digest got = checked_step(&r);
                 check_equal(&got, &wanted, "after a failed recording");
                 n_survived++;
@@ -510,14 +494,14 @@ static void fail_every_call(bool plainly)
                 ck_assert_int_eq(ls_context_status(r.ctx), status);
                 ck_assert_msg(strstr(ls_context_message(r.ctx), "CUDA: ") != NULL, "call %d: %s",
                               (int)i, ls_context_message(r.ctx));
-                if (!sticky) fail_at(0, false);
+                if (!sticky) emulated_fail_at(0, false);
                 if (!sticky && i % 2) check_released_memory(&r);
                 for (int j = 0; j < 3 && r.net && !sticky; j++) (void)checked_step(&r);
             }
-            fail_at(0, false);
+            emulated_fail_at(0, false);
             ls_context_close(&r.ctx);
-            ck_assert_int_eq(ask("emulate_held"), 0);
-            ck_assert_int_eq(ask("emulate_graphs"), 0);
+            ck_assert_int_eq(emulated_count("emulate_held"), 0);
+            ck_assert_int_eq(emulated_count("emulate_graphs"), 0);
         }
     ck_assert(plainly || n_survived * cases_step() > 20);
 }
@@ -540,21 +524,21 @@ START_TEST(calls_fail_while_timing)
     setenv("LOCKSTEP_EMULATED_LIBRARY", "1", 1);
     benchmark = LS_BENCHMARK_ON;
     run r = open_run(LS_PRECISION_F32, NULL, false);
-    const int64_t n = ask("emulate_calls");
+    const int64_t n = emulated_count("emulate_calls");
     ls_context_close(&r.ctx);
     int n_built = 0;
     for (int64_t i = 20; i <= n; i += 163 * (cases_step() > 1 ? 2 : 1))
         for (int sticky = 0; sticky < 2; sticky++) {
-            fail_at(i, sticky != 0);
+            emulated_fail_at(i, sticky != 0);
             r = try_run(LS_PRECISION_F32, NULL, false);
             const ls_status status = ls_context_status(r.ctx);
             ck_assert(r.net || status != LS_OK);
-            fail_at(0, false);
+            emulated_fail_at(0, false);
             for (int j = 0; j < 3 && status == LS_OK; j++) (void)checked_step(&r);
             n_built += status == LS_OK;
             ls_context_close(&r.ctx);
-            ck_assert_int_eq(ask("emulate_held"), 0);
-            ck_assert_int_eq(ask("emulate_graphs"), 0);
+            ck_assert_int_eq(emulated_count("emulate_held"), 0);
+            ck_assert_int_eq(emulated_count("emulate_graphs"), 0);
         }
     ck_assert_int_gt(n_built * (cases_step() > 1 ? 2 : 1), 5);
 }

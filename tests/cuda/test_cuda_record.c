@@ -15,30 +15,14 @@ enum { SIDE = 5, CLASSES = 6, BUILT_FOR = 4, MOST = 6 /* pictures */ };
 
 /* ---- The emulator ---- */
 
-static int64_t ask(const char *name)
-{
-    void *symbol = module_symbol(name);
-    int64_t (*function)(void);
-    memcpy(&function, &symbol, sizeof(function));
-    return function();
-}
-
-static void fail_at(int64_t call, bool sticky)
-{
-    void *symbol = module_symbol("emulate_fail_at");
-    emulate_fail_at_fn *function;
-    memcpy(&function, &symbol, sizeof(function));
-    function(call, sticky);
-}
-
 static int64_t calls(void)
 {
-    return ask("emulate_calls");
+    return emulated_count("emulate_calls");
 }
 
 static int64_t graphs(void)
 {
-    return ask("emulate_graphs");
+    return emulated_count("emulate_graphs");
 }
 
 static char logged[1 << 14];
@@ -262,14 +246,14 @@ START_TEST(calls_of_a_replayed_step)
     const ls_memory_stats before = ls_context_memory(r.ctx);
     int64_t queued = 0;
     for (int i = 0; i < 6; i++) {
-        fail_at(0, false);
+        emulated_fail_at(0, false);
         ck_assert_int_eq(step(&r, MOST, 0.1 / (i + 1)), LS_OK);
         ck_assert_int_eq(calls(), STEP_CALLS);
         /* Without a bound more and more would be queued. */
-        if (i > 2) ck_assert_int_eq(ask("emulate_queued"), queued);
-        queued = ask("emulate_queued");
+        if (i > 2) ck_assert_int_eq(emulated_count("emulate_queued"), queued);
+        queued = emulated_count("emulate_queued");
     }
-    fail_at(0, false);
+    emulated_fail_at(0, false);
     ck_assert_int_eq(ls_net_evaluate(r.net, &r.batches[3]), LS_OK);
     ck_assert_int_eq(calls(), EVALUATION_CALLS);
     const ls_memory_stats after = ls_context_memory(r.ctx);
@@ -366,7 +350,7 @@ enum { FAILING_STEPS = 5 };
 static ls_status failing_steps(run *r, int64_t call, bool sticky)
 {
     n_passed_over = 0;
-    fail_at(call, sticky);
+    emulated_fail_at(call, sticky);
     for (int i = 0; i < FAILING_STEPS; i++) {
         const ls_status status = step(r, 3, 0.1);
         if (status != LS_OK) return status;
@@ -383,7 +367,7 @@ static void check_failure(run *r, ls_status status, bool sticky, int64_t call)
     ck_assert_msg(strstr(message, "CUDA: ") || (!sticky && by_library), "call %d: %s", (int)call,
                   message);
     if (!sticky) {
-        fail_at(0, false);
+        emulated_fail_at(0, false);
         for (int i = 0; i < 3; i++)
             ck_assert_msg(step(r, 3, 0.1) == LS_OK, "call %d: %s", (int)call,
                           ls_context_message(r->ctx));
@@ -416,14 +400,14 @@ START_TEST(every_call_fails_in_turn)
             } else if (status == LS_OK) { /* what failed was the recording: the bits are the same */
                 ck_assert_int_eq(sticky, 0);
                 ck_assert_msg(strstr(logged, "can't be recorded") != NULL, "call %d", (int)i);
-                fail_at(0, false);
+                emulated_fail_at(0, false);
                 const ls_step_digest got = checked_step(&r, 3, 0.1);
                 ck_assert_mem_eq(&got.weights, &wanted.weights, sizeof(ls_digest));
                 n_survived++;
             } else {
                 check_failure(&r, status, sticky, i);
             }
-            fail_at(0, false);
+            emulated_fail_at(0, false);
             ls_context_close(&r.ctx);
             ck_assert_int_eq(graphs(), 0);
         }
@@ -436,14 +420,14 @@ START_TEST(errors_say_where)
 {
     run r = open_plain();
     for (int i = 0; i < 3; i++) ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
-    fail_at(LAUNCH_CALL, false);
+    emulated_fail_at(LAUNCH_CALL, false);
     ck_assert_int_eq(step(&r, MOST, 0.1), LS_ERR_DEVICE);
     ck_assert_str_eq(ls_context_message(r.ctx), "step 3 of epoch 0: a recorded step: CUDA: too "
                                                 "many resources requested for launch");
     ls_context_close(&r.ctx);
     r = open_run(&(ls_context_config){ .nvtx = true }, &(shape){ 0 }, 0);
     ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
-    fail_at(5, false); /* wait, copy, copy, normalize, convolution */
+    emulated_fail_at(5, false); /* wait, copy, copy, normalize, convolution */
     ck_assert_int_eq(step(&r, MOST, 0.1), LS_ERR_DEVICE);
     ck_assert_msg(strncmp(ls_context_message(r.ctx), "conv2d 'conv': ", 15) == 0, "%s",
                   ls_context_message(r.ctx));

@@ -26,12 +26,30 @@ static inline void *module_symbol(const char *name)
     return symbol;
 }
 
+/* What the emulator counts under this name. */
+static inline int64_t emulated_count(const char *name)
+{
+    void *symbol = module_symbol(name);
+    int64_t (*function)(void);
+    memcpy(&function, &symbol, sizeof(function)); /* ISO C has no cast from one to the other */
+    return function();
+}
+
+/* Lets the call of that number fail, from 1; 0 = none. sticky: and all after it. */
+static inline void emulated_fail_at(int64_t call, bool sticky)
+{
+    void *symbol = module_symbol("emulate_fail_at");
+    emulate_fail_at_fn *function;
+    memcpy(&function, &symbol, sizeof(function));
+    function(call, sticky);
+}
+
 /* What is open on the emulated device, and in the libraries' stand-ins where those are. */
 static inline int64_t emulated_held(void)
 {
     emulate_held_fn *held;
     void *symbol = module_symbol("emulate_held");
-    memcpy(&held, &symbol, sizeof(held)); /* ISO C has no cast from one to the other */
+    memcpy(&held, &symbol, sizeof(held));
     symbol = find_symbol("emulate_libraries_held");
     if (!symbol) return held();
     emulate_held_fn *libraries;
