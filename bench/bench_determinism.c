@@ -24,7 +24,7 @@
  * digest_share is the time of a step's digests as a share of a step. */
 #include "nn/net_state.h"
 #include "support.h"
-#include <lockstep/record.h>
+#include <lockstep/run_log.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "base/context.h"
 #include "nn/net_state.h"
 #include "support.h"
-#include <lockstep/plan.h>
+#include <lockstep/algorithm_cache.h>
 
 #include <malloc.h>
 #include <stdatomic.h>

@@ -31,7 +31,7 @@
 #include "limits.h"
 #include "nn/net.h"
 #include "support.h"
-#include <lockstep/plan.h>
+#include <lockstep/algorithm_cache.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

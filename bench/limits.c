@@ -2,7 +2,7 @@
 #include "limits.h"
 #include "base/threads.h"
 #include "cpu/cpu.h"
-#include "cpu/narrow/unroll.h"
+#include "cpu/conv/small_channels/unroll.h"
 #include "support.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* trainer_open.c: everything that a run is made of, from its recipe. */
 #include "folders.h"
 #include "run/compare.h"
-#include "run/plan.h"
+#include "run/algorithm_cache_file.h"
 #include "trainer.h"
 #include <stdio.h>
 #include <stdlib.h>

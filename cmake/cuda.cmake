@@ -8,7 +8,7 @@ set(LOCKSTEP_CUDA_SOURCES host.c memory.c work.c device.c environment.c capture.
 set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.cu kernels/pool.cu kernels/loss.cu
   kernels/optimizer.cu kernels/conv.cu kernels/linear.cu)
 # Files of the core that need nothing else of it, built once more into the module.
-set(LOCKSTEP_CUDA_CORE src/base/text.c src/base/hash.c src/base/random.c src/tensor/shape.c src/tensor/ops.c)
+set(LOCKSTEP_CUDA_CORE src/base/text.c src/base/hash.c src/base/random.c src/base/shape.c src/backend/ops.c)
 
 # What the module and its emulated twins have in common.
 function(lockstep_cuda_core target)

@@ -31,9 +31,9 @@
 #include <lockstep/nn.h>
 #include <lockstep/optim.h>
 #include <lockstep/pack.h>
-#include <lockstep/plan.h>
+#include <lockstep/algorithm_cache.h>
 #include <lockstep/random.h>
-#include <lockstep/record.h>
+#include <lockstep/run_log.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>
 

@@ -2,7 +2,7 @@
 #ifndef LS_CPU_CONV_ROLES_H
 #define LS_CPU_CONV_ROLES_H
 
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 /* Indices of operands; -1: none. Of backward ops dx is x, and so on. */
 typedef struct ls__conv_roles {

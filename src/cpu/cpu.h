@@ -12,7 +12,7 @@
 #define LS_CPU_CPU_H
 
 #include "base/threads.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 #include <fenv.h>
 
 typedef struct ls__onednn ls__onednn; /* onednn.h */

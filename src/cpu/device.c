@@ -6,10 +6,10 @@
 #include "base/error.h"
 #include "base/own_kernels.h"
 #include "cpu/memory.h"
-#include "cpu/narrow/narrow.h"
+#include "cpu/conv/small_channels/narrow.h"
 #include "cpu/emulated.h"
-#include "cpu/gemm/gemm.h"
-#include "cpu/winograd/winograd.h"
+#include "cpu/conv/implicit_gemm/gemm.h"
+#include "cpu/conv/winograd/winograd.h"
 #include "cpu/onednn/onednn.h"
 #include <stdio.h>
 #include <string.h>

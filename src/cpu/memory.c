@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/available_memory.h"
 #include "base/context.h"
-#include "cpu/native/digest.h"
+#include "cpu/ops/digest.h"
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "cuda/driver.h"
 #include "cuda/kernels/kernels.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 typedef struct ls__cuda ls__cuda;
 

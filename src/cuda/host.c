@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/cuda.h"
-#include "tensor/module.h"
+#include "backend/module.h"
 #include <stdio.h>
 
 enum { LOG_TEXT_SIZE = 1024 };

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
-#include "nn/lower.h"
+#include "nn/compile/lower.h"
 #include "nn/net_state.h"
 
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "nn/layer_input.h"
+#include "nn/layers/input.h"
 #include "nn/net_state.h"
-#include "tensor/pool.h"
+#include "backend/pool.h"
 
 #include <math.h>
 #include <string.h>

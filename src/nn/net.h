@@ -3,7 +3,7 @@
 #define LS_NN_NET_H
 
 #include "base/context.h"
-#include "tensor/choices.h"
+#include "backend/algorithm_cache.h"
 #include "tensor/tensor.h"
 #include <lockstep/net.h>
 

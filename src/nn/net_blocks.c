@@ -2,9 +2,9 @@
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
-#include "nn/names.h"
+#include "nn/graph/names.h"
 #include "nn/net_state.h"
-#include "tensor/pool.h"
+#include "backend/pool.h"
 
 #include <fnmatch.h>
 #include <string.h>

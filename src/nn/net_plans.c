@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "nn/net_state.h"
-#include "nn/trial.h"
-#include "nn/tune.h"
-#include "tensor/pool.h"
+#include "nn/select/trial.h"
+#include "nn/select/autotune.h"
+#include "backend/pool.h"
 
 #include <stdio.h>
 #include <string.h>

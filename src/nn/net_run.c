@@ -1,9 +1,9 @@
 /* net_run.c: feeding a net and running its programs. */
 #include "base/error.h"
 #include "base/floats.h"
-#include "nn/names.h"
+#include "nn/graph/names.h"
 #include "nn/net_state.h"
-#include "tensor/pool.h"
+#include "backend/pool.h"
 
 #include <string.h>
 

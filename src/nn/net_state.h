@@ -2,9 +2,9 @@
 #ifndef LS_NN_NET_STATE_H
 #define LS_NN_NET_STATE_H
 
-#include "nn/program.h"
-#include "nn/trace.h"
-#include "tensor/late.h"
+#include "nn/plan/program.h"
+#include "nn/exec/trace.h"
+#include "backend/readback.h"
 #include <pthread.h>
 #include <stdatomic.h>
 

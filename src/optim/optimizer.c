@@ -5,9 +5,9 @@
 #include "base/element.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "nn/names.h"
-#include "nn/program.h"
-#include "tensor/pool.h"
+#include "nn/graph/names.h"
+#include "nn/plan/program.h"
+#include "backend/pool.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "nn/net.h"
 #include "optim/schedule.h"
 

@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/half.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
-#include "run/plan.h"
-#include "tensor/safetensors.h"
+#include "run/algorithm_cache_file.h"
+#include "io/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>

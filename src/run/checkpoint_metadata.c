@@ -17,14 +17,14 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "run/identity.h"
 #include "run/json.h"
-#include "run/plan.h"
-#include "tensor/json_text.h"
+#include "run/algorithm_cache_file.h"
+#include "io/json_text.h"
 
 #include <errno.h>
 #include <inttypes.h>

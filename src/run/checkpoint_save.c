@@ -4,8 +4,8 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "tensor/backend.h"
-#include "tensor/safetensors.h"
+#include "backend/backend.h"
+#include "io/safetensors.h"
 
 #include <string.h>
 

@@ -8,9 +8,9 @@
 #ifndef LS_RUN_COMPARE_H
 #define LS_RUN_COMPARE_H
 
-#include "nn/trace.h"
+#include "nn/exec/trace.h"
 #include <lockstep/optim.h>
-#include <lockstep/record.h>
+#include <lockstep/run_log.h>
 
 /* One of the two runs, opened, and restored where it goes on from a checkpoint. */
 typedef struct ls__compare_side {

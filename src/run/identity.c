@@ -4,7 +4,7 @@
 #include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "nn/net.h"
 #include "base/text.h"
 #include "optim/optimizer.h"

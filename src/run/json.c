@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "optim/config.h"
-#include "tensor/json_text.h"
+#include "io/json_text.h"
 
 #include <fcntl.h>
 #include <stdio.h>

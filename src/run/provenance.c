@@ -2,7 +2,7 @@
 #include "run/provenance.h"
 
 #include "base/context.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 #include <sys/utsname.h>
 #include <time.h>
 

@@ -2,9 +2,9 @@
 #ifndef LS_RUN_STEP_DIGEST_H
 #define LS_RUN_STEP_DIGEST_H
 
-#include "tensor/late.h"
+#include "backend/readback.h"
 #include "tensor/tensor.h"
-#include <lockstep/record.h>
+#include <lockstep/run_log.h>
 
 typedef struct ls__step_digest {
     ls__late late;    /* a device_part of record_digest.c */

@@ -4,7 +4,7 @@
 #include "base/floats.h"
 #include "base/half.h"
 #include "base/hash.h"
-#include "tensor/late.h"
+#include "backend/readback.h"
 #include "tensor/tensor.h"
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/half.h"
-#include "tensor/pool.h"
+#include "backend/pool.h"
 #include <math.h>
 #include <string.h>
 

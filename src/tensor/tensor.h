@@ -3,7 +3,7 @@
 #define LS_TENSOR_TENSOR_H
 
 #include "base/context.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 struct ls_tensor {
     ls__owned owned; /* owned.ctx is set for views too */

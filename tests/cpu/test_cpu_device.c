@@ -4,7 +4,7 @@
 #include "base/context.h"
 #include "base/half.h"
 #include "cpu/cpu.h"
-#include "cpu/native/digest.h"
+#include "cpu/ops/digest.h"
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The convolutions that are products, of both vector widths (see test_winograd.c): every case's
  * bits must be equal. */
 #include "../suite.h"
-#include "cpu/gemm/gemm.h"
+#include "cpu/conv/implicit_gemm/gemm.h"
 #include "op_case.h"
 #include <string.h>
 

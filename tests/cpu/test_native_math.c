@@ -1,5 +1,5 @@
 /* Our own exp and log against the C library's in double. */
-#include "cpu/native/math.h"
+#include "cpu/ops/math.h"
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * equal. The 16-wide kernels are built for AVX2, as pairs of registers: same source, same bits, on
  * a machine without AVX-512; a machine with it runs those of its own registers too. */
 #include "../suite.h"
-#include "cpu/winograd/winograd.h"
+#include "cpu/conv/winograd/winograd.h"
 #include "op_case.h"
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef LS_TESTS_CUDA_CONV_OPS_H
 #define LS_TESTS_CUDA_CONV_OPS_H
 
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 enum { MAX_CONV_OPS = 256 };
 typedef struct conv_ops {

@@ -1,6 +1,6 @@
 /* Names of cuBLASLt's kernels: what is written is read again, and nothing else is. */
 #include "../suite.h"
-#include "cuda/blas_name.h"
+#include "cuda/cublaslt/blas_name.h"
 #include <string.h>
 
 START_TEST(written_and_read)

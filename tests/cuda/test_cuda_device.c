@@ -5,7 +5,7 @@
 #include "base/own_kernels.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
-#include "tensor/pool.h"
+#include "backend/pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

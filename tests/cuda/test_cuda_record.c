@@ -5,8 +5,8 @@
 #include "base/context.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
-#include "nn/trace.h"
-#include "tensor/backend.h"
+#include "nn/exec/trace.h"
+#include "backend/backend.h"
 #include <lockstep/lockstep.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef LS_TESTS_DATA_DECODE_SUPPORT_H
 #define LS_TESTS_DATA_DECODE_SUPPORT_H
 
-#include "data/image.h"
+#include "data/decode/decoder.h"
 #include "support.h"
 
 ls_context *open_context(void);

@@ -1,7 +1,7 @@
 /* The loader: bits, order, bad images, restarts, misuse. */
 #include "../failing_allocator.h"
 #include "../suite.h"
-#include "../tensor/fake_backend.h"
+#include "../backend/fake_backend.h"
 #include "loader_support.h"
 #include <math.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Resize: equal to Pillow in every byte, in part as in whole. */
-#include "data/image.h"
-#include "data/resize.h"
-#include "data/resize_kernels.h"
+#include "data/decode/decoder.h"
+#include "data/transform/resize.h"
+#include "data/transform/resize_kernels.h"
 
 #include "../suite.h"
 #include "support.h"

@@ -1,6 +1,6 @@
 /* Transforms: sizes and places by hand-computed cases, random ones by their distribution. */
 #include "base/functions.h"
-#include "data/transform.h"
+#include "data/transform/transform.h"
 
 #include "../suite.h"
 #include "support.h"

@@ -2,7 +2,7 @@
 #include "corpus.h"
 #include "small_run.h"
 
-#include "run/record_lines.h"
+#include "run/run_log_lines.h"
 #include <jansson.h>
 #include <lockstep/pack.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "nn/net.h"
 #include "run/checkpoint.h"
 #include "run/identity.h"
-#include "run/plan.h"
-#include "tensor/safetensors.h"
+#include "run/algorithm_cache_file.h"
+#include "io/safetensors.h"
 #include <stdlib.h>
 #include <string.h>
 

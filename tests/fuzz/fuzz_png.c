@@ -1,7 +1,7 @@
 /* fuzz_png.c: PNG files, as they are and with the checksums of their chunks repaired. */
 #include "image.h"
 
-#include "data/image.h"
+#include "data/decode/decoder.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * their steps are refused. */
 #include "fuzz.h"
 
-#include "run/record_lines.h"
+#include "run/run_log_lines.h"
 #include <string.h>
 
 static const char NAME[] = "record.txt";

@@ -1,7 +1,7 @@
 /* fuzz_tensors.c: safetensors files, and what the command reads from their metadata. */
 #include "fuzz.h"
 
-#include "tensor/safetensors.h"
+#include "io/safetensors.h"
 #include "compare_side.h"
 
 static const char NAME[] = "x.safetensors";

@@ -1,7 +1,7 @@
 /* image.c: see image.h. */
 #include "image.h"
 
-#include "data/image.h"
+#include "data/decode/decoder.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #define LS_TESTS_NN_BLOCKED_LAYOUT_H
 
 #include "base/context.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 #include <string.h>
 
 static ls__backend blocked_backend;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cpu/emulated.h"
 #include "nn/net_state.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>

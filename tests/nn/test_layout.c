@@ -3,7 +3,7 @@
  * dense layout. */
 #include "base/context.h"
 #include "../suite.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 #include <lockstep/lockstep.h>
 #include <stdlib.h>
 #include <string.h>

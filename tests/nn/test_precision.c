@@ -3,7 +3,7 @@
 #include "../suite.h"
 #include "base/context.h"
 #include "nn/net.h"
-#include "nn/trace.h"
+#include "nn/exec/trace.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>

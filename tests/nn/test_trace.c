@@ -2,7 +2,7 @@
  * logical element, and a fault hits the one element that it names. */
 #include "../suite.h"
 #include "blocked_layout.h"
-#include "nn/trace.h"
+#include "nn/exec/trace.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Eager tensors, on the CPU and on a device whose memory the host cannot read. */
-#include "fake_backend.h"
+#include "../backend/fake_backend.h"
 #include "tensor/tensor.h"
 
 #include "../failing_allocator.h"

@@ -2,7 +2,7 @@
 #ifndef LS_CPU_ONEDNN_SLICE_H
 #define LS_CPU_ONEDNN_SLICE_H
 
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 /* Channels first..first+count of `images` images of [N][C/block][H][W][block]. The copy is of the
  * same layout, or with `planar` (for N,H,W,C only) in N,C,H,W. */

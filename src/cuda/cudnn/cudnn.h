@@ -9,7 +9,7 @@
 #ifndef LS_CUDA_CUDNN_CUDNN_H
 #define LS_CUDA_CUDNN_CUDNN_H
 
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 typedef struct ls__cudnn ls__cudnn;
 

@@ -6,7 +6,7 @@
 #define LS_CUDA_CUDNN_GRAPH_H
 
 #include "cuda/cudnn/descriptor.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 enum {
     LS__CUDNN_MAX_DESCRIPTORS = 64, /* made for one graph */

@@ -4,7 +4,7 @@
 #define LS_CUDA_KERNELS_H
 
 #include "base/hash.h"
-#include "tensor/backend.h"
+#include "backend/backend.h"
 
 #ifdef __cplusplus
 extern "C" {

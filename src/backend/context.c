@@ -1,0 +1,105 @@
+/* context.c: opening and closing a context: configuration, device, memory pool. */
+#include "base/alloc.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "backend/algorithm_cache.h"
+#include "backend/pool.h"
+#include "backend/registry.h"
+
+enum { MAX_THREADS = 1024 };
+
+static ls_status check_config(ls_context *ctx, const ls_context_config *config)
+{
+    const ls_allocator *allocator = config->allocator;
+    if (allocator && (!allocator->allocate || !allocator->release)) {
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_context_open: allocator: allocate and release must both be given");
+    }
+    if ((unsigned)config->deterministic > LS_DETERMINISTIC_OFF) {
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_context_open: deterministic is %d, wanted LS_DETERMINISTIC_STRICT, "
+                        "_WARN or _OFF",
+                        (int)config->deterministic);
+    }
+    if ((unsigned)config->benchmark > LS_BENCHMARK_ON) {
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_context_open: benchmark is %d, wanted LS_BENCHMARK_OFF or _ON",
+                        (int)config->benchmark);
+    }
+    if (config->threads < 0 || config->threads > MAX_THREADS) {
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_context_open: threads is %d, wanted 1 to %d, or 0 for all processors",
+                        config->threads, MAX_THREADS);
+    }
+    return LS_OK;
+}
+
+ls_context *ls_context_open(const ls_context_config *config)
+{
+    const ls_context_config defaults = { 0 };
+    if (!config) config = &defaults;
+    const bool has_allocator =
+        config->allocator && config->allocator->allocate && config->allocator->release;
+    const ls_allocator allocator = has_allocator ? *config->allocator : ls__default_allocator;
+
+    ls_context *ctx = allocator.allocate(allocator.user, sizeof(*ctx), LS__ALIGNMENT);
+    if (!ctx) return NULL;
+    *ctx = (ls_context){ .allocator = allocator, .config = *config };
+    ctx->config.allocator = &ctx->allocator;
+
+    ls_status status = check_config(ctx, config);
+    if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);
+    if (status == LS_OK && config->nvtx && !ctx->device->backend->range_push)
+        status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                          "ls_context_open: nvtx: device %s has no ranges for profilers",
+                          ctx->device->backend->name);
+    if (status == LS_OK) {
+        status = ls__pool_open(ctx, ctx->device, LS__POOL_DEVICE, config->memory_limit_bytes,
+                               &ctx->pool);
+    }
+    if (status == LS_OK)
+        status = ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &ctx->host_pool);
+    if (status == LS_OK) status = ls__choices_open(ctx, &ctx->choices);
+    ctx->unusable = status != LS_OK;
+    /* the user's text need not outlive this call */
+    ctx->config.device = ctx->device ? ctx->device->backend->name : NULL;
+    return ctx;
+}
+
+void ls_context_close(ls_context **ctx)
+{
+    if (!ctx || !*ctx) return;
+    ls_context *c = *ctx;
+    *ctx = NULL;
+    while (c->last_owned) ls__disown_and_close(c->last_owned);
+    ls__choices_close(&c->choices);
+    ls__pool_close(&c->host_pool);
+    ls__pool_close(&c->pool);
+    if (c->device) c->device->backend->close(c->device);
+    ls__forget_warnings(c);
+    const ls_allocator allocator = c->allocator;
+    allocator.release(allocator.user, c);
+}
+
+ls_memory_stats ls_context_memory(const ls_context *ctx)
+{
+    return ctx && ctx->pool ? ls__pool_stats(ctx->pool) : (ls_memory_stats){ 0 };
+}
+
+ls_status ls_context_trim(ls_context *ctx)
+{
+    LS__ENTER(ctx);
+    LS_TRY(ctx->device->backend->wait(ctx->device));
+    LS_TRY(ls__pool_trim(ctx->pool));
+    return ls__pool_trim(ctx->host_pool);
+}
+
+const char *ls_context_device(const ls_context *ctx)
+{
+    return ctx && ctx->device ? ctx->device->backend->describe(ctx->device) : "";
+}
+
+int ls_context_threads(const ls_context *ctx)
+{
+    return ctx && ctx->device ? ctx->device->backend->threads(ctx->device) : 0;
+}

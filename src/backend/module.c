@@ -1,0 +1,96 @@
+/* module.c: see module.h. */
+#include "backend/module.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FILE_NAME_SIZE = 64 };
+
+static const ls__host host = { .version = LS__MODULE_VERSION,
+                               .lockstep = LS__VERSION,
+                               .fail_v = ls__fail_v,
+                               .warn = ls__warn,
+                               .inform = ls__inform,
+                               .has_error = ls__has_error,
+                               .alloc = ls__alloc,
+                               .zalloc = ls__zalloc,
+                               .free = ls__free };
+
+/* The folder of the library or program that has this table. */
+static bool find_own_folder(char *out, size_t size)
+{
+    Dl_info info;
+    if (!dladdr(&host, &info) || !info.dli_fname) return false;
+    char path[PATH_MAX];
+    /* A program is named as it was called, which may be by a name without a folder. */
+    const bool program = !strchr(info.dli_fname, '/');
+    if (!realpath(program ? "/proc/self/exe" : info.dli_fname, path)) return false;
+    char *slash = strrchr(path, '/');
+    if (!slash) return false;
+    *slash = '\0';
+    return snprintf(out, size, "%s", path) < (int)size;
+}
+
+/* dlopen of FOLDER/FILE; folder NULL: where the system looks. With the error kept in `reason` when
+ * the file is there but can't be loaded. */
+static void *open_file(const char *folder, const char *file, char *reason, size_t size)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s%s%s", folder ? folder : "", folder ? "/" : "", file) >=
+        (int)sizeof(path))
+        return NULL;
+    if (folder && access(path, F_OK) != 0) return NULL;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const char *text = handle ? NULL : dlerror();
+    if (text && !reason[0]) snprintf(reason, size, "%s", text);
+    return handle;
+}
+
+static void *open_module(const char *file, char *reason, size_t size)
+{
+    const char *set = secure_getenv("LOCKSTEP_MODULES");
+    if (set && set[0]) {
+        void *handle = open_file(set, file, reason, size);
+        if (!handle && !reason[0]) snprintf(reason, size, "there is no %s in %.200s", file, set);
+        return handle;
+    }
+    char own[PATH_MAX], libraries[PATH_MAX + sizeof("/../" LS__LIBRARY_FOLDER)];
+    void *handle = NULL;
+    if (find_own_folder(own, sizeof(own))) {
+        snprintf(libraries, sizeof(libraries), "%s/../" LS__LIBRARY_FOLDER, own);
+        handle = open_file(own, file, reason, size);
+        if (!handle && !reason[0]) handle = open_file(libraries, file, reason, size);
+    }
+    if (!handle && !reason[0]) handle = open_file(NULL, file, reason, size);
+    return handle;
+}
+
+ls_status ls__module_load(ls_context *ctx, const char *name, const ls__backend **out)
+{
+    char file[FILE_NAME_SIZE], reason[512] = "";
+    snprintf(file, sizeof(file), "liblockstep_%s.so", name);
+    void *handle = open_module(file, reason, sizeof(reason));
+    if (!handle)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device '%s': its module can't be loaded: %s",
+                        name, reason);
+    ls__module_open_fn *open = NULL;
+    void *symbol = dlsym(handle, LS__MODULE_SYMBOL);
+    memcpy(&open, &symbol, sizeof(open)); /* ISO C has no cast from one to the other */
+    if (!open)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device '%s': %s is no module of Lockstep's", name,
+                        file);
+    const ls__module *module = open(&host);
+    if (module->version != LS__MODULE_VERSION || strcmp(module->lockstep, LS__VERSION) != 0)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "device '%s': %s belongs to Lockstep %.40s (module version %d), this is "
+                        "%s (%d)",
+                        name, file, module->lockstep, module->version, LS__VERSION,
+                        LS__MODULE_VERSION);
+    *out = module->backend;
+    return LS_OK;
+}

@@ -1,0 +1,45 @@
+/* module.h: backends that are shared objects of their own, opened when a context asks for them. A
+ * module has no symbol of the core's to link with, so static programs can use it as well: what it
+ * needs comes in a table. */
+#ifndef LS_BACKEND_MODULE_H
+#define LS_BACKEND_MODULE_H
+
+#include "backend/backend.h"
+#include <stdarg.h>
+
+/* Changes with the two tables below and with all that they reach: backend.h, base/context.h. */
+enum { LS__MODULE_VERSION = 8 };
+
+/* What the core gives. All of it as the functions of the same names in base/. */
+typedef struct ls__host {
+    int version;          /* LS__MODULE_VERSION */
+    const char *lockstep; /* ls_version() */
+    ls_status (*fail_v)(ls_context *ctx, ls_status status, const char *format, va_list args);
+    void (*warn)(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+    void (*inform)(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+    bool (*has_error)(const ls_context *ctx);
+    void *(*alloc)(const ls_context *ctx, size_t bytes);
+    void *(*zalloc)(const ls_context *ctx, size_t bytes);
+    void (*free)(const ls_context *ctx, void *memory);
+} ls__host;
+
+/* What a module gives. */
+typedef struct ls__module {
+    int version;          /* LS__MODULE_VERSION of its build */
+    const char *lockstep; /* ls_version() of its build */
+    const ls__backend *backend;
+} ls__module;
+
+/* The one symbol that a module shows. It must look at the versions before anything else of host. */
+#define LS__MODULE_SYMBOL "ls__module_open"
+#define LS__MODULE_EXPORT __attribute__((visibility("default")))
+typedef const ls__module *ls__module_open_fn(const ls__host *host);
+
+/* The backend of module liblockstep_NAME.so, which stays loaded. It is looked for in the folder
+ * that the environment's LOCKSTEP_MODULES names, and there alone when that is set; else beside the
+ * library or program that this code is part of, in the folder of libraries of its installation, and
+ * where the system looks. LS_ERR_UNSUPPORTED, with the reason, when there is none or when it is of
+ * another version. */
+ls_status ls__module_load(ls_context *ctx, const char *name, const ls__backend **out);
+
+#endif

@@ -1,0 +1,386 @@
+/* pool.c: see pool.h. */
+#include "backend/pool.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "backend/block_list.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct ls__pool {
+    ls_context *ctx;
+    ls__device *device;
+    ls__pool_source source;
+    ls__block_list used, cached;
+    int64_t capacity; /* of each list: all blocks fit into either, so a release cannot fail */
+    ls__block *spare; /* records without a block */
+    ls_memory_stats stats;
+};
+
+enum {
+    MIN_BLOCK = 256,
+    MAX_STEP = 2 << 20,      /* between size classes */
+    MAX_REMAINDER = 1 << 20, /* that is left with a block rather than cut off */
+    MAX_CUT = 8 /* a block so many times too large is not cut while there is other memory: it may be
+                   asked for as a whole again */
+};
+
+ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source source,
+                        size_t limit_bytes, ls__pool **out)
+{
+    *out = ls__zalloc(ctx, sizeof(**out));
+    if (!*out) return ls__fail_memory(ctx, "memory pool", sizeof(**out));
+    (*out)->ctx = ctx;
+    (*out)->device = device;
+    (*out)->source = source;
+    (*out)->stats.limit_bytes = limit_bytes;
+    (*out)->cached.by_size = true;
+    return LS_OK;
+}
+
+static size_t round_exactly(size_t bytes)
+{
+    return ls__round_up(bytes ? bytes : 1, MIN_BLOCK);
+}
+
+/* 0 for more than there can be. */
+static size_t size_class(size_t bytes)
+{
+    if (bytes > PTRDIFF_MAX / 2) return 0;
+    size_t power = MIN_BLOCK;
+    while (power < bytes) power *= 2;
+    size_t step = power / 8; /* power / 2 < bytes <= power */
+    if (step < MIN_BLOCK) step = MIN_BLOCK;
+    if (step > MAX_STEP) step = MAX_STEP;
+    return ls__round_up(bytes ? bytes : 1, step);
+}
+
+static bool is_small(const ls__pool *pool, size_t bytes)
+{
+    return bytes <= pool->device->backend->segment_bytes / 2;
+}
+
+static void cache(ls__pool *pool, ls__block *b)
+{
+    ls__block_list_insert(&pool->cached, b);
+    pool->stats.cached_bytes += b->bytes;
+}
+
+static void uncache(ls__pool *pool, const ls__block *b)
+{
+    ls__block_list_remove(&pool->cached, b);
+    pool->stats.cached_bytes -= b->bytes;
+}
+
+static void make_spare(ls__pool *pool, ls__block *b)
+{
+    b->next = pool->spare;
+    pool->spare = b;
+}
+
+static ls__block *use_spare(ls__pool *pool, ls__block fields)
+{
+    ls__block *b = pool->spare;
+    pool->spare = b->next;
+    *b = fields;
+    return b;
+}
+
+/* Room in both lists, and records, for what one request can need: a segment, cut in two. */
+static bool reserve(ls__pool *pool)
+{
+    enum { N_NEW = 2 };
+    while (!pool->spare || !pool->spare->next) {
+        ls__block *b = ls__zalloc(pool->ctx, sizeof(*b));
+        if (!b) return false;
+        make_spare(pool, b);
+    }
+    const int64_t n = pool->used.n + pool->cached.n;
+    if (n + N_NEW <= pool->capacity) return true;
+    const int64_t capacity = pool->capacity ? 2 * pool->capacity : 64;
+    const size_t bytes = (size_t)capacity * sizeof(ls__block *);
+    ls__block **lists[2] = { ls__alloc(pool->ctx, bytes), ls__alloc(pool->ctx, bytes) };
+    if (!lists[0] || !lists[1]) {
+        for (int i = 0; i < 2; i++) ls__free(pool->ctx, lists[i]);
+        return false;
+    }
+    ls__block_list *olds[2] = { &pool->used, &pool->cached };
+    for (int i = 0; i < 2; i++) {
+        if (olds[i]->n > 0)
+            memcpy(lists[i], olds[i]->blocks, (size_t)olds[i]->n * sizeof(ls__block *));
+        ls__free(pool->ctx, olds[i]->blocks);
+        olds[i]->blocks = lists[i];
+    }
+    pool->capacity = capacity;
+    return true;
+}
+
+static void release_segment(ls__pool *pool, char *memory, size_t bytes)
+{
+    const ls__backend *backend = pool->device->backend;
+    if (pool->source == LS__POOL_HOST) {
+        backend->host_release(pool->device, memory, bytes);
+    } else {
+        backend->release(pool->device, memory, bytes);
+    }
+}
+
+static void free_records(const ls_context *ctx, ls__block *first)
+{
+    while (first) {
+        ls__block *next = first->next;
+        ls__free(ctx, first);
+        first = next;
+    }
+}
+
+void ls__pool_close(ls__pool **pool)
+{
+    ls__pool *p = *pool;
+    *pool = NULL;
+    if (!p) return;
+    const ls__block_list *lists[2] = { &p->used, &p->cached };
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < lists[k]->n; i++) {
+            ls__block *first = lists[k]->blocks[i], *last = first;
+            if (first->previous) continue;
+            size_t bytes = first->bytes;
+            for (; last->next; bytes += last->bytes) last = last->next;
+            release_segment(p, first->memory, bytes);
+            last->next = p->spare; /* nothing is freed before all lists are done with */
+            p->spare = first;
+        }
+    free_records(p->ctx, p->spare);
+    ls__free(p->ctx, p->used.blocks);
+    ls__free(p->ctx, p->cached.blocks);
+    ls__free(p->ctx, p);
+}
+
+static void release_whole_segments(ls__pool *pool)
+{
+    for (int64_t i = 0; i < pool->cached.n;) {
+        ls__block *b = pool->cached.blocks[i];
+        if (b->previous || b->next) {
+            i++;
+            continue;
+        }
+        uncache(pool, b);
+        release_segment(pool, b->memory, b->bytes);
+        make_spare(pool, b);
+    }
+}
+
+/* What the limit leaves beside all segments. */
+static size_t room(const ls__pool *pool)
+{
+    const ls_memory_stats *stats = &pool->stats;
+    if (!stats->limit_bytes) return SIZE_MAX;
+    const size_t taken = stats->current_bytes + stats->cached_bytes;
+    return taken < stats->limit_bytes ? stats->limit_bytes - taken : 0;
+}
+
+/* A new segment as one block that is in no list yet; NULL when the limit or the backend refuses. */
+static ls__block *open_segment(ls__pool *pool, ls__stream stream, size_t bytes)
+{
+    const ls__backend *backend = pool->device->backend;
+    if (bytes > room(pool)) return NULL;
+    char *memory = pool->source == LS__POOL_HOST ? backend->host_allocate(pool->device, bytes)
+                                                 : backend->allocate(pool->device, bytes);
+    if (!memory) return NULL;
+    pool->stats.n_allocated++;
+    return use_spare(pool, (ls__block){ .memory = memory, .bytes = bytes, .stream = stream });
+}
+
+/* A block makes one with the next, which is free too; neither is in a list. */
+static void merge_with_next(ls__pool *pool, ls__block *b)
+{
+    ls__block *next = b->next;
+    b->bytes += next->bytes;
+    b->next = next->next;
+    if (b->next) b->next->previous = b;
+    make_spare(pool, next);
+}
+
+/* Cuts off and caches what is beyond `bytes`, where that is worth it. */
+static void cut(ls__pool *pool, ls__block *b, size_t bytes)
+{
+    size_t least = bytes / 8;
+    if (least > MAX_REMAINDER) least = MAX_REMAINDER;
+    if (least < MIN_BLOCK || b->shared) least = MIN_BLOCK;
+    if (b->bytes < bytes + least) return;
+    ls__block rest = *b;
+    rest.memory += bytes;
+    rest.bytes -= bytes;
+    rest.previous = b;
+    rest.used = false;
+    ls__block *r = use_spare(pool, rest);
+    if (r->next) r->next->previous = r;
+    b->next = r;
+    b->bytes = bytes;
+    cache(pool, r);
+}
+
+/* Makes the stream wait for the others whose cached blocks it gets. */
+static ls_status adopt(ls__pool *pool, ls__stream stream)
+{
+    bool waits[LS__N_STREAMS] = { false };
+    for (int64_t i = 0; i < pool->cached.n; i++) waits[pool->cached.blocks[i]->stream] = true;
+    for (int s = 0; s < LS__N_STREAMS; s++)
+        if (waits[s] && s != (int)stream)
+            LS_TRY(pool->device->backend->stream_wait(pool->device, stream, (ls__stream)s));
+    for (int64_t i = 0; i < pool->cached.n; i++) pool->cached.blocks[i]->stream = stream;
+    for (int64_t i = 0; i < pool->cached.n;) {
+        ls__block *b = pool->cached.blocks[i];
+        if (!b->next || b->next->used) {
+            i++;
+            continue;
+        }
+        uncache(pool, b->next);
+        uncache(pool, b);
+        merge_with_next(pool, b);
+        cache(pool, b);
+        i = 0;
+    }
+    return LS_OK;
+}
+
+/* The cached block that fits best; with `any`, also those that are meant for others. */
+static ls__block *take(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded, bool any)
+{
+    const bool small = is_small(pool, rounded);
+    for (int64_t i = ls__block_list_find(&pool->cached, exact, NULL); i < pool->cached.n; i++) {
+        ls__block *b = pool->cached.blocks[i];
+        if (b->stream != stream) continue;
+        if (!any && (b->shared != small || (!small && b->bytes / MAX_CUT > rounded))) continue;
+        uncache(pool, b);
+        pool->stats.n_reused++;
+        return b;
+    }
+    return NULL;
+}
+
+/* Fresh memory: segments for several small blocks, or for one that is not small. */
+static ls__block *take_fresh(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded)
+{
+    const size_t step = pool->device->backend->segment_bytes;
+    const size_t whole = step ? ls__round_up(rounded, step) : rounded;
+    ls__block *b = open_segment(pool, stream, whole);
+    if (!b && rounded < whole) b = open_segment(pool, stream, rounded);
+    if (!b && exact < rounded) b = open_segment(pool, stream, exact);
+    if (b) b->shared = is_small(pool, rounded);
+    return b;
+}
+
+void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes)
+{
+    const size_t rounded = size_class(bytes);
+    if (rounded == 0 || !reserve(pool)) return NULL;
+    const size_t exact = round_exactly(bytes);
+
+    ls__block *b = take(pool, stream, exact, rounded, false);
+    if (!b) b = take_fresh(pool, stream, exact, rounded);
+    if (!b && adopt(pool, stream) != LS_OK) return NULL; /* the error is kept */
+    if (!b) b = take(pool, stream, exact, rounded, true);
+    if (!b && pool->cached.n > 0) {
+        release_whole_segments(pool);
+        b = take_fresh(pool, stream, exact, rounded);
+    }
+    if (!b) return NULL;
+    cut(pool, b, rounded);
+    b->used = true;
+    ls__block_list_insert(&pool->used, b);
+    ls_memory_stats *stats = &pool->stats;
+    stats->n_blocks++;
+    stats->current_bytes += b->bytes;
+    if (stats->current_bytes > stats->peak_bytes) stats->peak_bytes = stats->current_bytes;
+    return b->memory;
+}
+
+static bool can_merge(const ls__block *a, const ls__block *b)
+{
+    return a && b && !a->used && !b->used && a->stream == b->stream;
+}
+
+void ls__pool_release_after(ls__pool *pool, ls__stream stream, void *memory)
+{
+    if (!memory) return;
+    const int64_t i = ls__block_list_find(&pool->used, 0, memory);
+    if (i == pool->used.n || pool->used.blocks[i]->memory != memory) return; /* not ours */
+    ls__block *b = pool->used.blocks[i];
+    ls__block_list_remove(&pool->used, b);
+    pool->stats.n_blocks--;
+    pool->stats.current_bytes -= b->bytes;
+    b->used = false;
+    b->stream = stream;
+    if (can_merge(b, b->next)) {
+        uncache(pool, b->next);
+        merge_with_next(pool, b);
+    }
+    if (can_merge(b->previous, b)) {
+        b = b->previous;
+        uncache(pool, b);
+        merge_with_next(pool, b);
+    }
+    cache(pool, b);
+}
+
+void *ls__pool_allocate(ls__pool *pool, size_t bytes)
+{
+    return ls__pool_allocate_for(pool, LS__STREAM_COMPUTE, bytes);
+}
+
+void ls__pool_release(ls__pool *pool, void *memory)
+{
+    ls__pool_release_after(pool, LS__STREAM_COMPUTE, memory);
+}
+
+ls_status ls__pool_trim(ls__pool *pool)
+{
+    const ls_status status = adopt(pool, LS__STREAM_COMPUTE); /* free neighbours become one */
+    release_whole_segments(pool);
+    return status;
+}
+
+size_t ls__pool_free_bytes(const ls__pool *pool)
+{
+    const ls_memory_stats *stats = &pool->stats;
+    size_t largest = 0, whole = 0; /* stretch of free blocks; those that are segments */
+    for (int64_t i = 0; i < pool->cached.n; i++) {
+        const ls__block *first = pool->cached.blocks[i], *last = first;
+        size_t bytes = first->bytes;
+        for (; last->next && !last->next->used; bytes += last->bytes) last = last->next;
+        if (bytes > largest) largest = bytes;
+        if (!first->previous && !last->next) whole += bytes;
+    }
+    size_t fresh = pool->device->backend->free_bytes(pool->device);
+    if (!ls__add_size(fresh, whole, &fresh)) fresh = SIZE_MAX;
+    if (stats->limit_bytes) {
+        const size_t left = room(pool) + whole;
+        if (left < fresh) fresh = left;
+    }
+    fresh -= fresh % MIN_BLOCK;
+    return fresh > largest ? fresh : largest;
+}
+
+ls_memory_stats ls__pool_stats(const ls__pool *pool)
+{
+    return pool->stats;
+}
+
+ls_status ls__pool_fail(const ls__pool *pool, size_t bytes, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    const size_t cached = pool->stats.cached_bytes;
+    if (pool->source == LS__POOL_HOST)
+        return ls__fail(pool->ctx, LS_ERR_MEMORY,
+                        "%s: out of host memory for copies: %zu bytes asked, %zu cached", what,
+                        bytes, cached);
+    return ls__fail(pool->ctx, LS_ERR_MEMORY,
+                    "%s: out of device memory: %zu bytes asked, %zu free, %zu cached", what, bytes,
+                    ls__pool_free_bytes(pool), cached);
+}

@@ -1,0 +1,72 @@
+/* registry.c: the backends by name. */
+#include "backend/registry.h"
+
+#include "base/context.h"
+#include "base/error.h"
+#include "backend/module.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const ls__backend ls__cpu_backend; /* src/cpu */
+
+static ls_status open_cpu(ls_context *ctx, int index, ls__device **out)
+{
+    if (index > 0)
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "ls_context_open: there is one cpu device, 0");
+    return ls__cpu_backend.open(ctx, 0, out);
+}
+
+static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
+{
+    const ls__backend *backend;
+    LS_TRY(ls__module_load(ctx, "cuda", &backend));
+    return backend->open(ctx, index, out);
+}
+
+/* The fastest that can be opened; why a faster one can't goes to the log. With a CUDA module one
+ * was probably expected. */
+static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
+{
+    const ls__backend *cuda;
+    const bool has_module = ls__module_load(ctx, "cuda", &cuda) == LS_OK;
+    if (has_module && cuda->open(ctx, index, out) == LS_OK) return LS_OK;
+    (has_module ? ls__warn : ls__inform)(ctx, "ls_context_open: device 'auto' is the cpu: %s",
+                                         ctx->message);
+    ctx->error = LS_OK;
+    ctx->message[0] = '\0';
+    return open_cpu(ctx, index, out);
+}
+
+static const struct {
+    const char *name;
+    ls_status (*open)(ls_context *ctx, int index, ls__device **out);
+} backends[] = { { "cpu", open_cpu }, { "cuda", open_cuda }, { "auto", open_auto } };
+enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]) };
+
+/* The number after "cuda:", 0 where there is none; -1 when it is no number. */
+static int read_index(const char *text)
+{
+    if (*text == '\0') return 0;
+    char *end;
+    if (*text != ':' || text[1] < '0' || text[1] > '9') return -1;
+    const long index = strtol(text + 1, &end, 10);
+    return *end == '\0' && index <= INT_MAX ? (int)index : -1;
+}
+
+ls_status ls__registry_open(ls_context *ctx, ls__device **out)
+{
+    *out = NULL;
+    const char *name = ctx->config.device ? ctx->config.device : "cpu";
+    const size_t length = strcspn(name, ":");
+    for (int i = 0; i < N_BACKENDS; i++) {
+        const int index = read_index(name + length);
+        if (length == strlen(backends[i].name) && index >= 0 &&
+            strncmp(name, backends[i].name, length) == 0)
+            return backends[i].open(ctx, index, out);
+    }
+    return ls__fail(ctx, LS_ERR_NOT_FOUND,
+                    "ls_context_open: there is no device '%.100s', there are cpu, cuda, cuda:1 and "
+                    "so on, and auto",
+                    name);
+}

@@ -1,0 +1,112 @@
+/* gather.c: the way of pixels to the rows of a product, and of rows back to pixels. */
+#include "cpu/bf16.h"
+#include "cpu/conv/implicit_gemm/gemm.h"
+
+#include <string.h>
+
+typedef struct pixel {
+    int64_t image, p, q;
+} pixel;
+
+static pixel pixel_at(const ls__gemm_phase *phase, int64_t row)
+{
+    const int64_t in_picture = row % (phase->grid[0] * phase->grid[1]);
+    return (pixel){ row / (phase->grid[0] * phase->grid[1]), in_picture / phase->grid[1],
+                    in_picture % phase->grid[1] };
+}
+
+static void advance(const ls__gemm_phase *phase, pixel *at)
+{
+    if (++at->q < phase->grid[1]) return;
+    at->q = 0;
+    if (++at->p < phase->grid[0]) return;
+    at->p = 0;
+    at->image++;
+}
+
+ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
+                         const void *x, int64_t first, int64_t n, int64_t k0, int64_t k1,
+                         int64_t tiles)
+{
+    enum { LINE = 64 / sizeof(float) };
+    const int64_t channels = picture->channels, lines = n * ls__divide_up(k1 - k0, LINE);
+    if (picture->bf16 || !phase->plain || n <= 0) return (ls__ahead){ .n_rows = 0 };
+    return (ls__ahead){ .row = (const float *)x + first * channels + k0,
+                        .n_rows = n,
+                        .floats = k1 - k0,
+                        .stride = channels,
+                        .lines_per_tile = ls__divide_up(lines, tiles) };
+}
+
+void ls__gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to)
+{
+    if (bf16)
+        ls__bf16_read((const uint16_t *)from + offset, n, to);
+    else
+        memcpy(to, (const float *)from + offset, (size_t)n * sizeof *to);
+}
+
+/* from + bias?, or zeros where from is NULL */
+static void write_f32(const float *restrict from, const float *restrict bias, int64_t n,
+                      float *restrict to)
+{
+    if (!from)
+        memset(to, 0, (size_t)n * sizeof *to);
+    else if (!bias)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        for (int64_t c = 0; c < n; c++) to[c] = from[c] + bias[c];
+}
+
+static void write_bf16(const float *from, const float *bias, int64_t n, uint16_t *to)
+{
+    float sums[64];
+    const int64_t most = sizeof sums / sizeof sums[0];
+    if (!from) memset(to, 0, (size_t)n * sizeof *to);
+    if (from && !bias) ls__bf16_write(from, n, to);
+    for (int64_t c = 0; from && bias && c < n; c += most) {
+        const int64_t count = ls__min(most, n - c);
+        write_f32(from + c, bias + c, count, sums);
+        ls__bf16_write(sums, count, to + c);
+    }
+}
+
+void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const void *x,
+                     int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride)
+{
+    const int64_t channels = picture->channels, *size = picture->size;
+    pixel at = pixel_at(phase, first);
+    for (int64_t r = 0; r < n; r++, rows += stride, advance(phase, &at)) {
+        float *to = rows;
+        for (int64_t t = k0 / channels; t * channels < k1; t++) {
+            const int64_t h = at.p * phase->apart[0] + phase->taps[t][0];
+            const int64_t w = at.q * phase->apart[1] + phase->taps[t][1];
+            const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
+            const int64_t count = ls__min(k1 - t * channels, channels) - c0;
+            if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
+                ls__gemm_read(picture->bf16, x,
+                              ((at.image * size[0] + h) * size[1] + w) * channels + c0, count, to);
+            else
+                memset(to, 0, (size_t)count * sizeof *to);
+            to += count;
+        }
+    }
+}
+
+void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
+                      const float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
+                      int64_t c1, const float *bias, void *y)
+{
+    const int64_t *size = picture->size, count = c1 - c0;
+    pixel at = pixel_at(phase, first);
+    for (int64_t r = 0; r < n; r++, advance(phase, &at)) {
+        const int64_t h = phase->first[0] + at.p * phase->step[0];
+        const int64_t w = phase->first[1] + at.q * phase->step[1];
+        const int64_t to = ((at.image * size[0] + h) * size[1] + w) * picture->channels + c0;
+        const float *from = rows ? rows + r * stride : NULL, *offset = bias ? bias + c0 : NULL;
+        if (picture->bf16)
+            write_bf16(from, offset, count, (uint16_t *)y + to);
+        else
+            write_f32(from, offset, count, (float *)y + to);
+    }
+}

@@ -1,0 +1,176 @@
+/* channel_sums.h: the first half of norm.c, which alone includes it: what batch normalisation's
+ * stages share, the walk of a task over its rows, and sums per channel over all rows. A row is a
+ * place, `width` channels side by side; a task owns some rows of one group of channels. */
+#ifndef LS_CPU_OPS_CHANNEL_SUMS_H
+#define LS_CPU_OPS_CHANNEL_SUMS_H
+
+#include "cpu/ops/native.h"
+
+/* Channels whose parameters a task keeps in registers; with one channel a row (N,C,H,W), as many
+ * places stand beside each other instead. */
+enum { LANES = 16 };
+
+/* A task has at least this many rows, so that partial sums stay small beside the data. */
+enum { MIN_ROWS = 32 };
+
+/* Inside the workspace: two sums per group, chunk and channel; then vectors of one per channel. */
+enum { N_VECTORS = 3 };
+
+static int64_t n_rows(const ls__native *k)
+{
+    return k->planes.images * k->planes.places;
+}
+
+static int64_t n_channels(const ls__native *k)
+{
+    return k->planes.groups * k->planes.width;
+}
+
+static double *partial(const ls__native *k, int which, int64_t group, int64_t chunk)
+{
+    double *sums = (double *)k->workspace + which * n_channels(k) * k->n_chunks;
+    return sums + (group * k->n_chunks + chunk) * k->planes.width;
+}
+
+static float *vector(const ls__native *k, int which)
+{
+    return (float *)((double *)k->workspace + 2 * n_channels(k) * k->n_chunks) +
+           which * n_channels(k);
+}
+
+/* A task's rows as spans that are contiguous in memory. */
+
+typedef struct walk {
+    int64_t group, chunk, row, end;
+    int64_t offset, rows; /* of the present span */
+} walk;
+
+static walk walk_of(const ls__native *k, int64_t task)
+{
+    walk w = { .group = task % k->planes.groups, .chunk = task / k->planes.groups };
+    const ls__range rows = ls__piece(n_rows(k), k->n_chunks, w.chunk, 4);
+    w.row = rows.begin;
+    w.end = rows.end;
+    return w;
+}
+
+static bool next_span(const ls__native *k, walk *w)
+{
+    const ls__planes *p = &k->planes;
+    if (w->row >= w->end) return false;
+    const int64_t image = w->row / p->places, place = w->row % p->places;
+    w->rows = ls__min(p->places - place, w->end - w->row);
+    w->offset = ((image * p->groups + w->group) * p->places + place) * p->width;
+    w->row += w->rows;
+    return true;
+}
+
+/* Channel parameters of a group as a task's loops read them: a copy that can stay in registers,
+ * repeated where a row is one channel. */
+static const float *lanes(const ls__native *k, const float *values, float copy[LANES])
+{
+    const int64_t width = k->planes.width;
+    if (width > LANES) return values;
+    for (int64_t i = 0; i < LANES; i++) copy[i] = values[i % width];
+    return copy;
+}
+
+static const float *group_values(const ls__native *k, const void *values, int64_t group)
+{
+    return (const float *)values + group * k->planes.width;
+}
+
+/* Calls f(..., width) on a span's rows with the width a constant where that pays. One channel a row
+ * becomes rows of LANES places and a shorter last one. */
+#define FOR_WIDTH(width, rows, f)                                                                  \
+    do {                                                                                           \
+        if ((width) == 16) {                                                                       \
+            f(0, rows, 16);                                                                        \
+        } else if ((width) == 8) {                                                                 \
+            f(0, rows, 8);                                                                         \
+        } else if ((width) == 1) {                                                                 \
+            f(0, (rows) / LANES, LANES);                                                           \
+            f((rows) / LANES * LANES, 1, (rows) % LANES);                                          \
+        } else {                                                                                   \
+            f(0, rows, width);                                                                     \
+        }                                                                                          \
+    } while (0)
+
+/* A task's two sums per lane: beside each other on the stack where channels are few, so that loops
+ * keep them in registers, otherwise where its partial sums belong. */
+typedef struct lane_sums {
+    double *s1, *s2;
+    double lane[2][LANES];
+} lane_sums;
+
+LS__ALWAYS_INLINE void begin_sums(const ls__native *k, const walk *w, lane_sums *s)
+{
+    const int64_t width = k->planes.width;
+    const bool few = width <= LANES;
+    s->s1 = few ? s->lane[0] : partial(k, 0, w->group, w->chunk);
+    s->s2 = few ? s->lane[1] : partial(k, 1, w->group, w->chunk);
+    memset(s->s1, 0, (size_t)(few ? LANES : width) * sizeof *s->s1);
+    memset(s->s2, 0, (size_t)(few ? LANES : width) * sizeof *s->s2);
+}
+
+/* Sums per lane into the task's partial sums. */
+static void store_sums(const ls__native *k, const walk *w, int which, const double lane[LANES])
+{
+    double *sums = partial(k, which, w->group, w->chunk);
+    if (k->planes.width > 1) {
+        memcpy(sums, lane, (size_t)k->planes.width * sizeof *sums);
+        return;
+    }
+    double tree[LANES];
+    memcpy(tree, lane, sizeof tree);
+    for (int step = LANES / 2; step > 0; step /= 2)
+        for (int i = 0; i < step; i++) tree[i] += tree[i + step];
+    sums[0] = tree[0];
+}
+
+LS__ALWAYS_INLINE void end_sums(const ls__native *k, const walk *w, const lane_sums *s)
+{
+    if (k->planes.width > LANES) return;
+    store_sums(k, w, 0, s->s1);
+    store_sums(k, w, 1, s->s2);
+}
+
+/* Adds up the chunks' sums of channels [begin, end) in a binary tree; results are chunk 0's. */
+static void add_chunks(const ls__native *k, int which, int64_t group, int64_t begin, int64_t end)
+{
+    double *first = partial(k, which, group, 0);
+    const int64_t width = k->planes.width;
+    for (int64_t step = 1; step < k->n_chunks; step *= 2)
+        for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) {
+            double *restrict to = first + i * width;
+            const double *restrict from = first + (i + step) * width;
+            for (int64_t c = begin; c < end; c++) to[c] += from[c];
+        }
+}
+
+/* The middle stage: finish(group, its channels begin to end) for a task's share of the channels,
+ * whole groups or slices of the only one. */
+enum { SLICE = 16 };
+
+static void finish_share(const ls__native *k, int64_t task,
+                         void (*finish)(const ls__native *k, int64_t group, int64_t begin,
+                                        int64_t end))
+{
+    const int64_t n_tasks = k->stages[k->stage].n_tasks;
+    if (k->planes.groups == 1) {
+        const ls__range slice = ls__piece(k->planes.width, n_tasks, task, SLICE);
+        finish(k, 0, slice.begin, slice.end);
+        return;
+    }
+    const ls__range groups = ls__piece(k->planes.groups, n_tasks, task, 1);
+    for (int64_t g = groups.begin; g < groups.end; g++) finish(k, g, 0, k->planes.width);
+}
+
+static int64_t middle_tasks(const ls__native *k)
+{
+    const int64_t shares =
+        k->planes.groups == 1 ? ls__divide_up(k->planes.width, SLICE) : k->planes.groups;
+    return ls__min(ls__divide_up(n_channels(k) * k->n_chunks, LS__TASK_ELEMENTS), shares);
+}
+
+#endif

@@ -1,0 +1,464 @@
+/* pool.c: pooling, forward and backward by gathering: every output has one task that computes it,
+ * backward too, where an input collects from the windows that hold it, in their order. */
+#include "cpu/ops/vector.h"
+
+/* Channels that are worked on together, in registers; then vectors of them, and less than one. */
+enum { TILE = 16, HALF_TILE = 8 };
+
+/* Sizes of an op: x the larger side, y the smaller one. */
+typedef struct geometry {
+    int64_t images, groups, width; /* [images][groups][h][w][width] */
+    int64_t xh, xw, yh, yw;
+    int64_t kernel[2], stride[2], padding[2];
+} geometry;
+
+static geometry geometry_of(const ls__native *k, int x_operand, int y_operand)
+{
+    const ls__operand *x = &k->op.operands[x_operand];
+    const int64_t *d = x->shape.dims, *y = k->op.operands[y_operand].shape.dims;
+    const int64_t width = x->block ? x->block : d[3];
+    geometry g = { .images = d[0], .groups = d[3] / width, .width = width, .xh = d[1], .xw = d[2] };
+    g.yh = y[1];
+    g.yw = y[2];
+    memcpy(g.kernel, k->op.u.pool.kernel, sizeof g.kernel);
+    memcpy(g.stride, k->op.u.pool.stride, sizeof g.stride);
+    memcpy(g.padding, k->op.u.pool.padding, sizeof g.padding);
+    return g;
+}
+
+/* The places of output p's window that lie inside the input: kernel places begin to end. */
+static ls__range window(const geometry *g, int dim, int64_t size, int64_t p)
+{
+    const int64_t first = p * g->stride[dim] - g->padding[dim];
+    return (ls__range){ first < 0 ? -first : 0, ls__min(g->kernel[dim], size - first) };
+}
+
+/* The outputs whose windows hold input place i. */
+static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
+{
+    const int64_t shifted = i + g->padding[dim], over = shifted - g->kernel[dim] + 1;
+    const int64_t begin = over > 0 ? ls__divide_up(over, g->stride[dim]) : 0;
+    return (ls__range){ begin, ls__min(shifted / g->stride[dim] + 1, size) };
+}
+
+/* f(n_vectors, lanes, c, ...) for so many vectors of channels from c on. What is no whole vector at
+ * the end goes with a vector that reaches back over channels already done. Of fewer channels than a
+ * vector has, `spill` says that lanes behind them may be read, and written: those of the places
+ * that come next, which overwrite them. Otherwise only so many lanes as are there. */
+#define FOR_VECTORS(width, spill, f, ...)                                                          \
+    do {                                                                                           \
+        int64_t c_ = 0;                                                                            \
+        for (; c_ + TILE <= (width); c_ += TILE) f(TILE / LS__LANES, LS__LANES, c_, __VA_ARGS__);  \
+        for (; c_ + LS__LANES <= (width); c_ += LS__LANES) f(1, LS__LANES, c_, __VA_ARGS__);       \
+        if (c_ == (width)) break;                                                                  \
+        if (c_ > 0)                                                                                \
+            f(1, LS__LANES, (width)-LS__LANES, __VA_ARGS__);                                       \
+        else if (spill)                                                                            \
+            f(1, LS__LANES, 0, __VA_ARGS__);                                                       \
+        else                                                                                       \
+            f(1, (int)(width), 0, __VA_ARGS__);                                                    \
+    } while (0)
+
+/* f(tile, c, ...) for tiles from channel c on, single(c, ...) for what is left. */
+#define FOR_TILES(width, f, single, ...)                                                           \
+    do {                                                                                           \
+        int64_t c_ = 0;                                                                            \
+        for (; c_ + TILE <= (width); c_ += TILE) f(TILE, c_, __VA_ARGS__);                         \
+        for (; c_ + HALF_TILE <= (width); c_ += HALF_TILE) f(HALF_TILE, c_, __VA_ARGS__);          \
+        for (; c_ < (width); c_++) single(c_, __VA_ARGS__);                                        \
+    } while (0)
+
+/* A window in an activation: its places rows x columns, counted from `at` places behind `values`
+ * (which may lie outside) in rows of `pitch` places. */
+typedef struct region {
+    const ls__element *values;
+    int64_t at, pitch, width;
+    ls__range rows, columns;
+} region;
+
+LS__ALWAYS_INLINE const ls__element *region_at(const region *w, int64_t r, int64_t s)
+{
+    return w->values + (w->at + r * w->pitch + s) * w->width;
+}
+
+/* Of the last place, from `values`. */
+LS__ALWAYS_INLINE int64_t region_last(const region *w)
+{
+    return (w->at + (w->rows.end - 1) * w->pitch + w->columns.end - 1) * w->width;
+}
+
+/* ---- Max: x -> y index? ---- */
+
+/* Where a maximum and its place in the window go. */
+typedef struct maximum {
+    ls__element *y;
+    uint8_t *bytes; /* one of these two, or none */
+    int32_t *words;
+    int64_t kernel_width;
+} maximum;
+
+LS__ALWAYS_INLINE void store_places(const maximum *m, int64_t c, ls__vi place, int lanes)
+{
+    if (m->bytes) ls__store_first_bytes(m->bytes + c, place, lanes);
+    if (m->words) memcpy(m->words + c, &place, (size_t)lanes * sizeof *m->words);
+}
+
+LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w, const maximum *m)
+{
+    ls__vf best[TILE / LS__LANES];
+    ls__vi place[TILE / LS__LANES];
+    const ls__element *first = region_at(w, w->rows.begin, w->columns.begin) + c;
+    for (int i = 0; i < n; i++) {
+        best[i] = ls__load_first(first + i * LS__LANES, lanes);
+        place[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
+    }
+    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
+        for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
+            const ls__element *from = region_at(w, r, s) + c;
+            const ls__vi here = (ls__vi){ 0 } + (int32_t)(r * m->kernel_width + s);
+            for (int i = 0; i < n; i++) {
+                const ls__vf value = ls__load_first(from + i * LS__LANES, lanes);
+                /* larger, or the first NaN */
+                const ls__vi take = ~(value <= best[i]) & (best[i] == best[i]);
+                best[i] = ls__select(take, value, best[i]);
+                place[i] = (take & here) | (~take & place[i]);
+            }
+        }
+    for (int i = 0; i < n; i++) {
+        ls__store_first(m->y + c + i * LS__LANES, best[i], lanes);
+        store_places(m, c + i * LS__LANES, place[i], lanes);
+    }
+}
+
+/* A task has some rows of output places. */
+static void max_pool(const ls__native *k, int64_t task)
+{
+    const geometry g = geometry_of(k, 0, 1);
+    const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
+    const int64_t inputs = ls__count(&k->op.operands[0]);
+    const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    for (int64_t line = lines.begin; line < lines.end; line++) {
+        const int64_t plane = line / g.yh, p = line % g.yh;
+        const int64_t h = p * g.stride[0] - g.padding[0];
+        region w = { .values = k->buffers[0], .pitch = g.xw, .width = g.width };
+        w.rows = window(&g, 0, g.xh, p);
+        for (int64_t q = 0; q < g.yw; q++) {
+            const int64_t to = (line * g.yw + q) * g.width;
+            w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
+            w.columns = window(&g, 1, g.xw, q);
+            const maximum m = { (ls__element *)k->buffers[1] + to,
+                                indexed && bytes ? (uint8_t *)k->buffers[2] + to : NULL,
+                                indexed && !bytes ? (int32_t *)k->buffers[2] + to : NULL,
+                                g.kernel[1] };
+            const bool spill = to + LS__LANES <= lines.end * g.yw * g.width &&
+                               region_last(&w) + LS__LANES <= inputs;
+            FOR_VECTORS(g.width, spill, max_vectors, &w, &m);
+        }
+    }
+}
+
+static int64_t count_chunks(const ls__native *k, int64_t lines)
+{
+    const int64_t x = ls__count(&k->op.operands[0]), y = ls__count(&k->op.operands[1]);
+    return ls__min(ls__divide_up(x + y, LS__TASK_ELEMENTS), lines);
+}
+
+/* Blocks divide the same number of channels on both sides. */
+static bool same_block(const ls__operand *a, const ls__operand *b)
+{
+    return ls__planes_of(a).groups == ls__planes_of(b).groups;
+}
+
+static bool plan_window(ls__native *k, int x_operand, int y_operand, bool forward,
+                        ls__native_task run)
+{
+    const ls__operand *x = &k->op.operands[x_operand];
+    if (x->dtype != ls__element_type || !same_block(x, &k->op.operands[y_operand])) return false;
+    const geometry g = geometry_of(k, x_operand, y_operand);
+    k->n_chunks = count_chunks(k, g.images * g.groups * (forward ? g.yh : g.xh));
+    k->bytes = 0;
+    for (int i = 0; i < k->op.n_operands; i++)
+        k->bytes +=
+            (double)ls__count(&k->op.operands[i]) * (double)ls_dtype_bytes(k->op.operands[i].dtype);
+    ls__add_stage(k, run, k->n_chunks);
+    return true;
+}
+
+static bool plan_max_pool(ls__native *k)
+{
+    const ls__operand *y = &k->op.operands[1], *index = &k->op.operands[2];
+    return (ls__is_absent(index) || same_block(index, y)) && plan_window(k, 0, 1, true, max_pool);
+}
+
+/* dy index -> dx: an input place gets what comes from the windows whose maximum it was. */
+typedef struct origin {
+    const uint8_t *bytes; /* the index, one of these two */
+    const int32_t *words;
+    int64_t place, row_step, column_step; /* place in the window of output (0, 0); falls by the
+                                             steps from output to output */
+    ls__element *dx;
+} origin;
+
+LS__ALWAYS_INLINE ls__vi load_places(const origin *o, int64_t at, int lanes)
+{
+    if (o->bytes) return ls__load_first_bytes(o->bytes + at, lanes);
+    ls__vi index = { 0 };
+    memcpy(&index, o->words + at, (size_t)lanes * sizeof *o->words);
+    return index;
+}
+
+LS__ALWAYS_INLINE void max_vectors_backward(int n, int lanes, int64_t c, const region *dy,
+                                            const origin *o)
+{
+    ls__vf sum[TILE / LS__LANES];
+    for (int i = 0; i < n; i++) sum[i] = (ls__vf){ 0 };
+    for (int64_t p = dy->rows.begin; p < dy->rows.end; p++)
+        for (int64_t q = dy->columns.begin; q < dy->columns.end; q++) {
+            const int64_t at = (p * dy->pitch + q) * dy->width + c;
+            const int64_t place = o->place - p * o->row_step - q * o->column_step;
+            const ls__vi here = (ls__vi){ 0 } + (int32_t)place;
+            for (int i = 0; i < n; i++) {
+                const ls__vi index = load_places(o, at + i * LS__LANES, lanes);
+                const ls__vf gradient = ls__load_first(dy->values + at + i * LS__LANES, lanes);
+                sum[i] += (ls__vf)((index == here) & (ls__vi)gradient);
+            }
+        }
+    for (int i = 0; i < n; i++) ls__store_first(o->dx + c + i * LS__LANES, sum[i], lanes);
+}
+
+static origin origin_of(const ls__native *k, const geometry *g, int64_t from)
+{
+    origin o = { .row_step = g->stride[0] * g->kernel[1], .column_step = g->stride[1] };
+    if (k->op.operands[1].dtype == LS_U8)
+        o.bytes = (const uint8_t *)k->buffers[1] + from;
+    else
+        o.words = (const int32_t *)k->buffers[1] + from;
+    return o;
+}
+
+/* A task has some rows of input places. */
+static void max_pool_backward(const ls__native *k, int64_t task)
+{
+    const geometry g = geometry_of(k, 2, 0);
+    const int64_t outputs = ls__count(&k->op.operands[0]);
+    const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
+    for (int64_t line = lines.begin; line < lines.end; line++) {
+        const int64_t plane = line / g.xh, h = line % g.xh, from = plane * g.yh * g.yw * g.width;
+        region dy = { .values = (const ls__element *)k->buffers[0] + from,
+                      .pitch = g.yw,
+                      .width = g.width };
+        dy.rows = holders(&g, 0, g.yh, h);
+        origin o = origin_of(k, &g, from);
+        for (int64_t w = 0; w < g.xw; w++) {
+            dy.columns = holders(&g, 1, g.yw, w);
+            o.place = (h + g.padding[0]) * g.kernel[1] + w + g.padding[1];
+            const int64_t to = (line * g.xw + w) * g.width;
+            o.dx = (ls__element *)k->buffers[2] + to;
+            const bool spill = to + LS__LANES <= lines.end * g.xw * g.width &&
+                               from + region_last(&dy) + LS__LANES <= outputs;
+            FOR_VECTORS(g.width, spill, max_vectors_backward, &dy, &o);
+        }
+    }
+}
+
+/* Where windows tile the input each output tells its window: no divisions, dy is read once. */
+typedef struct whole_window {
+    const ls__element *dy;
+    int64_t at, width, pitch, kernel[2]; /* pitch: of dx, in elements */
+} whole_window;
+
+LS__ALWAYS_INLINE void max_window_backward(int n, int lanes, int64_t c, const whole_window *w,
+                                           const origin *o)
+{
+    for (int i = 0; i < n; i++, c += LS__LANES) {
+        const ls__vi index = load_places(o, w->at + c, lanes);
+        const ls__vi gradient = (ls__vi)ls__load_first(w->dy + w->at + c, lanes);
+        ls__vi here = { 0 };
+        for (int64_t r = 0; r < w->kernel[0]; r++)
+            for (int64_t s = 0; s < w->kernel[1]; s++, here += 1)
+                /* added to 0, as where windows overlap: there -0 becomes 0 */
+                ls__store_first(o->dx + r * w->pitch + s * w->width + c,
+                                (ls__vf){ 0 } + (ls__vf)((index == here) & gradient), lanes);
+    }
+}
+
+static bool windows_tile(const geometry *g)
+{
+    const int64_t x[2] = { g->xh, g->xw }, y[2] = { g->yh, g->yw };
+    for (int i = 0; i < 2; i++)
+        if (g->stride[i] != g->kernel[i] || g->padding[i] != 0 || x[i] != y[i] * g->stride[i])
+            return false;
+    return true;
+}
+
+/* A task has some rows of output places. */
+static void max_pool_backward_tiles(const ls__native *k, int64_t task)
+{
+    const geometry g = geometry_of(k, 2, 0);
+    const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    origin o = origin_of(k, &g, 0);
+    whole_window w = { .dy = k->buffers[0],
+                       .width = g.width,
+                       .pitch = g.xw * g.width,
+                       .kernel = { g.kernel[0], g.kernel[1] } };
+    for (int64_t line = lines.begin; line < lines.end; line++)
+        for (int64_t q = 0; q < g.yw; q++) {
+            w.at = (line * g.yw + q) * g.width;
+            o.dx = (ls__element *)k->buffers[2] + line * g.kernel[0] * w.pitch +
+                   q * g.kernel[1] * g.width;
+            /* a row of dx is as long, or longer */
+            const bool spill = (g.yw - q) * g.width >= LS__LANES;
+            FOR_VECTORS(g.width, spill, max_window_backward, &w, &o);
+        }
+}
+
+static bool plan_max_pool_backward(ls__native *k)
+{
+    const ls__operand *dy = &k->op.operands[0], *index = &k->op.operands[1];
+    if (!same_block(index, dy)) return false;
+    const geometry g = geometry_of(k, 2, 0);
+    if (windows_tile(&g)) return plan_window(k, 2, 0, true, max_pool_backward_tiles);
+    return plan_window(k, 2, 0, false, max_pool_backward);
+}
+
+/* ---- Average: x -> y, padded zeros counted ---- */
+
+/* y = factor * the sum over a region, in double */
+LS__ALWAYS_INLINE void average_tile(int tile, int64_t c, const region *w, double factor,
+                                    ls__element *y)
+{
+    const int n = tile / LS__HALF_LANES;
+    ls__vd sum[TILE / LS__HALF_LANES];
+    for (int i = 0; i < n; i++) sum[i] = (ls__vd){ 0 };
+    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
+        for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
+            const ls__element *from = region_at(w, r, s) + c;
+            for (int i = 0; i < n; i++) sum[i] += ls__load_double(from + i * LS__HALF_LANES);
+        }
+    for (int i = 0; i < n; i++) ls__store_double(y + c + i * LS__HALF_LANES, sum[i] * factor);
+}
+
+static inline void average_single(int64_t c, const region *w, double factor, ls__element *y)
+{
+    double sum = 0;
+    for (int64_t r = w->rows.begin; r < w->rows.end; r++)
+        for (int64_t s = w->columns.begin; s < w->columns.end; s++)
+            sum += (double)ls__get(region_at(w, r, s)[c]);
+    y[c] = ls__put((float)(sum * factor));
+}
+
+static void avg_pool(const ls__native *k, int64_t task)
+{
+    const geometry g = geometry_of(k, 0, 1);
+    const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
+    const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    for (int64_t line = lines.begin; line < lines.end; line++) {
+        const int64_t plane = line / g.yh, p = line % g.yh;
+        const int64_t h = p * g.stride[0] - g.padding[0];
+        region w = { .values = k->buffers[0], .pitch = g.xw, .width = g.width };
+        w.rows = window(&g, 0, g.xh, p);
+        for (int64_t q = 0; q < g.yw; q++) {
+            w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
+            w.columns = window(&g, 1, g.xw, q);
+            ls__element *y = (ls__element *)k->buffers[1] + (line * g.yw + q) * g.width;
+            FOR_TILES(g.width, average_tile, average_single, &w, factor, y);
+        }
+    }
+}
+
+static bool plan_avg_pool(ls__native *k)
+{
+    return plan_window(k, 0, 1, true, avg_pool);
+}
+
+/* dy -> dx */
+static void avg_pool_backward(const ls__native *k, int64_t task)
+{
+    const geometry g = geometry_of(k, 1, 0);
+    const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
+    const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
+    for (int64_t line = lines.begin; line < lines.end; line++) {
+        region dy = { .values = k->buffers[0], .pitch = g.yw, .width = g.width };
+        dy.at = line / g.xh * g.yh * g.yw;
+        dy.rows = holders(&g, 0, g.yh, line % g.xh);
+        for (int64_t w = 0; w < g.xw; w++) {
+            dy.columns = holders(&g, 1, g.yw, w);
+            ls__element *dx = (ls__element *)k->buffers[1] + (line * g.xw + w) * g.width;
+            FOR_TILES(g.width, average_tile, average_single, &dy, factor, dx);
+        }
+    }
+}
+
+static bool plan_avg_pool_backward(ls__native *k)
+{
+    return plan_window(k, 1, 0, false, avg_pool_backward);
+}
+
+/* ---- Global average: x -> y [N,C] ---- */
+
+/* Planes of the activation at operand i, the other operand is [N,C]. */
+static bool plan_global(ls__native *k, int i, ls__native_task run)
+{
+    if (k->op.operands[i].dtype != ls__element_type) return false;
+    const int64_t *d = k->op.operands[i].shape.dims;
+    const int64_t width = k->op.operands[i].block ? k->op.operands[i].block : d[3];
+    k->planes = (ls__planes){ d[0], d[3] / width, d[1] * d[2], width };
+    const int64_t count = ls__count(&k->op.operands[i]);
+    k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), d[0] * k->planes.groups);
+    k->bytes = (double)count * sizeof(ls__element);
+    ls__add_stage(k, run, k->n_chunks);
+    return true;
+}
+
+static void global_avg_pool(const ls__native *k, int64_t task)
+{
+    const ls__planes p = k->planes;
+    const double factor = 1 / (double)p.places;
+    const ls__range planes = ls__piece(p.images * p.groups, k->n_chunks, task, 1);
+    for (int64_t i = planes.begin; i < planes.end; i++) {
+        const region plane = { .values =
+                                   (const ls__element *)k->buffers[0] + i * p.places * p.width,
+                               .width = p.width,
+                               .rows = { 0, 1 },
+                               .columns = { 0, p.places } };
+        ls__element *y = (ls__element *)k->buffers[1] + i * p.width;
+        FOR_TILES(p.width, average_tile, average_single, &plane, factor, y);
+    }
+}
+
+static bool plan_global_avg_pool(ls__native *k)
+{
+    return plan_global(k, 0, global_avg_pool);
+}
+
+/* dy [N,C] -> dx */
+static void global_avg_pool_backward(const ls__native *k, int64_t task)
+{
+    const ls__planes p = k->planes;
+    const ls__element *dy = k->buffers[0];
+    ls__element *dx = k->buffers[1];
+    const double factor = 1 / (double)p.places;
+    const ls__range planes = ls__piece(p.images * p.groups, k->n_chunks, task, 1);
+    for (int64_t i = planes.begin; i < planes.end; i++) {
+        const ls__element *restrict from = dy + i * p.width;
+        ls__element *restrict to = dx + i * p.places * p.width;
+        for (int64_t c = 0; c < p.width; c++)
+            to[c] = ls__put((float)((double)ls__get(from[c]) * factor));
+        for (int64_t place = 1; place < p.places; place++)
+            memcpy(to + place * p.width, to, (size_t)p.width * sizeof *to);
+    }
+}
+
+static bool plan_global_avg_pool_backward(ls__native *k)
+{
+    return plan_global(k, 1, global_avg_pool_backward);
+}
+
+const ls__native_plan LS__ELEMENT_NAME(ls__native_pool)[LS__N_OPS] = {
+    [LS__OP_MAX_POOL] = plan_max_pool,
+    [LS__OP_MAX_POOL_BACKWARD] = plan_max_pool_backward,
+    [LS__OP_AVG_POOL] = plan_avg_pool,
+    [LS__OP_AVG_POOL_BACKWARD] = plan_avg_pool_backward,
+    [LS__OP_GLOBAL_AVG_POOL] = plan_global_avg_pool,
+    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = plan_global_avg_pool_backward,
+};

@@ -1,0 +1,24 @@
+/* blas_name.h: names of linear layers' kernels. They say what can be told of cuBLASLt's choice: the
+ * algorithm, then tile, parts of the sum, way of adding them, swizzle, custom option, stages, inner
+ * shape, cluster: "cublaslt 66 20,1,0,0,0,5,0,2". */
+#ifndef LS_CUDA_CUBLASLT_BLAS_NAME_H
+#define LS_CUDA_CUBLASLT_BLAS_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The first ones take 32 bits, the others 16. */
+enum { LS__BLAS_SETTINGS = 8, LS__BLAS_WIDE = 6 };
+
+typedef struct ls__blas_name {
+    int32_t id;
+    uint32_t settings[LS__BLAS_SETTINGS];
+} ls__blas_name;
+
+void ls__blas_name_write(const ls__blas_name *name, char *out, size_t size);
+/* Takes what write gives, and nothing else: no signs, spaces, leading zeros or numbers too large.
+ */
+bool ls__blas_name_read(const char *text, ls__blas_name *out);
+
+#endif

@@ -1,0 +1,203 @@
+/* dataset.c: what all data sets have in common, and the one that lies in memory. */
+#include "data/dataset/dataset.h"
+
+#include "base/error.h"
+#include <string.h>
+
+static void free_dataset(ls_dataset *dataset)
+{
+    const ls_context *ctx = dataset->owned.ctx;
+    for (int i = 0; i < dataset->n_classes; i++) ls__free(ctx, dataset->class_names[i]);
+    ls__free(ctx, dataset->class_names);
+    ls__free(ctx, dataset->paths);
+    ls__free(ctx, dataset->path_text);
+    ls__free(ctx, dataset->labels);
+    ls__free(ctx, dataset->ignored_example);
+    ls__free(ctx, dataset->images);
+    if (dataset->pack) ls__pack_close(dataset->pack);
+    ls__free(ctx, dataset->pack);
+    ls__free(ctx, dataset->packed_as);
+    ls__free(ctx, dataset->packed_sound);
+    ls__free(ctx, dataset);
+}
+
+static void close_dataset(ls__owned *self)
+{
+    ls_dataset *dataset = (ls_dataset *)self;
+    dataset->closed = true;
+    if (dataset->n_loaders == 0) free_dataset(dataset);
+}
+
+ls_dataset *ls__dataset_open(ls_context *ctx, const char *what)
+{
+    ls_dataset *dataset = ls__zalloc(ctx, sizeof(*dataset));
+    if (!dataset) {
+        ls__fail_memory(ctx, what, sizeof(*dataset));
+        return NULL;
+    }
+    ls__own(ctx, &dataset->owned, close_dataset);
+    return dataset;
+}
+
+bool ls__dataset_make_classes(ls_dataset *dataset, int n_classes)
+{
+    dataset->class_names = ls__zalloc(dataset->owned.ctx, (size_t)n_classes * sizeof(char *));
+    if (dataset->class_names) dataset->n_classes = n_classes;
+    return dataset->class_names != NULL;
+}
+
+void ls_dataset_close(ls_dataset **dataset)
+{
+    if (!dataset || !*dataset) return;
+    ls__disown_and_close(&(*dataset)->owned);
+    *dataset = NULL;
+}
+
+void ls__dataset_retain(ls_dataset *dataset)
+{
+    dataset->n_loaders++;
+}
+
+void ls__dataset_release(ls_dataset *dataset)
+{
+    if (--dataset->n_loaders == 0 && dataset->closed) free_dataset(dataset);
+}
+
+/* Each sample's data are checked when they are first read; by two threads at once does no harm. */
+static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
+                             ls__decoder *decoder, ls__part *out)
+{
+    const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
+    const bool known_sound = atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed);
+    const bool is_upright = !honour_exif || sample.orientation <= 1;
+    if (known_sound && sample.height > 0 && is_upright)
+        return ls__pack_read_rows(dataset->pack, &sample, decoder, out);
+    LS_TRY(ls__pack_load(dataset->pack, &sample, decoder));
+    if (!known_sound) {
+        if (!ls__pack_is_sound(&sample, decoder->buffer))
+            return ls__undecodable(
+                decoder, LS_ERR_DATA, "damaged in the pack: %llu bytes at offset %llu",
+                (unsigned long long)sample.bytes, (unsigned long long)sample.offset);
+        atomic_store_explicit(&dataset->packed_sound[i], true, memory_order_relaxed);
+    }
+    return ls__pack_decode(dataset->pack, &sample, honour_exif, decoder, out);
+}
+
+ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
+                           ls__decoder *decoder, ls__part *out)
+{
+    if (dataset->images) {
+        const int64_t row_bytes = dataset->width * dataset->channels;
+        const ls__view view = { dataset->images + sample * dataset->height * row_bytes, row_bytes,
+                                dataset->height, dataset->width, dataset->channels };
+        *out = ls__part_of_all(&view);
+        return LS_OK;
+    }
+    if (dataset->pack) return read_packed(dataset, sample, honour_exif, decoder, out);
+    LS_TRY(ls__decode_file(decoder, dataset->paths[sample], honour_exif));
+    *out = decoder->part;
+    return LS_OK;
+}
+
+const char *ls__dataset_decoders(const ls_dataset *dataset)
+{
+    const bool pixels = dataset->pack && dataset->pack->form == LS__PACK_PIXELS;
+    return pixels ? dataset->pack->decoders : ls__decoders();
+}
+
+int64_t ls_dataset_count(const ls_dataset *dataset)
+{
+    return dataset ? dataset->n_samples : 0;
+}
+
+int ls_dataset_classes(const ls_dataset *dataset)
+{
+    return dataset ? dataset->n_classes : 0;
+}
+
+const char *ls_dataset_class_name(const ls_dataset *dataset, int label)
+{
+    if (!dataset || label < 0 || label >= dataset->n_classes) return NULL;
+    return dataset->class_names[label];
+}
+
+const char *ls_dataset_sample_path(const ls_dataset *dataset, int64_t sample)
+{
+    if (!dataset || !dataset->paths || sample < 0 || sample >= dataset->n_samples) return NULL;
+    return dataset->paths[sample];
+}
+
+int ls_dataset_label(const ls_dataset *dataset, int64_t sample)
+{
+    if (!dataset || sample < 0 || sample >= dataset->n_samples) return -1;
+    return dataset->labels[sample];
+}
+
+int64_t ls_dataset_ignored(const ls_dataset *dataset, const char **example)
+{
+    if (example) *example = dataset && dataset->ignored_example ? dataset->ignored_example : "";
+    return dataset ? dataset->n_ignored : 0;
+}
+
+/* ---- In memory. ---- */
+
+static ls_status check_memory(ls_context *ctx, const uint8_t *images, const ls_shape *shape,
+                              const int32_t *labels, int n_classes)
+{
+    static const char what[] = "ls_dataset_from_memory";
+    char text[LS_SHAPE_TEXT_SIZE];
+    if (!images || !labels)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: no %s", what, images ? "labels" : "images");
+    if (shape->n_dims != 4 || ls_shape_count(shape) <= 0 ||
+        (shape->dims[3] != 1 && shape->dims[3] != 3))
+        return ls__fail(ctx, LS_ERR_SHAPE, "%s: images %s, wanted [N,H,W,C] with C 1 or 3", what,
+                        ls_shape_text(shape, text, sizeof(text)));
+    if (shape->dims[1] > LS__MAX_PIXELS / shape->dims[2])
+        return ls__fail(ctx, LS_ERR_SHAPE, "%s: images %s, the limit is %d pixels in each", what,
+                        ls_shape_text(shape, text, sizeof(text)), LS__MAX_PIXELS);
+    if (n_classes < 1)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: %d classes, wanted 1 or more", what, n_classes);
+    for (int64_t i = 0; i < shape->dims[0]; i++) {
+        if (labels[i] < 0 || labels[i] >= n_classes)
+            return ls__fail(ctx, LS_ERR_DATA, "%s: sample %lld has label %d, wanted 0 to %d", what,
+                            (long long)i, labels[i], n_classes - 1);
+    }
+    return LS_OK;
+}
+
+static bool copy_memory(ls_dataset *dataset, const uint8_t *images, const ls_shape *shape,
+                        const int32_t *labels, int n_classes)
+{
+    const ls_context *ctx = dataset->owned.ctx;
+    const size_t label_bytes = (size_t)shape->dims[0] * sizeof(int32_t);
+    const size_t image_bytes = (size_t)ls_shape_count(shape);
+    dataset->n_samples = shape->dims[0];
+    dataset->height = shape->dims[1];
+    dataset->width = shape->dims[2];
+    dataset->channels = (int)shape->dims[3];
+    dataset->images = ls__alloc(ctx, image_bytes);
+    dataset->labels = ls__alloc(ctx, label_bytes);
+    if (!dataset->images || !dataset->labels || !ls__dataset_make_classes(dataset, n_classes))
+        return false;
+    memcpy(dataset->images, images, image_bytes);
+    memcpy(dataset->labels, labels, label_bytes);
+    for (int i = 0; i < n_classes; i++) {
+        dataset->class_names[i] = ls__format(ctx, "%d", i);
+        if (!dataset->class_names[i]) return false;
+    }
+    return true;
+}
+
+ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,
+                                   const int32_t *labels, int n_classes)
+{
+    LS__ENTER_NULL(ctx);
+    if (check_memory(ctx, images, &shape, labels, n_classes) != LS_OK) return NULL;
+    ls_dataset *dataset = ls__dataset_open(ctx, "ls_dataset_from_memory");
+    if (!dataset) return NULL;
+    if (!copy_memory(dataset, images, &shape, labels, n_classes)) {
+        ls__fail_memory(ctx, "ls_dataset_from_memory", (size_t)ls_shape_count(&shape));
+        ls_dataset_close(&dataset);
+    }
+    return dataset;
+}

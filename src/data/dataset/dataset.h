@@ -1,0 +1,63 @@
+/* dataset.h: samples with labels, in files or in memory, as the loader sees them. */
+#ifndef LS_DATA_DATASET_DATASET_H
+#define LS_DATA_DATASET_DATASET_H
+
+#include "base/context.h"
+#include "data/decode/decoder.h"
+#include "data/dataset/pack.h"
+#include "data/transform/resize.h"
+#include <lockstep/data.h>
+#include <stdatomic.h>
+
+struct ls_dataset {
+    ls__owned owned;
+    int n_loaders; /* open over it; the memory goes when it is closed and they are too */
+    bool closed;
+
+    int64_t n_samples;
+    int n_classes;
+    int channels;       /* 3 for files */
+    char **class_names; /* n_classes */
+    int32_t *labels;    /* n_samples */
+    int64_t n_ignored;
+    char *ignored_example; /* NULL when none */
+
+    /* In files, or in a pack that stands for them: n_samples paths, each in path_text. Else NULL.
+     */
+    const char **paths;
+    char *path_text;
+    size_t root_length; /* bytes of each path before the part that names the sample */
+
+    /* In a pack. Else NULL. */
+    ls__pack *pack;
+    int64_t *packed_as;        /* n_samples: the sample's number in the pack */
+    atomic_bool *packed_sound; /* n_samples: its data were found to be those that were written */
+
+    /* In memory: [n_samples,height,width,channels]. Else NULL. */
+    uint8_t *images;
+    int64_t height, width;
+
+    ls_digest digest; /* the last one made, for ls_dataset_digest */
+    bool has_digest, digest_of_contents;
+};
+
+/* An empty one, owned by ctx; NULL with an error kept. ls_dataset_close frees whatever is in it. */
+ls_dataset *ls__dataset_open(ls_context *ctx, const char *what);
+
+/* Room for that many class names, NULL each. */
+bool ls__dataset_make_classes(ls_dataset *dataset, int n_classes);
+
+/* For loaders: keeps the data set until as many releases. */
+void ls__dataset_retain(ls_dataset *dataset);
+void ls__dataset_release(ls_dataset *dataset);
+
+/* The picture of a sample, at least what decoder->want asks for, borrowed from the decoder or the
+ * data set. Thread-safe with a decoder per thread; errors as ls__decode_file. */
+ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
+                           ls__decoder *decoder, ls__part *out);
+
+/* The decoders on which its pixels depend: those of the pack that holds pixels, else the library's.
+ */
+const char *ls__dataset_decoders(const ls_dataset *dataset);
+
+#endif

@@ -1,0 +1,89 @@
+/* dataset_digest.c: which data a data set holds, as one digest. */
+#include "data/dataset/dataset.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include <string.h>
+#include <sys/stat.h>
+
+/* What each sample adds: words of 64 bits. */
+enum { LABEL, NAME, SIZE, CONTENTS, N_WORDS };
+
+/* A file that can't be read: the loader finds out, and may go on without it. */
+#define UNREADABLE UINT64_MAX
+
+static ls_status add_file(const ls_dataset *dataset, int64_t sample, bool contents,
+                          uint64_t words[N_WORDS])
+{
+    const ls_context *ctx = dataset->owned.ctx;
+    const char *path = dataset->paths[sample], *name = path + dataset->root_length;
+    struct stat there;
+    words[NAME] = ls__hash(name, strlen(name), 0);
+    words[SIZE] = stat(path, &there) == 0 ? (uint64_t)there.st_size : UNREADABLE;
+    if (!contents) return LS_OK;
+    unsigned char *bytes;
+    size_t size;
+    char message[LS__MESSAGE_SIZE];
+    const ls_status status =
+        ls__read_file(ctx, path, LS__MAX_FILE_BYTES, &bytes, &size, message, sizeof(message));
+    words[CONTENTS] = status == LS_OK ? ls__hash(bytes, size, 0) : UNREADABLE;
+    ls__free(ctx, bytes);
+    return status == LS_ERR_MEMORY ? status : LS_OK;
+}
+
+/* As the file that was packed counts. What was resized is a data set of its own: its names are
+ * hashed with the size as seed, and it counts by its pixels. */
+static void add_packed(const ls_dataset *dataset, int64_t i, uint64_t words[N_WORDS])
+{
+    const ls__pack *pack = dataset->pack;
+    const ls__pack_sample sample = ls__pack_sample_at(pack, dataset->packed_as[i]);
+    const char *name = dataset->paths[i] + dataset->root_length;
+    const bool own = pack->resize > 0 && sample.state == LS__PACK_SOUND;
+    words[NAME] = ls__hash(name, strlen(name), (uint64_t)pack->resize);
+    words[SIZE] = own ? sample.bytes : sample.file_bytes;
+    words[CONTENTS] = own ? sample.hash : sample.file_hash;
+}
+
+static void add_memory(const ls_dataset *dataset, int64_t sample, uint64_t words[N_WORDS])
+{
+    const size_t size = (size_t)(dataset->height * dataset->width * dataset->channels);
+    words[NAME] = (uint64_t)dataset->height << 32 | (uint64_t)dataset->width;
+    words[SIZE] = size;
+    words[CONTENTS] = ls__hash(dataset->images + (size_t)sample * size, size, 0);
+}
+
+ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out)
+{
+    if (!dataset) return LS_ERR_EARLIER;
+    LS__ENTER(dataset->owned.ctx);
+    if (!out) return ls__fail(dataset->owned.ctx, LS_ERR_INVALID, "ls_dataset_digest: out is NULL");
+    const bool packed = dataset->pack != NULL;
+    contents = contents || dataset->images || (packed && dataset->pack->resize > 0);
+    if (dataset->has_digest && (dataset->digest_of_contents || !contents)) {
+        *out = dataset->digest;
+        return LS_OK;
+    }
+    ls__digest_sum sum = { 0 };
+    for (int64_t i = 0; i < dataset->n_samples; i++) {
+        uint64_t words[N_WORDS] = { [LABEL] = (uint64_t)(int64_t)dataset->labels[i] };
+        ls_status status = LS_OK;
+        if (dataset->images)
+            add_memory(dataset, i, words);
+        else if (packed)
+            add_packed(dataset, i, words);
+        else
+            status = add_file(dataset, i, contents, words);
+        if (status != LS_OK)
+            return ls__fail_memory(dataset->owned.ctx, dataset->paths[i], LS__MAX_FILE_BYTES);
+        if (!contents) words[CONTENTS] = 0;
+        for (int w = 0; w < N_WORDS; w++)
+            ls__digest_word(&sum, words[w], (uint64_t)i * N_WORDS + (uint64_t)w);
+    }
+    ls__digest_finish(&sum, (uint64_t)dataset->n_samples * N_WORDS * sizeof(uint64_t));
+    dataset->digest = (ls_digest){ { sum.lanes[0], sum.lanes[1] } };
+    dataset->digest_of_contents = contents;
+    dataset->has_digest = true;
+    *out = dataset->digest;
+    return LS_OK;
+}

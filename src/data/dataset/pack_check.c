@@ -1,0 +1,135 @@
+/* pack_check.c: looks at a pack without a data set: is all of it what was written, what is in it.
+ */
+#include "data/dataset/pack.h"
+
+#include "base/context.h"
+#include "base/error.h"
+#include <lockstep/pack.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool all_zero(const uint8_t *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (at[i] != 0) return false;
+    return true;
+}
+
+typedef struct checking {
+    ls_context *ctx;
+    const char *path;
+    ls__pack pack;
+    uint64_t at; /* what comes before it was checked */
+    void *buffer;
+    size_t capacity;
+} checking;
+
+/* The writer leaves only zeros between the data of one sample and the next, fewer than a block. */
+static bool is_gap(const checking *c, uint64_t end)
+{
+    return end >= c->at && end - c->at < LS__PACK_BLOCK;
+}
+
+/* Reads from c->at to `end` into the buffer, which then exists even where nothing is to be read. */
+static ls_status read_to(checking *c, uint64_t end, char reason[LS__REASON_SIZE])
+{
+    const size_t bytes = (size_t)(end - c->at);
+    if (!ls__buffer_reserve(c->ctx, &c->buffer, &c->capacity, bytes + 1)) {
+        snprintf(reason, LS__REASON_SIZE, "no memory for %zu bytes", bytes);
+        return LS_ERR_MEMORY;
+    }
+    return ls__pack_pread(&c->pack, c->at, bytes, c->buffer, reason);
+}
+
+static ls_status check_sample(checking *c, int64_t i)
+{
+    const ls__pack_sample s = ls__pack_sample_at(&c->pack, i);
+    const char *name = ls__pack_text(&c->pack, s.name);
+    char reason[LS__REASON_SIZE];
+    bool sound = is_gap(c, s.offset);
+    if (sound) {
+        const ls_status status = read_to(c, s.offset + s.bytes, reason);
+        if (status != LS_OK)
+            return ls__fail(c->ctx, status, "pack '%s': image '%s': %s", c->path, name, reason);
+        const size_t gap = (size_t)(s.offset - c->at);
+        sound = all_zero(c->buffer, gap) && ls__pack_is_sound(&s, (const uint8_t *)c->buffer + gap);
+    }
+    c->at = s.offset + s.bytes;
+    return sound ? LS_OK
+                 : ls__fail(c->ctx, LS_ERR_FORMAT,
+                            "pack '%s': damaged: image '%s', %llu bytes at offset %llu", c->path,
+                            name, (unsigned long long)s.bytes, (unsigned long long)s.offset);
+}
+
+static ls_status check_data(checking *c, const ls_pack_config *config)
+{
+    c->at = LS__PACK_BLOCK;
+    for (int64_t i = 0; i < c->pack.n_samples; i++) {
+        if (config && config->progress && !config->progress(config->user, i, c->pack.n_samples))
+            return ls__fail(c->ctx, LS_ERR_IO, "pack '%s': check stopped", c->path);
+        LS_TRY(check_sample(c, i));
+    }
+    char reason[LS__REASON_SIZE] = "damaged before its index";
+    ls_status status = LS_ERR_FORMAT;
+    if (is_gap(c, c->pack.data_end)) {
+        status = read_to(c, c->pack.data_end, reason);
+        if (status == LS_OK && !all_zero(c->buffer, (size_t)(c->pack.data_end - c->at)))
+            status = LS_ERR_FORMAT;
+    }
+    return status == LS_OK ? LS_OK : ls__fail(c->ctx, status, "pack '%s': %s", c->path, reason);
+}
+
+static ls_pack_summary summarise(const ls__pack *pack)
+{
+    ls_pack_summary out = { .n_parts = (int)pack->n_parts,
+                            .n_samples = pack->n_samples,
+                            .bytes = (int64_t)pack->bytes,
+                            .pixels = pack->form == LS__PACK_PIXELS,
+                            .resize = pack->resize };
+    for (int64_t i = 0; i < pack->n_samples; i++)
+        out.n_bad += ls__pack_sample_at(pack, i).state != LS__PACK_SOUND;
+    return out;
+}
+
+ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config *config,
+                        ls_pack_summary *out)
+{
+    if (out) *out = (ls_pack_summary){ 0 };
+    LS__ENTER(ctx);
+    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "ls_pack_check: no path given");
+    checking c = { .ctx = ctx, .path = path };
+    char reason[LS__REASON_SIZE];
+    ls_status status = ls__pack_open(ctx, path, &c.pack, reason);
+    if (status != LS_OK) return ls__fail(ctx, status, "pack '%s': %s", path, reason);
+    status = check_data(&c, config);
+    if (status == LS_OK && out) *out = summarise(&c.pack);
+    ls__free(ctx, c.buffer);
+    ls__pack_close(&c.pack);
+    return status;
+}
+
+static bool has_part(const ls__pack *pack, const char *name)
+{
+    for (int64_t i = 0; i < pack->n_parts; i++)
+        if (strcmp(ls__pack_text(pack, ls__pack_part(pack, i).name), name) == 0) return true;
+    return false;
+}
+
+bool ls_pack_holds(const char *path, int n, const char *const *parts, bool *held)
+{
+    const ls_context plain = { .allocator = ls__default_allocator };
+    ls__pack pack;
+    char reason[LS__REASON_SIZE];
+    struct stat there;
+    if (!path || !parts || !held) return false;
+    const bool sound = ls__pack_open(&plain, path, &pack, reason) == LS_OK;
+    const bool is_file = sound || (stat(path, &there) == 0 && S_ISREG(there.st_mode));
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        held[i] = parts[i] && (sound ? has_part(&pack, parts[i]) : is_file);
+        any = any || held[i];
+    }
+    if (sound) ls__pack_close(&pack);
+    return any;
+}

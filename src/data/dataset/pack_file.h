@@ -1,0 +1,38 @@
+/* pack_file.h: writes a pack, sample by sample. */
+#ifndef LS_DATA_DATASET_PACK_FILE_H
+#define LS_DATA_DATASET_PACK_FILE_H
+
+#include "base/file.h"
+#include "data/dataset/folder.h"
+#include "data/dataset/pack.h"
+
+/* Start with ls__pack_file_open; close frees everything, and the file is gone unless finished. */
+typedef struct ls__pack_file {
+    ls_context *ctx;
+    ls__atomic_file *file;
+    uint64_t bytes;  /* of the file so far, with those in the buffer */
+    uint8_t *buffer; /* what is written next, so that disks see large pieces */
+    size_t n_buffered;
+    uint8_t header[LS__PACK_BLOCK];
+    ls__pack_group *parts, *classes;
+    ls__pack_sample *samples;
+    int64_t n_parts, n_classes, n_samples; /* so far; room for all was made by open */
+    ls__text_list names;
+    uint64_t decoders; /* in names */
+} ls__pack_file;
+
+/* Room for so many of each, and the header. Errors are kept in ctx, here and below. */
+ls_status ls__pack_file_open(ls_context *ctx, const char *path, ls__pack_form form, int64_t resize,
+                             int64_t n_parts, int64_t n_classes, int64_t n_samples,
+                             ls__pack_file *out);
+/* A new part or class, which holds the classes and samples that are added next. */
+ls_status ls__pack_file_part(ls__pack_file *file, const char *name);
+ls_status ls__pack_file_class(ls__pack_file *file, const char *name);
+/* Of `sample` all but offset and name are taken. */
+ls_status ls__pack_file_sample(ls__pack_file *file, const char *name, const ls__pack_sample *sample,
+                               const void *data);
+/* Index, trailer, and the file is in its place. */
+ls_status ls__pack_file_finish(ls__pack_file *file);
+void ls__pack_file_close(ls__pack_file *file);
+
+#endif

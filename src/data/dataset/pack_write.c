@@ -1,0 +1,332 @@
+/* pack_write.c: image folders into a pack. Workers read and decode, the caller's thread writes, in
+ * the order of the samples. */
+#include "data/dataset/pack_file.h"
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "data/dataset/dataset.h"
+#include "data/loader/queue.h"
+#include "data/transform/transform.h"
+#include <lockstep/pack.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char what[] = "ls_pack_write";
+
+enum { MAX_WORKERS = 1024, MAX_SIDE = 1 << 16, SLOTS_PER_WORKER = 4 };
+
+/* A sample on its way. */
+typedef struct slot {
+    void *file; /* the image file */
+    size_t file_capacity;
+    ls__picture picture; /* its pixels, where they are wanted */
+    ls__pack_sample sample;
+    const void *data;
+    ls_status status; /* of reading and decoding */
+    char reason[LS__REASON_SIZE];
+} slot;
+
+typedef struct worker {
+    ls__decoder decoder;
+    ls__resizer resizer;
+} worker;
+
+typedef struct packing {
+    ls_context *ctx;
+    const char *path;
+    int n_parts;
+    const ls_pack_part *parts;
+    ls_pack_config config;
+    ls__pack_form form;
+    int64_t n_classes, n_samples; /* of all parts */
+    int n_slots, n_workers;
+    slot *slots;
+    worker *workers;
+    ls__queue *queue;
+    ls__pack_file file;
+    int64_t n_bad;
+} packing;
+
+/* ---- What workers do ---- */
+
+/* The part that sample number i of all is in; i becomes its number there. */
+static const ls_pack_part *find_part(const packing *p, int64_t *i)
+{
+    const ls_pack_part *part = p->parts;
+    for (; *i >= part->dataset->n_samples; part++) *i -= part->dataset->n_samples;
+    return part;
+}
+
+static ls_status resize(const packing *p, worker *w, slot *s)
+{
+    const ls__picture *from = &w->decoder.picture;
+    int64_t height = from->height, width = from->width;
+    ls__resized_size(p->config.resize, &height, &width);
+    if (!ls__resize_fits(from->height, from->width, height, width, w->decoder.reason,
+                         LS__REASON_SIZE))
+        return LS_ERR_DATA;
+    const ls__view view = { from->pixels, 3 * from->width, from->height, from->width, 3 };
+    const ls__window all = { 0, 0, height, width };
+    if (!ls__picture_reserve(p->ctx, &s->picture, height, width, 3) ||
+        !ls__resize(&w->resizer, &view, height, width, &all, s->picture.pixels))
+        return ls__undecodable(&w->decoder, LS_ERR_MEMORY, "no memory to resize it");
+    return LS_OK;
+}
+
+/* The decoder's picture becomes the sample's pixels. */
+static ls_status take_pixels(const packing *p, worker *w, slot *s)
+{
+    if (p->config.resize > 0) {
+        LS_TRY(resize(p, w, s));
+    } else {
+        const ls__picture picture = w->decoder.picture;
+        w->decoder.picture = s->picture;
+        s->picture = picture;
+    }
+    s->sample.orientation = (uint16_t)ls__exif_orientation(s->file, (size_t)s->sample.file_bytes);
+    s->sample.height = (uint32_t)s->picture.height;
+    s->sample.width = (uint32_t)s->picture.width;
+    s->sample.bytes = 3 * (uint64_t)s->picture.height * (uint64_t)s->picture.width;
+    s->data = s->picture.pixels;
+    return LS_OK;
+}
+
+/* The file, and that it can be decoded. */
+static ls_status load(const packing *p, worker *w, slot *s, const char *path)
+{
+    ls__decoder *decoder = &w->decoder;
+    LS_TRY(ls__decoder_read(decoder, path));
+    s->sample.file_bytes = s->sample.bytes = decoder->file_bytes;
+    s->sample.file_hash = ls__hash(decoder->file, decoder->file_bytes, 0);
+    void *buffer =
+        decoder->buffer; /* the slot keeps the file, the decoder gets the slot's memory */
+    const size_t capacity = decoder->buffer_capacity;
+    decoder->buffer = s->file;
+    decoder->buffer_capacity = s->file_capacity;
+    s->file = buffer;
+    s->file_capacity = capacity;
+    s->data = s->file ? s->file : ""; /* an empty file needs no memory */
+    LS_TRY(ls__decode_memory(decoder, s->file, (size_t)s->sample.file_bytes, false));
+    return p->form == LS__PACK_PIXELS ? take_pixels(p, w, s) : LS_OK;
+}
+
+/* A file that could be read stays as it is in a pack of files: whoever decodes it will see. */
+static void take_reason(const packing *p, slot *s)
+{
+    if (p->form == LS__PACK_FILES && s->data) return;
+    s->sample.state = s->status == LS_ERR_NOT_FOUND ? LS__PACK_NOT_FOUND
+                      : s->status == LS_ERR_IO      ? LS__PACK_UNREAD
+                                                    : LS__PACK_UNUSABLE;
+    s->sample.bytes = strlen(s->reason);
+    s->data = s->reason;
+}
+
+static void fill(void *arg, const ls__queue_item *item)
+{
+    const packing *p = arg;
+    slot *s = &p->slots[item->slot];
+    worker *w = &p->workers[item->worker];
+    int64_t i = item->step;
+    const char *path = find_part(p, &i)->dataset->paths[i];
+    s->sample = (ls__pack_sample){ .file_bytes = LS__PACK_UNKNOWN, .file_hash = LS__PACK_UNKNOWN };
+    s->data = NULL;
+    s->status = load(p, w, s, path);
+    if (s->status != LS_OK) {
+        memcpy(s->reason, w->decoder.reason, sizeof(s->reason));
+        struct stat there;
+        if (s->sample.file_bytes == LS__PACK_UNKNOWN && stat(path, &there) == 0)
+            s->sample.file_bytes = (uint64_t)there.st_size;
+        take_reason(p, s);
+    }
+    const bool is_file = p->form == LS__PACK_FILES && s->sample.state == LS__PACK_SOUND;
+    s->sample.hash = is_file ? s->sample.file_hash : ls__hash(s->data, (size_t)s->sample.bytes, 0);
+}
+
+/* ---- What the caller's thread does ---- */
+
+static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, int64_t i)
+{
+    if (s->status != LS_OK) {
+        const bool is_bad = ls__is_bad_image(s->status);
+        p->n_bad += is_bad;
+        if (p->config.on_bad_image == LS_BAD_IMAGE_FAIL || !is_bad)
+            return ls__fail(p->ctx, s->status, "%s: '%s': image '%s': %s", what, p->path,
+                            dataset->paths[i], s->reason);
+        ls__warn(p->ctx, "'%s': packed though it can't be used: image '%s': %s", p->path,
+                 dataset->paths[i], s->reason);
+    }
+    if (i == 0 || dataset->labels[i] != dataset->labels[i - 1])
+        LS_TRY(ls__pack_file_class(&p->file, dataset->class_names[dataset->labels[i]]));
+    LS_TRY(ls__pack_file_sample(&p->file, dataset->paths[i] + dataset->root_length, &s->sample,
+                                s->data));
+    /* One huge picture should not hold its memory until the end. */
+    if (s->picture.capacity > LS__KEEP_BYTES) ls__picture_free(p->ctx, &s->picture);
+    if (s->file_capacity > LS__KEEP_BYTES) {
+        ls__free(p->ctx, s->file);
+        s->file = NULL;
+        s->file_capacity = 0;
+    }
+    return LS_OK;
+}
+
+/* Replacing a file must not take a picture away. */
+static ls_status check_replaced(const packing *p, const struct stat *there)
+{
+    for (int i = 0; i < p->n_parts; i++) {
+        const ls_dataset *d = p->parts[i].dataset;
+        for (int64_t k = 0; k < d->n_samples; k++) {
+            struct stat picture;
+            if (stat(d->paths[k], &picture) == 0 && picture.st_ino == there->st_ino &&
+                picture.st_dev == there->st_dev)
+                return ls__fail(p->ctx, LS_ERR_INVALID,
+                                "%s: '%s' is one of the pictures to be packed, '%s'", what, p->path,
+                                d->paths[k]);
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status check_path(const packing *p)
+{
+    struct stat there;
+    if (stat(p->path, &there) != 0 || !S_ISREG(there.st_mode)) return LS_OK;
+    if (p->config.overwrite) return check_replaced(p, &there);
+    return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': there is a file already", what, p->path);
+}
+
+static ls_status write_all(packing *p)
+{
+    LS_TRY(ls__pack_file_open(p->ctx, p->path, p->form, p->config.resize, p->n_parts, p->n_classes,
+                              p->n_samples, &p->file));
+    ls__queue_start(p->queue, p->n_samples, 1, 0, p->n_samples);
+    for (int64_t done = 0; done < p->n_samples; done++) {
+        if (p->config.progress && !p->config.progress(p->config.user, done, p->n_samples))
+            return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': stopped", what, p->path);
+        int64_t i = done;
+        const ls_pack_part *part = find_part(p, &i);
+        if (i == 0) LS_TRY(ls__pack_file_part(&p->file, part->name));
+        LS_TRY(write_sample(p, &p->slots[ls__queue_take(p->queue)], part->dataset, i));
+    }
+    if (p->n_bad == p->n_samples)
+        return ls__fail(p->ctx, LS_ERR_DATA, "%s: '%s': none of the %lld images can be used", what,
+                        p->path, (long long)p->n_samples);
+    LS_TRY(check_path(p)); /* somebody may have written one meanwhile */
+    return ls__pack_file_finish(&p->file);
+}
+
+static ls_status open_workers(packing *p)
+{
+    p->n_workers = p->config.workers > 0 ? p->config.workers : 1;
+    p->n_slots = p->config.workers > 0 ? p->config.workers * SLOTS_PER_WORKER : 1;
+    p->slots = ls__zalloc(p->ctx, (size_t)p->n_slots * sizeof(*p->slots));
+    p->workers = ls__zalloc(p->ctx, (size_t)p->n_workers * sizeof(*p->workers));
+    if (!p->slots || !p->workers)
+        return ls__fail_memory(p->ctx, what, (size_t)p->n_slots * sizeof(*p->slots));
+    for (int i = 0; i < p->n_workers; i++)
+        p->workers[i] = (worker){ .decoder = { .ctx = p->ctx, .max_pixels = p->config.max_pixels },
+                                  .resizer = { .ctx = p->ctx } };
+    return ls__queue_open(p->ctx, p->config.workers, p->n_slots, 0, fill, p, &p->queue);
+}
+
+static void close_all(packing *p)
+{
+    ls__queue_close(&p->queue);
+    for (int i = 0; p->workers && i < p->n_workers; i++) {
+        ls__decoder_free(&p->workers[i].decoder);
+        ls__resizer_free(&p->workers[i].resizer);
+    }
+    for (int i = 0; p->slots && i < p->n_slots; i++) {
+        ls__free(p->ctx, p->slots[i].file);
+        ls__picture_free(p->ctx, &p->slots[i].picture);
+    }
+    ls__free(p->ctx, p->slots);
+    ls__free(p->ctx, p->workers);
+    ls__pack_file_close(&p->file);
+}
+
+/* ---- Checks ---- */
+
+static ls_status check_config(ls_context *ctx, const ls_pack_config *c)
+{
+    if (c->resize < 0 || c->resize > MAX_SIDE)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: resize is %lld, wanted 0 to %d", what,
+                        (long long)c->resize, MAX_SIDE);
+    if (c->max_pixels < 0 || c->max_pixels > LS__MAX_PIXELS)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: max_pixels is %lld, wanted 0 to %d", what,
+                        (long long)c->max_pixels, LS__MAX_PIXELS);
+    if (c->workers < 0 || c->workers > MAX_WORKERS)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: workers is %d, wanted 0 to %d", what, c->workers,
+                        MAX_WORKERS);
+    if (c->on_bad_image != LS_BAD_IMAGE_FAIL && c->on_bad_image != LS_BAD_IMAGE_SKIP)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: on_bad_image is %d, wanted 0 or 1", what,
+                        (int)c->on_bad_image);
+    return LS_OK;
+}
+
+/* Classes without samples are left out, so their order is what counts. */
+static ls_status check_part(ls_context *ctx, const ls_pack_part *part)
+{
+    const ls_dataset *d = part->dataset;
+    if (!d || d->owned.ctx != ctx || !d->paths || d->root_length == 0 || d->pack)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: part '%s': wanted a data set of an image folder in this context", what,
+                        part->name);
+    const char *before = NULL;
+    for (int64_t i = 0; i < d->n_samples; i++) {
+        const char *name = d->class_names[d->labels[i]];
+        if (before && strcmp(before, name) > 0)
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "%s: part '%s': class '%s' comes after '%s'; wanted byte order", what,
+                            part->name, name, before);
+        before = name;
+    }
+    return LS_OK;
+}
+
+static ls_status check_parts(ls_context *ctx, int n_parts, const ls_pack_part *parts)
+{
+    if (n_parts < 1 || !parts) return ls__fail(ctx, LS_ERR_INVALID, "%s: no parts given", what);
+    for (int i = 0; i < n_parts; i++) {
+        const char *name = parts[i].name;
+        if (!name || strchr(name, '/') || (*name == '\0' && n_parts > 1))
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "%s: part %d of %d is called '%s'; wanted a name without slashes", what,
+                            i, n_parts, name ? name : "(NULL)");
+        for (int k = 0; k < i; k++)
+            if (strcmp(parts[k].name, name) == 0)
+                return ls__fail(ctx, LS_ERR_INVALID, "%s: part '%s' is given twice", what, name);
+        LS_TRY(check_part(ctx, &parts[i]));
+    }
+    return LS_OK;
+}
+
+ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts, const ls_pack_part *parts,
+                        const ls_pack_config *config, ls_pack_summary *out)
+{
+    if (out) *out = (ls_pack_summary){ 0 };
+    LS__ENTER(ctx);
+    packing p = { .ctx = ctx, .path = path, .n_parts = n_parts, .parts = parts };
+    if (config) p.config = *config;
+    p.form = p.config.pixels || p.config.resize > 0 ? LS__PACK_PIXELS : LS__PACK_FILES;
+    LS_TRY(check_config(ctx, &p.config));
+    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "%s: no path given", what);
+    LS_TRY(check_parts(ctx, n_parts, parts));
+    LS_TRY(check_path(&p));
+    for (int i = 0; i < n_parts; i++) {
+        p.n_classes += parts[i].dataset->n_classes;
+        p.n_samples += parts[i].dataset->n_samples;
+    }
+    ls_status status = open_workers(&p);
+    if (status == LS_OK) status = write_all(&p);
+    if (out) out->n_bad = p.n_bad;
+    if (status == LS_OK && out)
+        *out = (ls_pack_summary){ .n_parts = n_parts,
+                                  .n_samples = p.n_samples,
+                                  .n_bad = p.n_bad,
+                                  .bytes = (int64_t)p.file.bytes,
+                                  .pixels = p.form == LS__PACK_PIXELS,
+                                  .resize = p.config.resize };
+    close_all(&p);
+    return status;
+}

@@ -1,0 +1,274 @@
+/* decode.c: reads a file, tells its format by its first bytes, and hands it to the format's
+ * decoder.
+ */
+#include "data/decode/decoder.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes)
+{
+    if (bytes <= *capacity) return true;
+    ls__free(ctx, *memory);
+    *memory = ls__alloc(ctx, bytes);
+    *capacity = *memory ? bytes : 0;
+    return *memory != NULL;
+}
+
+bool ls__picture_reserve(const ls_context *ctx, ls__picture *picture, int64_t height, int64_t width,
+                         int channels)
+{
+    size_t bytes;
+    void *memory = picture->pixels;
+    const bool fits = ls__mul_size((size_t)height, (size_t)width, &bytes) &&
+                      ls__mul_size(bytes, (size_t)channels, &bytes) &&
+                      ls__buffer_reserve(ctx, &memory, &picture->capacity, bytes);
+    picture->pixels = memory;
+    picture->height = fits ? height : 0;
+    picture->width = fits ? width : 0;
+    picture->channels = channels;
+    return fits;
+}
+
+void ls__picture_free(const ls_context *ctx, ls__picture *picture)
+{
+    ls__free(ctx, picture->pixels);
+    *picture = (ls__picture){ 0 };
+}
+
+void ls__decoder_free(ls__decoder *decoder)
+{
+    ls__free(decoder->ctx, decoder->buffer);
+    ls__picture_free(decoder->ctx, &decoder->picture);
+    ls__picture_free(decoder->ctx, &decoder->spare);
+    *decoder = (ls__decoder){ .ctx = decoder->ctx };
+}
+
+bool ls__is_bad_image(ls_status status)
+{
+    return status == LS_ERR_DATA || status == LS_ERR_IO || status == LS_ERR_NOT_FOUND;
+}
+
+ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(decoder->reason, sizeof(decoder->reason), format, args);
+    va_end(args);
+    return status;
+}
+
+ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
+{
+    if (height <= 0 || width <= 0)
+        return ls__undecodable(decoder, LS_ERR_DATA, "a picture of %lld x %lld pixels",
+                               (long long)width, (long long)height);
+    const int64_t limit = decoder->max_pixels ? decoder->max_pixels : LS_DEFAULT_MAX_PIXELS;
+    if (width > limit / height)
+        return ls__undecodable(decoder, LS_ERR_DATA,
+                               "claims %lld x %lld pixels, more than the limit of %lld%s",
+                               (long long)width, (long long)height, (long long)limit,
+                               limit < LS_LARGEST_MAX_PIXELS ? " (max_pixels)" : "");
+    return LS_OK;
+}
+
+ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
+{
+    LS_TRY(ls__decoder_check(decoder, height, width));
+    decoder->part = (ls__part){ .height = height, .width = width };
+    return ls__decoder_begin_part(decoder, &(ls__window){ 0, 0, height, width }, 1);
+}
+
+ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, int reduction)
+{
+    decoder->part.top = part->top;
+    decoder->part.left = part->left;
+    decoder->part.reduction = reduction;
+    if (!ls__picture_reserve(decoder->ctx, &decoder->picture, part->height, part->width, 3))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
+                               (long long)part->width, (long long)part->height);
+    return LS_OK;
+}
+
+ls_status ls__decoder_ask(ls__decoder *decoder, int64_t height, int64_t width, ls__window *part,
+                          int *reduction)
+{
+    LS_TRY(ls__decoder_check(decoder, height, width));
+    decoder->part = (ls__part){ .height = height, .width = width };
+    *part = (ls__window){ 0, 0, height, width };
+    *reduction = 1;
+    const ls__want *want = decoder->want;
+    if (!want) return LS_OK;
+    const int orientation = decoder->orientation;
+    const bool swap = ls__exif_swaps_sides(orientation);
+    ls__window upright;
+    LS_TRY(want->ask(want->arg, swap ? width : height, swap ? height : width, &upright, reduction,
+                     decoder->reason));
+    *part = ls__exif_stored(orientation, height, width, &upright);
+    /* From the far side, reduced pixels lie elsewhere unless they fit in. */
+    while (orientation > 1 && (height % *reduction != 0 || width % *reduction != 0))
+        *reduction /= 2;
+    return LS_OK;
+}
+
+/* What stands at the front of files that bear an image's extension. Formats that we do not read are
+ * here so that the error can say what the file really is. */
+static const struct {
+    const char *magic;
+    size_t offset, n;
+    const char *name;
+    ls_status (*decode)(ls__decoder *decoder); /* NULL: not read */
+} formats[] = {
+    { "\xff\xd8\xff", 0, 3, "JPEG", ls__decode_jpeg },
+    { "\x89PNG\r\n\x1a\n", 0, 8, "PNG", ls__decode_png },
+    { "BM", 0, 2, "BMP", ls__decode_bmp },
+    { "P2", 0, 2, "PNM", ls__decode_pnm },
+    { "P3", 0, 2, "PNM", ls__decode_pnm },
+    { "P5", 0, 2, "PNM", ls__decode_pnm },
+    { "P6", 0, 2, "PNM", ls__decode_pnm },
+    { "WEBP", 8, 4, "WebP", NULL },
+    { "GIF8", 0, 4, "GIF", NULL },
+    { "II*\0", 0, 4, "TIFF", NULL },
+    { "MM\0*", 0, 4, "TIFF", NULL },
+    { "ftyp", 4, 4, "HEIF, AVIF or MP4", NULL },
+    { "\xff\x0a", 0, 2, "JPEG XL", NULL },
+    { "\0\0\0\x0cjP", 0, 6, "JPEG 2000", NULL },
+    { "8BPS", 0, 4, "Photoshop", NULL },
+    { "%PDF", 0, 4, "PDF", NULL },
+    { "P1", 0, 2, "PBM", NULL },
+    { "P4", 0, 2, "PBM", NULL },
+    { "<", 0, 1, "HTML, XML or SVG", NULL },
+};
+
+/* decoder->picture, as stored, becomes decoder->part's pixels, upright. */
+static ls_status turn(ls__decoder *decoder)
+{
+    LS_TRY(ls__exif_turn(decoder));
+    const ls__picture *picture = &decoder->picture;
+    decoder->part.view = (ls__view){ picture->pixels, picture->width * picture->channels,
+                                     picture->height, picture->width, picture->channels };
+    return LS_OK;
+}
+
+static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
+{
+    const size_t bytes = decoder->file_bytes;
+    if (bytes == 0) return ls__undecodable(decoder, LS_ERR_DATA, "empty file");
+    size_t i = 0;
+    const size_t n = sizeof(formats) / sizeof(formats[0]);
+    while (i < n &&
+           (bytes < formats[i].offset + formats[i].n ||
+            memcmp(decoder->file + formats[i].offset, formats[i].magic, formats[i].n) != 0))
+        i++;
+    if (i == n) return ls__undecodable(decoder, LS_ERR_DATA, "not a JPEG, PNG, BMP or PNM file");
+    if (!formats[i].decode)
+        return ls__undecodable(decoder, LS_ERR_DATA,
+                               "a file of type %s, wanted JPEG, PNG, BMP or PNM", formats[i].name);
+    decoder->orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
+    LS_TRY(formats[i].decode(decoder));
+    return turn(decoder);
+}
+
+static ls_status undecodable_errno(ls__decoder *decoder, int number)
+{
+    char text[LS__ERRNO_TEXT_SIZE];
+    return ls__undecodable(decoder, ls__file_status(number), "%s",
+                           ls__errno_text(number, text, sizeof(text)));
+}
+
+static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes)
+{
+    if (file_bytes > LS__MAX_FILE_BYTES)
+        return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
+                               (long long)file_bytes, LS__MAX_FILE_BYTES);
+    const size_t size = (size_t)file_bytes;
+    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, size))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
+
+    size_t n = 0;
+    while (n < size) {
+        const ssize_t got = read(fd, (uint8_t *)decoder->buffer + n, size - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return undecodable_errno(decoder, errno);
+        if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
+        n += (size_t)got;
+    }
+    decoder->file = decoder->buffer;
+    decoder->file_bytes = size;
+    return LS_OK;
+}
+
+ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
+{
+    int fd;
+    int64_t file_bytes;
+    char reason[LS__ERRNO_TEXT_SIZE];
+    ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
+    if (status != LS_OK) return ls__undecodable(decoder, status, "%s", reason);
+    status = read_open_file(decoder, fd, file_bytes);
+    close(fd);
+    return status;
+}
+
+void ls__decoder_drop_buffer(ls__decoder *decoder)
+{
+    ls__free(decoder->ctx, decoder->buffer);
+    decoder->buffer = NULL;
+    decoder->buffer_capacity = 0;
+}
+
+/* One huge picture should not hold its memory for the rest of the run. */
+static void give_back(ls__decoder *decoder)
+{
+    if (decoder->buffer_capacity > LS__KEEP_BYTES) ls__decoder_drop_buffer(decoder);
+    if (decoder->spare.capacity > LS__KEEP_BYTES) ls__picture_free(decoder->ctx, &decoder->spare);
+    decoder->file = NULL;
+    decoder->file_bytes = 0;
+}
+
+/* decoder->picture outlives its decoding, so the last one's memory is given back here. */
+static void begin(ls__decoder *decoder)
+{
+    if (decoder->picture.capacity > LS__KEEP_BYTES)
+        ls__picture_free(decoder->ctx, &decoder->picture);
+}
+
+ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif)
+{
+    begin(decoder);
+    ls_status status = ls__decoder_read(decoder, path);
+    if (status == LS_OK) status = decode_bytes(decoder, honour_exif);
+    give_back(decoder);
+    return status;
+}
+
+ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes, bool honour_exif)
+{
+    begin(decoder);
+    decoder->file = file;
+    decoder->file_bytes = bytes;
+    const ls_status status = decode_bytes(decoder, honour_exif);
+    give_back(decoder);
+    return status;
+}
+
+ls_status ls__decode_pixels(ls__decoder *decoder, const ls__view *stored, int orientation)
+{
+    begin(decoder);
+    ls_status status = ls__decoder_begin(decoder, stored->height, stored->width);
+    if (status == LS_OK) {
+        for (int64_t y = 0; y < stored->height; y++)
+            memcpy(decoder->picture.pixels + y * 3 * stored->width,
+                   stored->pixels + y * stored->row_bytes, (size_t)(3 * stored->width));
+        decoder->orientation = orientation;
+        status = turn(decoder);
+    }
+    give_back(decoder);
+    return status;
+}

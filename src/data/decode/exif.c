@@ -1,0 +1,165 @@
+/* exif.c: which way is up. Cameras store pictures as the sensor lies and note the turn in the EXIF
+ * tag Orientation (0x0112 of the first directory), in an APP1 segment of JPEG or the eXIf chunk of
+ * PNG. Broken notes are taken for absent ones: they say nothing about the pixels. */
+#include "data/decode/decoder.h"
+
+#include <string.h>
+
+enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, TYPE_LONG = 4 };
+
+/* A TIFF structure: byte order, offset of the first directory, its entries of 12 bytes. */
+static int orientation_in_tiff(const uint8_t *tiff, size_t bytes)
+{
+    if (bytes < 8) return 1;
+    const bool big = memcmp(tiff, "MM\0*", 4) == 0;
+    if (!big && memcmp(tiff, "II*\0", 4) != 0) return 1;
+    uint32_t (*const u16)(const uint8_t *) = big ? ls__be16 : ls__le16;
+    uint32_t (*const u32)(const uint8_t *) = big ? ls__be32 : ls__le32;
+
+    const size_t directory = u32(tiff + 4);
+    if (directory > bytes - 2) return 1;
+    const size_t n = u16(tiff + directory);
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = directory + 2 + 12 * i;
+        if (at + 12 > bytes) return 1;
+        if (u16(tiff + at) != TAG_ORIENTATION) continue;
+        const uint32_t type = u16(tiff + at + 2);
+        const uint32_t value = type == TYPE_SHORT  ? u16(tiff + at + 8)
+                               : type == TYPE_LONG ? u32(tiff + at + 8)
+                                                   : 0;
+        return value >= 1 && value <= 8 ? (int)value : 1;
+    }
+    return 1;
+}
+
+/* Segments: 0xff, any more 0xff, marker, length (its own two bytes included), data. Scans begin at
+ * SOS, and EXIF stands before it. Bytes between segments are skipped, as libjpeg does. */
+static int orientation_in_jpeg(const uint8_t *file, size_t bytes)
+{
+    enum { MARKER_APP1 = 0xe1, MARKER_SOS = 0xda, MARKER_EOI = 0xd9 };
+    size_t at = 2;
+    while (at + 4 <= bytes) {
+        const int marker = file[at + 1];
+        if (file[at] != 0xff || marker == 0xff || marker == 0) {
+            at++;
+            continue;
+        }
+        if (marker == MARKER_SOS || marker == MARKER_EOI) return 1;
+        const size_t length = ls__be16(file + at + 2);
+        if (length < 2 || length > bytes - at - 2) return 1;
+        if (marker == MARKER_APP1 && length >= 8 && memcmp(file + at + 4, "Exif\0\0", 6) == 0)
+            return orientation_in_tiff(file + at + 10, length - 8);
+        at += 2 + length;
+    }
+    return 1;
+}
+
+static int orientation_in_png(const uint8_t *file, size_t bytes)
+{
+    size_t at = 8;
+    while (bytes >= 12 && at <= bytes - 12) {
+        const size_t length = ls__be32(file + at);
+        if (length > bytes - at - 12) return 1;
+        if (memcmp(file + at + 4, "eXIf", 4) == 0)
+            return orientation_in_tiff(file + at + 8, length);
+        at += 12 + length;
+    }
+    return 1;
+}
+
+int ls__exif_orientation(const uint8_t *file, size_t bytes)
+{
+    if (bytes >= 2 && file[0] == 0xff && file[1] == 0xd8) return orientation_in_jpeg(file, bytes);
+    if (bytes >= 8 && file[0] == 0x89 && file[1] == 'P') return orientation_in_png(file, bytes);
+    return 1;
+}
+
+/* How to make the upright picture: swap rows and columns, then mirror. Index = orientation. */
+static const struct {
+    bool transpose, mirror_rows, mirror_columns;
+} turns[9] = {
+    [2] = { false, false, true }, [3] = { false, true, true }, [4] = { false, true, false },
+    [5] = { true, false, false }, [6] = { true, false, true }, [7] = { true, true, true },
+    [8] = { true, true, false },
+};
+
+bool ls__exif_swaps_sides(int orientation)
+{
+    return turns[orientation].transpose;
+}
+
+static ls__window mirrored(int orientation, int64_t height, int64_t width, ls__window window)
+{
+    if (turns[orientation].mirror_rows) window.top = height - window.top - window.height;
+    if (turns[orientation].mirror_columns) window.left = width - window.left - window.width;
+    return window;
+}
+
+static ls__window transposed(int orientation, const ls__window *window)
+{
+    if (!turns[orientation].transpose) return *window;
+    return (ls__window){ window->left, window->top, window->width, window->height };
+}
+
+ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
+                           const ls__window *upright)
+{
+    const bool transpose = turns[orientation].transpose;
+    const ls__window window =
+        mirrored(orientation, transpose ? width : height, transpose ? height : width, *upright);
+    return transposed(orientation, &window);
+}
+
+/* The sizes of a turned picture that was reduced must be multiples of its reduction. */
+static void turn_place(ls__part *part, int orientation, int64_t height, int64_t width)
+{
+    const ls__window stored = { part->top, part->left, height, width };
+    const ls__window whole = { 0, 0, part->height, part->width };
+    const ls__window upright = transposed(orientation, &whole);
+    part->height = upright.height;
+    part->width = upright.width;
+    const ls__window place =
+        mirrored(orientation, part->height / part->reduction, part->width / part->reduction,
+                 transposed(orientation, &stored));
+    part->top = place.top;
+    part->left = place.left;
+}
+
+ls_status ls__exif_turn(ls__decoder *decoder)
+{
+    const int orientation = decoder->orientation;
+    if (orientation <= 1) return LS_OK;
+    const ls__picture *from = &decoder->picture;
+    const bool transpose = turns[orientation].transpose;
+    const int64_t height = transpose ? from->width : from->height;
+    const int64_t width = transpose ? from->height : from->width;
+    if (!ls__picture_reserve(decoder->ctx, &decoder->spare, height, width, 3))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to turn the picture");
+    turn_place(&decoder->part, orientation, from->height, from->width);
+
+    /* Steps in bytes through the stored picture as the upright one is walked along. */
+    const int64_t row_bytes = 3 * from->width;
+    int64_t down = transpose ? 3 : row_bytes, right = transpose ? row_bytes : 3;
+    const uint8_t *start = from->pixels;
+    if (turns[orientation].mirror_rows) {
+        start += (height - 1) * down;
+        down = -down;
+    }
+    if (turns[orientation].mirror_columns) {
+        start += (width - 1) * right;
+        right = -right;
+    }
+    uint8_t *out = decoder->spare.pixels;
+    for (int64_t y = 0; y < height; y++) {
+        const uint8_t *in = start + y * down;
+        for (int64_t x = 0; x < width; x++, in += right, out += 3) {
+            out[0] = in[0];
+            out[1] = in[1];
+            out[2] = in[2];
+        }
+    }
+    const ls__picture upright = decoder->spare;
+    decoder->spare = decoder->picture;
+    decoder->picture = upright;
+    return LS_OK;
+}

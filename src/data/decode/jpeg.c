@@ -1,0 +1,274 @@
+/* jpeg.c: JPEG through libjpeg-turbo, with the accurate integer transform and smooth chroma, as
+ * Pillow decodes it.
+ *
+ * Of a picture of which only a part is wanted, the other blocks' bits are read but not transformed;
+ * the pixels are those of the whole picture. What lies below the part is read as well, unless the
+ * file is known to be whole: a damaged file is refused whichever part is asked for. A reduction by
+ * 2, 4 or 8 is made of the lower frequencies alone: fewer bits' worth of detail, not the same
+ * pixels.
+ *
+ * libjpeg warns of most damage, fills up with grey and continues; here a warning that speaks of
+ * damaged pixels is an error (see is_harmless), so that no half image is ever trained on. A new
+ * decompressor is made for each file: a used one remembers tables, and a file that lacks its own
+ * would decode to something that depends on the file before. libjpeg's own memory (some 20 kB, and
+ * the coefficients of progressive files) comes from the C library. */
+#include "data/decode/decoder.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <jpeglib.h>
+#include <jerror.h>
+
+enum { ROWS = 16 };
+
+/* A small file may hold many scans of a large image. Each takes a few bytes and a pass over all
+ * blocks: 704 KB with 495 scans of 2^28 pixels took 44 s. So the work of all scans is limited to
+ * 2^32 samples (pixels of a component). Encoders write about 10 scans (jpeg_simple_progression of
+ * libjpeg, mozjpeg), most of one component; the limit allows 16 passes over one component of the
+ * largest image, 48 at LS_DEFAULT_MAX_PIXELS. A sample of arithmetic coding counts as 8, because a
+ * block without any bits takes up to 5 ns, and 0.3 to 0.5 ns with Huffman coding. MAX_SCANS limits
+ * what a scan takes whatever its size. */
+enum { MAX_SCANS = 500, ARITHMETIC_WORK = 8 };
+#define MAX_SCAN_WORK (INT64_C(1) << 32)
+
+typedef struct job {
+    struct jpeg_decompress_struct info;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf escape;
+    ls__decoder *decoder;
+    int64_t scan_work; /* pixels of all scans so far */
+} job;
+
+static void escape(j_common_ptr info)
+{
+    job *self = info->client_data;
+    char text[JMSG_LENGTH_MAX];
+    info->err->format_message(info, text);
+    snprintf(self->decoder->reason, sizeof(self->decoder->reason), "damaged JPEG: %s", text);
+    longjmp(self->escape, 1);
+}
+
+/* Warnings that no pixel depends on. The others are errors: JWRN_HIT_MARKER, JWRN_JPEG_EOF (a scan
+ * ends early), JWRN_HUFF_BAD_CODE, JWRN_ARITH_BAD_CODE, JWRN_MUST_RESYNC (lost or wrong data),
+ * JWRN_BOGUS_PROGRESSION, JWRN_NOT_SEQUENTIAL (a scan's parameters make no sense),
+ * JWRN_TOO_MUCH_DATA (never, because no more rows are read than there are). */
+static bool is_harmless(const struct jpeg_error_mgr *errors)
+{
+    enum { FIRST_RST = 0xd0, LAST_RST = 0xd7 };
+    switch (errors->msg_code) {
+    /* JFIF of another version than 1; an unknown transform in Adobe's marker, which is taken for
+     * YCbCr or YCCK; the colour profile, which is not read. */
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+    case JWRN_BOGUS_ICC: return true;
+    /* Bytes between two segments, or after the last block of a scan, as some cameras write them.
+     * Before a restart marker they mean that blocks were lost. */
+    case JWRN_EXTRANEOUS_DATA:
+        return errors->msg_parm.i[1] < FIRST_RST || errors->msg_parm.i[1] > LAST_RST;
+    default: return false;
+    }
+}
+
+/* Level -1 is a warning. */
+static void on_message(j_common_ptr info, int level)
+{
+    if (level < 0 && !is_harmless(info->err)) escape(info);
+}
+
+static void print_nothing(j_common_ptr info)
+{
+    (void)info;
+}
+
+static void refuse_scans(job *self)
+{
+    const j_decompress_ptr info = &self->info;
+    snprintf(self->decoder->reason, sizeof(self->decoder->reason),
+             "JPEG of %u x %u pixels in %d scans or more, which is too much work to decode",
+             info->image_width, info->image_height, info->input_scan_number);
+    longjmp(self->escape, 1);
+}
+
+/* Called before each row of blocks of each scan of a file that has several. */
+static void on_progress(j_common_ptr common)
+{
+    const j_decompress_ptr info = (j_decompress_ptr)common;
+    job *self = common->client_data;
+    int64_t n_blocks = 0;
+    for (int i = 0; i < info->comps_in_scan; i++)
+        n_blocks += (int64_t)info->cur_comp_info[i]->width_in_blocks *
+                    info->cur_comp_info[i]->v_samp_factor;
+    self->scan_work += n_blocks * DCTSIZE2 * (info->arith_code ? ARITHMETIC_WORK : 1);
+    if (info->input_scan_number > MAX_SCANS || self->scan_work > MAX_SCAN_WORK) refuse_scans(self);
+}
+
+/* CMYK with Adobe's marker is stored inverted; so red is C K / 255, rounded. */
+static void rgb_from_cmyk(const uint8_t *cmyk, int64_t width, bool inverted, uint8_t *rgb)
+{
+    const uint8_t flip = inverted ? 0 : 255;
+    for (int64_t x = 0; x < width; x++) {
+        const int black = cmyk[4 * x + 3] ^ flip;
+        for (int c = 0; c < 3; c++)
+            rgb[3 * x + c] = (uint8_t)(((cmyk[4 * x + c] ^ flip) * black + 127) / 255);
+    }
+}
+
+static void read_rows(j_decompress_ptr info, ls__picture *picture)
+{
+    JSAMPROW rows[ROWS];
+    for (int64_t y = 0; y < picture->height;) {
+        const int64_t left = picture->height - y;
+        const int n = left < ROWS ? (int)left : ROWS;
+        for (int i = 0; i < n; i++) rows[i] = picture->pixels + (y + i) * picture->width * 3;
+        y += jpeg_read_scanlines(info, rows, (JDIMENSION)n);
+    }
+}
+
+static void read_cmyk_rows(j_decompress_ptr info, ls__picture *picture, ls__picture *row)
+{
+    for (int64_t y = 0; y < picture->height; y++) {
+        JSAMPROW rows[1] = { row->pixels };
+        jpeg_read_scanlines(info, rows, 1);
+        rgb_from_cmyk(row->pixels, picture->width, info->saw_Adobe_marker,
+                      picture->pixels + y * picture->width * 3);
+    }
+}
+
+/* ---- Parts. ---- */
+
+/* Where an incomplete progressive file leaves blocks without detail, libjpeg smoothes them by their
+ * neighbours, which may lie in what is left out. */
+static bool is_complete(const struct jpeg_decompress_struct *info)
+{
+    for (int c = 0; info->coef_bits && c < info->num_components; c++)
+        for (int k = 0; k < DCTSIZE2; k++)
+            if (info->coef_bits[c][k] != 0) return false;
+    return true;
+}
+
+/* Reduced pictures whose chroma is thinner than usual come out otherwise below skipped rows
+ * (libjpeg-turbo 2.1.5, luma sampled 4 x 2 or 2 x 4). */
+static bool may_skip(const struct jpeg_decompress_struct *info, int reduction)
+{
+    const bool usual = info->max_h_samp_factor <= 2 && info->max_v_samp_factor <= 2;
+    return (reduction == 1 || usual) && is_complete(info);
+}
+
+/* Widens the part, in reduced pixels, to what can be decoded by itself with the same bits, and
+ * tells libjpeg about its columns. Smooth chroma looks at a neighbour on each side, 2 pixels wide,
+ * and is made otherwise where only 1 or 2 samples of it are left: 4 more pixels are enough for
+ * both. */
+static void choose_part(j_decompress_ptr info, int reduction, ls__window *part)
+{
+    enum { MARGIN = 4 };
+    const int64_t height = info->output_height, width = info->output_width;
+    if (!may_skip(info, reduction)) {
+        *part = (ls__window){ 0, 0, height, width };
+        return;
+    }
+    int64_t left = part->left - MARGIN, right = part->left + part->width + MARGIN;
+    if (left < 0) left = 0;
+    if (right > width) right = width;
+    /* Whole groups of rows that share chroma: the rest is skipped from there. */
+    const int64_t group = info->max_v_samp_factor;
+    int64_t bottom = (part->top + part->height + group - 1) / group * group;
+    if (bottom > height) bottom = height;
+
+    JDIMENSION first = (JDIMENSION)left, n = (JDIMENSION)(right - left);
+    jpeg_crop_scanline(info, &first, &n);
+    *part = (ls__window){ part->top, first, bottom - part->top, n };
+}
+
+/* Reads the bits of what is left, for damage. The last row is decoded: skipping to the very end
+ * would not look at it. */
+static void check_rest(j_decompress_ptr info, uint8_t *row)
+{
+    const JDIMENSION left = info->output_height - info->output_scanline;
+    if (left > 1) jpeg_skip_scanlines(info, left - 1);
+    JSAMPROW rows[1] = { row };
+    if (left > 0) jpeg_read_scanlines(info, rows, 1);
+    jpeg_finish_decompress(info);
+}
+
+/* After jpeg_start_decompress. */
+static ls_status read_part(job *self, ls__window part, int reduction)
+{
+    ls__decoder *decoder = self->decoder;
+    j_decompress_ptr info = &self->info;
+    choose_part(info, reduction, &part);
+    LS_TRY(ls__decoder_begin_part(decoder, &part, reduction));
+    const bool cmyk = info->out_color_space == JCS_CMYK;
+    if (!ls__picture_reserve(decoder->ctx, &decoder->spare, 1, part.width, cmyk ? 4 : 3))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a row");
+
+    if (part.top > 0) jpeg_skip_scanlines(info, (JDIMENSION)part.top);
+    if (cmyk)
+        read_cmyk_rows(info, &decoder->picture, &decoder->spare);
+    else
+        read_rows(info, &decoder->picture);
+    if (!decoder->want || !decoder->want->known_whole) check_rest(info, decoder->spare.pixels);
+    return LS_OK;
+}
+
+static ls_status decode(job *self)
+{
+    ls__decoder *decoder = self->decoder;
+    j_decompress_ptr info = &self->info;
+    if (setjmp(self->escape))
+        return info->err->msg_code == JERR_OUT_OF_MEMORY ? LS_ERR_MEMORY : LS_ERR_DATA;
+
+    jpeg_create_decompress(info);
+    jpeg_mem_src(info, decoder->file, (unsigned long)decoder->file_bytes);
+    jpeg_read_header(info, TRUE);
+    const bool cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
+    if (info->jpeg_color_space == JCS_UNKNOWN)
+        return ls__undecodable(decoder, LS_ERR_DATA, "JPEG of %d channels", info->num_components);
+    ls__window part;
+    int reduction;
+    LS_TRY(ls__decoder_ask(decoder, info->image_height, info->image_width, &part, &reduction));
+
+    info->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+    info->dct_method = JDCT_ISLOW;
+    info->do_fancy_upsampling = TRUE;
+    info->scale_num = 1;
+    info->scale_denom = (unsigned)reduction;
+    info->progress = &self->progress;
+    jpeg_start_decompress(info);
+    info->progress = NULL; /* the rest is one pass over the pixels */
+    const int64_t bottom = (part.top + part.height + reduction - 1) / reduction;
+    const int64_t right = (part.left + part.width + reduction - 1) / reduction;
+    part.top /= reduction;
+    part.left /= reduction;
+    part.height = bottom - part.top;
+    part.width = right - part.left;
+    return read_part(self, part, reduction);
+}
+
+ls_status ls__decode_jpeg(ls__decoder *decoder)
+{
+    job self = { .decoder = decoder };
+    self.info.err = jpeg_std_error(&self.errors);
+    self.info.client_data = &self;
+    self.errors.error_exit = escape;
+    self.errors.emit_message = on_message;
+    self.errors.output_message = print_nothing;
+    self.progress.progress_monitor = on_progress;
+    const ls_status status = decode(&self);
+    jpeg_destroy_decompress(&self.info);
+    return status;
+}
+
+#define TEXT(x)       #x
+#define MACRO_TEXT(x) TEXT(x)
+
+/* As compiled with: the library does not tell its version. PNG has one right answer, so that
+ * stb_image, BMP and PNM are left out. */
+const char *ls__decoders(void)
+{
+#ifdef LIBJPEG_TURBO_VERSION
+    return "libjpeg-turbo " MACRO_TEXT(LIBJPEG_TURBO_VERSION);
+#else
+    return "libjpeg " MACRO_TEXT(JPEG_LIB_VERSION);
+#endif
+}

@@ -1,0 +1,221 @@
+/* png.c: PNG through stb_image, after a check of the file's own.
+ *
+ * stb_image looks at neither checksums nor the end of a palette (an index beyond it reads what
+ * happens to lie on the stack), and keeps the name of an unknown chunk in a variable that all
+ * threads share. So first the chunks are walked: known critical ones only, sums right, IEND
+ * reached, the palette filled up to what the depth can address. Grey becomes RGB, 16 bits keep the
+ * upper 8, alpha is dropped without blending. */
+#include "data/decode/decoder.h"
+
+#include <string.h>
+
+/* stb_image has no argument for the allocator's state. A file whose compressed data swells far
+ * beyond the picture that its header claims is cut off by the budget. */
+typedef struct scope {
+    const ls_context *ctx;
+    size_t budget; /* largest single block that decoding may need */
+    bool refused;  /* beyond the budget */
+    bool starved;  /* no memory */
+} scope;
+static _Thread_local scope *current;
+
+static void *scoped_realloc(void *old, size_t old_bytes, size_t bytes)
+{
+    if (bytes > current->budget) {
+        current->refused = true;
+        return NULL;
+    }
+    void *memory =
+        old ? ls__realloc(current->ctx, old, old_bytes, bytes) : ls__alloc(current->ctx, bytes);
+    if (!memory) current->starved = true;
+    return memory;
+}
+
+static void *scoped_alloc(size_t bytes)
+{
+    return scoped_realloc(NULL, 0, bytes);
+}
+
+static void scoped_free(void *memory)
+{
+    ls__free(current->ctx, memory);
+}
+
+#define STBI_ASSERT(x) ((void)sizeof(x)) /* the library never aborts */
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
+#define STBI_MAX_DIMENSIONS               LS__MAX_PIXELS
+#define STBI_MALLOC(bytes)                scoped_alloc(bytes)
+#define STBI_REALLOC_SIZED(p, old, bytes) scoped_realloc(p, old, bytes)
+#define STBI_FREE(p)                      scoped_free(p)
+#define STB_IMAGE_STATIC
+#define STB_IMAGE_IMPLEMENTATION
+#pragma GCC diagnostic ignored "-Wunused-function" /* at the end of the file, hence no pop */
+#include <stb/stb_image.h>
+
+enum {
+    SIGNATURE_BYTES = 8,
+    CHUNK_BYTES = 12,
+    HEADER_BYTES = 13,
+    SPARE_DATA_BYTES = 1 << 16 /* compressed data that an image of any size may hold */
+};
+static const char too_much_data[] = "holds more data than its size allows";
+
+/* CRC-32 of ISO 3309 with a table of 8 x 256: eight bytes at a time (Kounavis and Berry 2005). */
+typedef struct crc_tables {
+    uint32_t t[8][256];
+} crc_tables;
+
+static void crc_open(crc_tables *crc)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int bit = 0; bit < 8; bit++) c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
+        crc->t[0][i] = c;
+    }
+    for (int k = 1; k < 8; k++)
+        for (int i = 0; i < 256; i++)
+            crc->t[k][i] = crc->t[k - 1][i] >> 8 ^ crc->t[0][crc->t[k - 1][i] & 255];
+}
+
+static uint32_t crc_of(const crc_tables *crc, const uint8_t *p, size_t n)
+{
+    uint32_t c = 0xffffffffu;
+    for (; n >= 8; n -= 8, p += 8) {
+        const uint32_t a = c ^ ls__le32(p), b = ls__le32(p + 4);
+        c = crc->t[7][a & 255] ^ crc->t[6][a >> 8 & 255] ^ crc->t[5][a >> 16 & 255] ^
+            crc->t[4][a >> 24] ^ crc->t[3][b & 255] ^ crc->t[2][b >> 8 & 255] ^
+            crc->t[1][b >> 16 & 255] ^ crc->t[0][b >> 24];
+    }
+    for (; n > 0; n--, p++) c = crc->t[0][(c ^ *p) & 255] ^ c >> 8;
+    return ~c;
+}
+
+typedef struct walk {
+    crc_tables crc;
+    int64_t height, width;
+    int depth, colour_type;
+    size_t palette_at, palette_bytes; /* of its chunk's data; 0 = no palette */
+    size_t data_bytes;                /* of all IDAT chunks */
+} walk;
+
+static ls_status walk_header(ls__decoder *decoder, walk *self, const uint8_t *data, size_t bytes)
+{
+    if (bytes != HEADER_BYTES)
+        return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: header of %zu bytes", bytes);
+    self->width = ls__be32(data);
+    self->height = ls__be32(data + 4);
+    self->depth = data[8];
+    self->colour_type = data[9];
+    return LS_OK;
+}
+
+/* One critical chunk, whose sum is right. */
+static ls_status walk_chunk(ls__decoder *decoder, walk *self, const char *type, size_t at,
+                            size_t bytes)
+{
+    const uint8_t *data = decoder->file + at;
+    if (memcmp(type, "IHDR", 4) == 0) return walk_header(decoder, self, data, bytes);
+    if (memcmp(type, "PLTE", 4) == 0) {
+        self->palette_at = at;
+        self->palette_bytes = bytes;
+    } else if (memcmp(type, "IDAT", 4) == 0) {
+        self->data_bytes += bytes;
+    } else if (memcmp(type, "CgBI", 4) == 0) {
+        return ls__undecodable(decoder, LS_ERR_DATA, "Apple's CgBI variant of PNG is not read");
+    } else if (memcmp(type, "IEND", 4) != 0) {
+        return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: unknown critical chunk");
+    }
+    return LS_OK;
+}
+
+/* Chunks: length, type, data, sum over type and data. Critical types begin with a capital. */
+static ls_status walk_chunks(ls__decoder *decoder, walk *self)
+{
+    const uint8_t *file = decoder->file;
+    const size_t bytes = decoder->file_bytes;
+    size_t at = SIGNATURE_BYTES;
+    for (bool first = true, last = false; !last; first = false) {
+        if (bytes - at < CHUNK_BYTES)
+            return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNG file");
+        const size_t length = ls__be32(file + at);
+        const char *type = (const char *)file + at + 4;
+        const bool critical = (type[0] & 32) == 0;
+        if (first && memcmp(type, "IHDR", 4) != 0 && memcmp(type, "CgBI", 4) != 0)
+            return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: does not begin with IHDR");
+        if (length > bytes - at - CHUNK_BYTES)
+            return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNG file");
+        if (critical) {
+            if (crc_of(&self->crc, file + at + 4, length + 4) != ls__be32(file + at + 8 + length))
+                return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: wrong checksum");
+            LS_TRY(walk_chunk(decoder, self, type, at + 8, length));
+        }
+        last = memcmp(type, "IEND", 4) == 0;
+        at += CHUNK_BYTES + length;
+    }
+    return LS_OK;
+}
+
+/* Entries up to 256 are added, black, in a copy. The chunk's sum, now wrong, is not looked at
+ * again.
+ */
+static ls_status fill_palette(ls__decoder *decoder, const walk *self)
+{
+    enum { INDEXED = 3, FULL_BYTES = 3 * 256 };
+    if (self->colour_type != INDEXED || self->palette_bytes >= FULL_BYTES) return LS_OK;
+    if (self->palette_bytes == 0 || self->palette_bytes % 3 != 0)
+        return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: palette of %zu bytes",
+                               self->palette_bytes);
+    const size_t added = FULL_BYTES - self->palette_bytes;
+    const size_t bytes = decoder->file_bytes + added;
+    uint8_t *filled = ls__alloc(decoder->ctx, bytes);
+    if (!filled) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a palette");
+    const size_t end = self->palette_at + self->palette_bytes;
+    memcpy(filled, decoder->file, end);
+    memset(filled + end, 0, added);
+    memcpy(filled + end + added, decoder->file + end, decoder->file_bytes - end);
+    uint8_t *length = filled + self->palette_at - 8;
+    length[2] = FULL_BYTES >> 8;
+    length[3] = FULL_BYTES & 255;
+    ls__free(decoder->ctx, decoder->buffer); /* where the file may have been */
+    decoder->buffer = filled;
+    decoder->buffer_capacity = bytes;
+    decoder->file = filled;
+    decoder->file_bytes = bytes;
+    return LS_OK;
+}
+
+ls_status ls__decode_png(ls__decoder *decoder)
+{
+    walk self = { 0 };
+    crc_open(&self.crc);
+    LS_TRY(walk_chunks(decoder, &self));
+    LS_TRY(fill_palette(decoder, &self));
+    LS_TRY(ls__decoder_check(decoder, self.height, self.width));
+    ls__picture_free(decoder->ctx, &decoder->picture); /* stb_image's block takes its place */
+
+    /* At most 4 channels and a filter byte per row; twice that, because stb_image doubles blocks.
+     */
+    const size_t n_pixels = (size_t)self.height * (size_t)self.width;
+    const size_t image_bytes = (self.depth == 16 ? 8 : 4) * n_pixels + 8 * (size_t)self.height;
+    /* No encoder doubles the size of the image, but a megabyte of empty deflate blocks takes 2 s.
+     */
+    if (self.data_bytes > 2 * image_bytes + SPARE_DATA_BYTES)
+        return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: %s", too_much_data);
+    scope here = { .ctx = decoder->ctx, .budget = 2 * (image_bytes + decoder->file_bytes) + 4096 };
+    current = &here;
+    int width, height, channels;
+    uint8_t *pixels = stbi_load_from_memory(decoder->file, (int)decoder->file_bytes, &width,
+                                            &height, &channels, 3);
+    current = NULL;
+    if (pixels) {
+        decoder->picture = (ls__picture){ pixels, 3 * n_pixels, self.height, self.width, 3 };
+        decoder->part = (ls__part){ .height = self.height, .width = self.width, .reduction = 1 };
+        return LS_OK;
+    }
+    if (here.starved) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to decode a PNG");
+    return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: %s",
+                           here.refused ? too_much_data : stbi_failure_reason());
+}

@@ -1,0 +1,323 @@
+/* loader.c: the caller's side of a loader. */
+#include "data/loader/loader.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/floats.h"
+#include "backend/pool.h"
+#include <string.h>
+
+/* The counter of a draw has 20 bits for the epoch (random.h). */
+enum { MAX_EPOCHS = 1 << 20 };
+
+/* ---- Opening and closing. ---- */
+
+static void free_bads(const ls_context *ctx, ls__place *place)
+{
+    while (place->bads) {
+        ls__bad *bad = place->bads;
+        place->bads = bad->next;
+        ls__free(ctx, bad);
+    }
+}
+
+static void forget_places(ls_loader *loader)
+{
+    for (int i = 0; loader->slots && i < loader->n_slots; i++)
+        for (int64_t k = 0; loader->slots[i].places && k < loader->config.batch; k++)
+            free_bads(loader->owned.ctx, &loader->slots[i].places[k]);
+}
+
+static void forget_bads(ls_loader *loader)
+{
+    for (int64_t i = 0; i < loader->n_bads; i++)
+        ls__free(loader->owned.ctx, loader->bads[i].reason);
+    loader->n_bads = 0;
+}
+
+static void close_loader(ls__owned *self)
+{
+    ls_loader *loader = (ls_loader *)self;
+    const ls_context *ctx = self->ctx;
+    ls__queue_close(&loader->queue);
+    forget_places(loader);
+    ls__staging_close(loader);
+    for (int i = 0; loader->workers && i < loader->n_workers; i++) {
+        ls__decoder_free(&loader->workers[i].decoder);
+        ls__transformer_free(&loader->workers[i].transformer);
+    }
+    forget_bads(loader);
+    ls__free(ctx, loader->bads);
+    ls__free(ctx, loader->slots);
+    ls__free(ctx, loader->workers);
+    ls__free(ctx, loader->known_whole);
+    ls__dataset_release(loader->dataset);
+    ls__free(ctx, loader);
+}
+
+void ls_loader_close(ls_loader **loader)
+{
+    if (!loader || !*loader) return;
+    ls__disown_and_close(&(*loader)->owned);
+    *loader = NULL;
+}
+
+static ls_shape image_shape(const ls_loader *loader, int64_t n)
+{
+    return LS_SHAPE(n, loader->transform.height, loader->transform.width,
+                    loader->dataset->channels);
+}
+
+static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
+{
+    ls_context *ctx = loader->owned.ctx;
+    LS_TRY(ls__loader_configure(loader, config));
+    const int n_threads = loader->config.workers;
+    loader->host_memory = ctx->device->backend->host_memory;
+    const int n_kept = loader->host_memory ? 0 : 1; /* on its way to the device */
+    loader->sample_bytes =
+        (size_t)(loader->transform.height * loader->transform.width * loader->dataset->channels);
+    loader->n_slots = n_kept + (n_threads == 0 ? 1 : loader->config.prefetch + 1);
+    loader->n_workers = n_threads == 0 ? 1 : n_threads;
+    loader->slots = ls__zalloc(ctx, (size_t)loader->n_slots * sizeof(ls__slot));
+    loader->workers = ls__zalloc(ctx, (size_t)loader->n_workers * sizeof(ls__loader_worker));
+    if (!loader->slots || !loader->workers)
+        return ls__fail_memory(ctx, "ls_loader_open",
+                               (size_t)loader->n_workers * sizeof(ls__loader_worker));
+    const size_t known_bytes = (size_t)loader->dataset->n_samples * sizeof(*loader->known_whole);
+    loader->known_whole = ls__zalloc(ctx, known_bytes);
+    if (!loader->known_whole) return ls__fail_memory(ctx, "ls_loader_open", known_bytes);
+    for (int i = 0; i < loader->n_workers; i++) {
+        loader->workers[i].decoder.ctx = ctx;
+        loader->workers[i].decoder.max_pixels = loader->config.max_pixels;
+        loader->workers[i].transformer.resizer.ctx = ctx;
+    }
+    LS_TRY(ls__staging_open(loader));
+    return ls__queue_open(ctx, n_threads, loader->n_slots, n_kept, ls__loader_fill, loader,
+                          &loader->queue);
+}
+
+ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
+{
+    LS__DEFAULT_FLOATS;
+    if (!dataset) return NULL;
+    ls_context *ctx = dataset->owned.ctx;
+    LS__ENTER_NULL(ctx);
+    ls_loader *loader = ls__zalloc(ctx, sizeof(*loader));
+    if (!loader) {
+        ls__fail_memory(ctx, "ls_loader_open", sizeof(*loader));
+        return NULL;
+    }
+    loader->dataset = dataset;
+    ls__dataset_retain(dataset);
+    ls__own(ctx, &loader->owned, close_loader);
+    if (open_parts(loader, config) != LS_OK) ls_loader_close(&loader);
+    return loader;
+}
+
+ls_input_spec ls_loader_spec(const ls_loader *loader)
+{
+    ls_input_spec spec = { 0 };
+    if (!loader) return spec;
+    spec.image = (ls_spec){ LS_U8, image_shape(loader, loader->config.batch) };
+    for (int i = 0; i < loader->dataset->channels; i++) {
+        spec.mean[i] = loader->config.mean[i];
+        spec.deviation[i] = loader->config.deviation[i];
+    }
+    spec.n_classes = loader->dataset->n_classes;
+    return spec;
+}
+
+int64_t ls_loader_steps(const ls_loader *loader)
+{
+    return loader ? loader->n_steps : 0;
+}
+
+/* ---- An epoch. ---- */
+
+ls_status ls_loader_start(ls_loader *loader, int64_t epoch)
+{
+    return ls_loader_start_at(loader, epoch, 0);
+}
+
+ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
+{
+    if (!loader) return LS_ERR_EARLIER;
+    ls_context *ctx = loader->owned.ctx;
+    LS__ENTER(ctx);
+    if (epoch < 0 || epoch >= MAX_EPOCHS)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start: epoch is %lld, wanted 0 to %d",
+                        (long long)epoch, MAX_EPOCHS - 1);
+    if (step < 0 || step > loader->n_steps)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start_at: step is %lld, wanted 0 to %lld",
+                        (long long)step, (long long)loader->n_steps);
+    ls__queue_stop(loader->queue);
+    forget_places(loader);
+    LS_TRY(ls__staging_give_back(loader));
+    LS_TRY(ls__staging_settle(loader, true));
+    loader->started = true;
+    loader->status = LS_OK;
+    loader->epoch = epoch;
+    loader->step = step;
+    ls__queue_start(loader->queue, loader->dataset->n_samples, loader->config.batch, step,
+                    loader->n_steps);
+    return LS_OK;
+}
+
+/* Where in the list of bad samples this one is, or belongs. */
+static int64_t find_bad(const ls_loader *loader, int64_t sample)
+{
+    int64_t low = 0, high = loader->n_bads;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (loader->bads[middle].sample < sample)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ls_status remember_bad(ls_loader *loader, int64_t sample, const char *why)
+{
+    ls_context *ctx = loader->owned.ctx;
+    const int64_t at = find_bad(loader, sample);
+    if (at < loader->n_bads && loader->bads[at].sample == sample) return LS_OK;
+    if (loader->n_bads == loader->bad_capacity) {
+        const int64_t wanted = 2 * loader->bad_capacity + 16;
+        const size_t bytes = (size_t)wanted * sizeof(ls__known_bad);
+        void *memory =
+            ls__realloc(ctx, loader->bads, (size_t)loader->n_bads * sizeof(ls__known_bad), bytes);
+        if (!memory) return ls__fail_memory(ctx, "ls_loader_next", bytes);
+        loader->bads = memory;
+        loader->bad_capacity = wanted;
+    }
+    char *reason = ls__strdup(ctx, why);
+    if (!reason) return ls__fail_memory(ctx, "ls_loader_next", strlen(why));
+    memmove(loader->bads + at + 1, loader->bads + at,
+            (size_t)(loader->n_bads - at) * sizeof(ls__known_bad));
+    loader->bads[at] = (ls__known_bad){ sample, reason };
+    loader->n_bads++;
+    return LS_OK;
+}
+
+ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
+                              const char *const *reasons)
+{
+    forget_bads(loader);
+    for (int64_t i = 0; i < n; i++) LS_TRY(remember_bad(loader, samples[i], reasons[i]));
+    return LS_OK;
+}
+
+static ls_status fail_place(ls_loader *loader, const ls__place *place)
+{
+    ls_context *ctx = loader->owned.ctx;
+    const ls__bad *first = place->bads, *last = first;
+    int64_t n_tried = 0;
+    for (const ls__bad *bad = first; bad; bad = bad->next, n_tried++) last = bad;
+    /* A status of the place's own: there was no memory to note a sample. */
+    if (!last || last->status != place->status)
+        return ls__fail(ctx, place->status, "loader: epoch %lld, step %lld: out of memory",
+                        (long long)loader->epoch, (long long)loader->step);
+    char text[2][LS__SAMPLE_TEXT_SIZE];
+    ls__sample_text(loader->dataset, first->sample, text[0]);
+    ls__sample_text(loader->dataset, last->sample, text[1]);
+    if (n_tried == 1)
+        return ls__fail(ctx, place->status, "loader: epoch %lld, step %lld: %s: %s",
+                        (long long)loader->epoch, (long long)loader->step, text[0], first->reason);
+    return ls__fail(ctx, place->status,
+                    "loader: epoch %lld, step %lld: %lld replacements for %.200s failed too, the "
+                    "last of them %.200s: %s",
+                    (long long)loader->epoch, (long long)loader->step, (long long)n_tried - 1,
+                    text[0], text[1], last->reason);
+}
+
+/* Takes note of the bad samples, place by place, up to the first place that could not be filled:
+ * what is noted and what is reported depends on the order of the batch alone. */
+static ls_status settle(ls_loader *loader, ls__slot *slot, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        ls__place *place = &slot->places[i];
+        if (place->status == LS_OK && !place->bads) continue;
+        for (const ls__bad *bad = place->bads; bad; bad = bad->next)
+            if (ls__is_bad_image(bad->status))
+                LS_TRY(remember_bad(loader, bad->sample, bad->reason));
+        if (place->status != LS_OK) return fail_place(loader, place);
+        free_bads(loader->owned.ctx, place);
+    }
+    return LS_OK;
+}
+
+static ls_status hand_out(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch *batch)
+{
+    ls_context *ctx = loader->owned.ctx;
+    void *memory;
+    LS_TRY(ls__staging_upload(loader, slot, loader->label_bytes + (size_t)n * loader->sample_bytes,
+                              &memory));
+    ls__tensor_view(ctx, &loader->label_view, LS_I32, LS_SHAPE(n), memory);
+    loader->label_view.host_copy = slot->label_values;
+    ls__tensor_view(ctx, &loader->image_view, LS_U8, image_shape(loader, n),
+                    (uint8_t *)memory + loader->label_bytes);
+    *batch = (ls_batch){ .images = &loader->image_view,
+                         .labels = &loader->label_view,
+                         .samples = slot->samples,
+                         .n = n,
+                         .epoch = loader->epoch,
+                         .step = loader->step };
+    return LS_OK;
+}
+
+static bool stop(ls_loader *loader)
+{
+    ls__queue_stop(loader->queue);
+    return false;
+}
+
+bool ls_loader_next(ls_loader *loader, ls_batch *batch)
+{
+    LS__DEFAULT_FLOATS;
+    if (batch) *batch = (ls_batch){ 0 };
+    if (!loader || loader->status != LS_OK || ls__has_error(loader->owned.ctx)) return false;
+    if (!batch || !loader->started) {
+        loader->status = ls__fail(loader->owned.ctx, LS_ERR_INVALID, "ls_loader_next: %s",
+                                  batch ? "no epoch was started" : "batch is NULL");
+        return false;
+    }
+    loader->status = ls__staging_settle(loader, false);
+    if (loader->status == LS_OK) loader->status = ls__staging_give_back(loader);
+    if (loader->status != LS_OK) return stop(loader);
+    const double before = ls__now_seconds();
+    const int index = ls__queue_take(loader->queue);
+    loader->wait_seconds += ls__now_seconds() - before;
+    if (index < 0) return false;
+
+    const int64_t left = loader->dataset->n_samples - loader->step * loader->config.batch;
+    const int64_t n = left < loader->config.batch ? left : loader->config.batch;
+    ls__slot *slot = &loader->slots[index];
+    loader->status = settle(loader, slot, n);
+    if (loader->status == LS_OK) loader->status = hand_out(loader, slot, n, batch);
+    if (loader->status != LS_OK) return stop(loader);
+    loader->n_images += n;
+    loader->step++;
+    return true;
+}
+
+ls_status ls_loader_status(const ls_loader *loader)
+{
+    if (!loader) return LS_ERR_EARLIER;
+    if (loader->status != LS_OK) return loader->status;
+    return ls__has_error(loader->owned.ctx) ? LS_ERR_EARLIER : LS_OK;
+}
+
+ls_loader_stats ls_loader_statistics(const ls_loader *loader)
+{
+    if (!loader) return (ls_loader_stats){ 0 };
+    return (ls_loader_stats){ loader->n_images, loader->n_bads, loader->wait_seconds };
+}
+
+int64_t ls_loader_bad_sample(const ls_loader *loader, int64_t i, const char **reason)
+{
+    const bool there = loader && i >= 0 && i < loader->n_bads;
+    if (reason) *reason = there ? loader->bads[i].reason : "";
+    return there ? loader->bads[i].sample : -1;
+}

@@ -1,0 +1,204 @@
+/* queue.c: a ring of slots under one mutex. An item takes microseconds at least, its turn at
+ * the mutex some 50 nanoseconds. */
+#include "data/loader/queue.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <pthread.h>
+#include <signal.h>
+
+typedef struct worker {
+    ls__queue *queue;
+    pthread_t handle;
+    int index;
+} worker;
+
+struct ls__queue {
+    ls_context *ctx;
+    ls__queue_fn fn;
+    void *arg;
+    int n_workers, n_started, n_slots, n_kept;
+    worker *workers; /* n_workers */
+
+    /* All below is guarded by the mutex. */
+    pthread_mutex_t mutex;
+    pthread_cond_t work;   /* there is an item to take, or quit */
+    pthread_cond_t finish; /* a step is finished, or the last busy worker is not any more */
+    bool quit;
+    int64_t n_items, n_batch, n_steps;
+    int64_t open_step, open_item; /* the next item that nobody has taken yet */
+    int64_t taken_steps;          /* steps below this one were taken by the caller */
+    int64_t free_steps;           /* steps below this one were given back */
+    int n_busy;                   /* workers with an item in hand */
+    int64_t *n_left;              /* by slot: items of its step that are not finished */
+};
+
+static int slot_of(const ls__queue *queue, int64_t step)
+{
+    return (int)(step % queue->n_slots);
+}
+
+static int64_t items_in(const ls__queue *queue, int64_t step)
+{
+    const int64_t left = queue->n_items - step * queue->n_batch;
+    return left < queue->n_batch ? left : queue->n_batch;
+}
+
+static bool has_item(const ls__queue *queue)
+{
+    return queue->open_step < queue->n_steps &&
+           queue->open_step < queue->free_steps + queue->n_slots;
+}
+
+/* Must hold the mutex, and has_item. */
+static ls__queue_item take_item(ls__queue *queue, int worker_index)
+{
+    const ls__queue_item item = { worker_index, slot_of(queue, queue->open_step), queue->open_step,
+                                  queue->open_item };
+    const int64_t n = items_in(queue, item.step);
+    if (item.item == 0) queue->n_left[item.slot] = n;
+    if (++queue->open_item == n) {
+        queue->open_item = 0;
+        queue->open_step++;
+    }
+    return item;
+}
+
+static void *run_worker(void *arg)
+{
+    const worker *self = arg;
+    ls__queue *queue = self->queue;
+    pthread_mutex_lock(&queue->mutex);
+    while (!queue->quit) {
+        if (!has_item(queue)) {
+            pthread_cond_wait(&queue->work, &queue->mutex);
+            continue;
+        }
+        const ls__queue_item item = take_item(queue, self->index);
+        queue->n_busy++;
+        pthread_mutex_unlock(&queue->mutex);
+        queue->fn(queue->arg, &item);
+        pthread_mutex_lock(&queue->mutex);
+        queue->n_busy--;
+        queue->n_left[item.slot]--;
+        if (queue->n_left[item.slot] == 0 || queue->n_busy == 0)
+            pthread_cond_signal(&queue->finish);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return NULL;
+}
+
+/* Signals are for the program's own threads: workers are born with all of them blocked. */
+static ls_status start_workers(ls__queue *queue)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    while (queue->n_started < queue->n_workers && error == 0) {
+        worker *w = &queue->workers[queue->n_started];
+        *w = (worker){ .queue = queue, .index = queue->n_started };
+        error = pthread_create(&w->handle, NULL, run_worker, w);
+        queue->n_started += error == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0) return LS_OK;
+    char text[LS__ERRNO_TEXT_SIZE];
+    return ls__fail(queue->ctx, LS_ERR_DEVICE, "loader: cannot start worker %d of %d: %s",
+                    queue->n_started + 1, queue->n_workers,
+                    ls__errno_text(error, text, sizeof(text)));
+}
+
+ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, int n_kept, ls__queue_fn fn,
+                         void *arg, ls__queue **out)
+{
+    *out = NULL;
+    ls_status status = LS_OK;
+    ls__queue *queue = ls__zalloc(ctx, sizeof(*queue));
+    if (!queue) return ls__fail_memory(ctx, "loader", sizeof(*queue));
+    queue->ctx = ctx;
+    queue->fn = fn;
+    queue->arg = arg;
+    queue->n_workers = n_workers;
+    queue->n_slots = n_slots;
+    queue->n_kept = n_kept;
+    pthread_mutex_init(&queue->mutex, NULL);
+    pthread_cond_init(&queue->work, NULL);
+    pthread_cond_init(&queue->finish, NULL);
+    queue->n_left = ls__zalloc(ctx, (size_t)n_slots * sizeof(int64_t));
+    queue->workers = ls__zalloc(ctx, (size_t)n_workers * sizeof(worker));
+    if (!queue->n_left || !queue->workers) {
+        status = ls__fail_memory(ctx, "loader", (size_t)n_workers * sizeof(worker));
+        goto fail;
+    }
+    status = start_workers(queue);
+    if (status != LS_OK) goto fail;
+    *out = queue;
+    return LS_OK;
+fail:
+    ls__queue_close(&queue);
+    return status;
+}
+
+void ls__queue_close(ls__queue **queue)
+{
+    ls__queue *q = *queue;
+    if (!q) return;
+    pthread_mutex_lock(&q->mutex);
+    q->quit = true;
+    pthread_cond_broadcast(&q->work);
+    pthread_mutex_unlock(&q->mutex);
+    for (int i = 0; i < q->n_started; i++) pthread_join(q->workers[i].handle, NULL);
+    pthread_cond_destroy(&q->finish);
+    pthread_cond_destroy(&q->work);
+    pthread_mutex_destroy(&q->mutex);
+    ls__free(q->ctx, q->workers);
+    ls__free(q->ctx, q->n_left);
+    ls__free(q->ctx, q);
+    *queue = NULL;
+}
+
+void ls__queue_stop(ls__queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->n_steps = queue->open_step = queue->taken_steps = queue->free_steps = 0;
+    while (queue->n_busy > 0) pthread_cond_wait(&queue->finish, &queue->mutex);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+void ls__queue_start(ls__queue *queue, int64_t n_items, int64_t n_batch, int64_t step,
+                     int64_t n_steps)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->n_items = n_items;
+    queue->n_batch = n_batch;
+    queue->n_steps = n_steps;
+    queue->open_item = 0;
+    queue->open_step = queue->taken_steps = queue->free_steps = step;
+    pthread_cond_broadcast(&queue->work);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+int ls__queue_take(ls__queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    const int64_t done = queue->taken_steps - queue->n_kept;
+    if (done > queue->free_steps) queue->free_steps = done;
+    int slot = -1;
+    if (queue->taken_steps < queue->n_steps) {
+        slot = slot_of(queue, queue->taken_steps);
+        if (queue->n_workers == 0) {
+            for (int64_t left = items_in(queue, queue->taken_steps); left > 0; left--) {
+                const ls__queue_item item = take_item(queue, 0);
+                queue->fn(queue->arg, &item);
+            }
+        } else {
+            pthread_cond_broadcast(&queue->work);
+            while (queue->open_step <= queue->taken_steps || queue->n_left[slot] > 0)
+                pthread_cond_wait(&queue->finish, &queue->mutex);
+        }
+        queue->taken_steps++;
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return slot;
+}

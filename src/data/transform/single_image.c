@@ -1,0 +1,85 @@
+/* single_image.c: single pictures for programs. */
+#include "data/decode/decoder.h"
+#include "data/transform/resize.h"
+
+#include "base/context.h"
+#include "base/error.h"
+#include "base/floats.h"
+#include "tensor/tensor.h"
+#include <lockstep/data.h>
+
+ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif)
+{
+    LS__DEFAULT_FLOATS;
+    LS__ENTER_NULL(ctx);
+    if (!path) {
+        ls__fail(ctx, LS_ERR_INVALID, "ls_image_load: no path given");
+        return NULL;
+    }
+    ls_tensor *image = NULL;
+    ls__decoder decoder = { .ctx = ctx };
+    const ls_status status = ls__decode_file(&decoder, path, honour_exif);
+    if (status == LS_OK) {
+        const ls__picture *picture = &decoder.picture;
+        image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(picture->height, picture->width, 3),
+                               picture->pixels);
+    } else {
+        ls__fail(ctx, status, "image '%s': %s", path, decoder.reason);
+    }
+    ls__decoder_free(&decoder);
+    return image;
+}
+
+static ls_status check_resize(ls_context *ctx, const ls_tensor *image, int64_t height,
+                              int64_t width)
+{
+    const ls_shape *shape = &image->shape;
+    if (image->dtype != LS_U8 || shape->n_dims != 3 || shape->dims[2] != 3 || image->count == 0) {
+        char text[LS_SHAPE_TEXT_SIZE];
+        return ls__fail(ctx, LS_ERR_SHAPE, "ls_image_resize: got %s %s, wanted U8 [H,W,3]",
+                        ls_dtype_name(image->dtype), ls_shape_text(shape, text, sizeof(text)));
+    }
+    if (height < 1 || width < 1)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_image_resize: to %lld x %lld pixels, wanted 1 x 1 or more",
+                        (long long)width, (long long)height);
+    if (image->count / 3 > LS__MAX_PIXELS)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_image_resize: an image of %lld pixels, the limit is %d",
+                        (long long)(image->count / 3), LS__MAX_PIXELS);
+    char reason[LS__REASON_SIZE];
+    if (!ls__resize_fits(shape->dims[0], shape->dims[1], height, width, reason, sizeof(reason)))
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_image_resize: %s", reason);
+    return LS_OK;
+}
+
+ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width)
+{
+    LS__DEFAULT_FLOATS;
+    if (!image) return NULL;
+    ls_context *ctx = image->owned.ctx;
+    LS__ENTER_NULL(ctx);
+    if (check_resize(ctx, image, height, width) != LS_OK) return NULL;
+    const int64_t in_height = image->shape.dims[0], in_width = image->shape.dims[1];
+
+    ls_tensor *out = NULL;
+    ls__resizer resizer = { .ctx = ctx };
+    ls__picture from = { 0 }, to = { 0 };
+    if (!ls__picture_reserve(ctx, &from, in_height, in_width, 3) ||
+        !ls__picture_reserve(ctx, &to, height, width, 3)) {
+        ls__fail_memory(ctx, "ls_image_resize", (size_t)(height * width * 3));
+        goto done;
+    }
+    if (ls_tensor_read(image, from.pixels, image->bytes) != LS_OK) goto done;
+    const ls__view view = { from.pixels, in_width * 3, in_height, in_width, 3 };
+    const ls__window all = { 0, 0, height, width };
+    if (ls__resize(&resizer, &view, height, width, &all, to.pixels))
+        out = ls_tensor_from(ctx, LS_U8, LS_SHAPE(height, width, 3), to.pixels);
+    else
+        ls__fail_memory(ctx, "ls_image_resize", (size_t)(height * width * 3));
+done:
+    ls__resizer_free(&resizer);
+    ls__picture_free(ctx, &from);
+    ls__picture_free(ctx, &to);
+    return out;
+}

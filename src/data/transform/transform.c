@@ -1,0 +1,346 @@
+/* transform.c: resize, crop, flip. The geometry follows torchvision's transforms (Resize,
+ * CenterCrop, RandomCrop, RandomResizedCrop, RandomHorizontalFlip), the random numbers do not: each
+ * is a word of a block of the picture's draw, so they depend on nothing else.
+ *
+ *   block 0            word 0: flip
+ *   block 1            words 0, 1: top of a random crop; words 2, 3: its left
+ *   block 2 + 2 try    word 0: area of the box; word 1: its aspect ratio
+ *   block 3 + 2 try    words 0, 1: top of the box; words 2, 3: its left */
+#include "data/transform/transform.h"
+#include "base/functions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK_FLIP, BLOCK_CROP, BLOCK_BOX, BOX_TRIES = 10 };
+
+static void draw_block(const ls__transform *self, const ls_draw *draw, uint32_t block,
+                       uint32_t words[4])
+{
+    ls_draw one = *draw;
+    one.block = block;
+    ls_random_words(self->seed, &one, words);
+}
+
+static double uniform(uint32_t word)
+{
+    return word * 0x1p-32;
+}
+
+/* The place of a window of `size` in 0..limit-1, at random. */
+static int64_t offset_below(uint32_t high, uint32_t low, int64_t limit, int64_t size)
+{
+    return (int64_t)ls_random_below(high, low, (uint64_t)(limit - size + 1));
+}
+
+/* Half of an even number; of an odd one the even neighbour, as Python rounds. */
+static int64_t half_to_even(int64_t n)
+{
+    const int64_t half = n / 2;
+    return n % 2 ? half + half % 2 : half;
+}
+
+void ls__resized_size(int64_t resize, int64_t *height, int64_t *width)
+{
+    if (resize == 0) return;
+    int64_t *shorter = *width <= *height ? width : height;
+    int64_t *longer = *width <= *height ? height : width;
+    *longer = resize * *longer / *shorter;
+    *shorter = resize;
+}
+
+/* A box of that aspect ratio's limit, or the whole picture, in the centre. */
+static ls__window central_box(const ls__transform *self, int64_t height, int64_t width)
+{
+    ls__window box = { 0, 0, height, width };
+    const double ratio = (double)width / (double)height;
+    if (ratio < self->ratio_min) {
+        box.height = (int64_t)rint((double)width / self->ratio_min);
+    } else if (ratio > self->ratio_max) {
+        box.width = (int64_t)rint((double)height * self->ratio_max);
+    }
+    if (box.height < 1) box.height = 1;
+    if (box.width < 1) box.width = 1;
+    box.top = (height - box.height) / 2;
+    box.left = (width - box.width) / 2;
+    return box;
+}
+
+ls__window ls__random_box(const ls__transform *self, const ls_draw *draw, int64_t height,
+                          int64_t width)
+{
+    const double low = ls__log2(self->ratio_min), high = ls__log2(self->ratio_max);
+    for (uint32_t attempt = 0; attempt < BOX_TRIES; attempt++) {
+        uint32_t shape[4], place[4];
+        draw_block(self, draw, BLOCK_BOX + 2 * attempt, shape);
+        draw_block(self, draw, BLOCK_BOX + 2 * attempt + 1, place);
+        const double part =
+            self->scale_min + uniform(shape[0]) * (self->scale_max - self->scale_min);
+        const double area = part * (double)height * (double)width;
+        const double ratio = ls__exp2(low + uniform(shape[1]) * (high - low));
+        ls__window box = { .height = (int64_t)rint(sqrt(area / ratio)),
+                           .width = (int64_t)rint(sqrt(area * ratio)) };
+        if (box.height < 1 || box.height > height || box.width < 1 || box.width > width) continue;
+        box.top = offset_below(place[0], place[1], height, box.height);
+        box.left = offset_below(place[2], place[3], width, box.width);
+        return box;
+    }
+    return central_box(self, height, width);
+}
+
+/* The window that becomes the sample, of a picture of that size; it may reach into the padding. */
+static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t height,
+                        int64_t width, ls__window *out)
+{
+    *out = (ls__window){ 0, 0, self->height, self->width };
+    if (self->crop == 0) return height == self->height && width == self->width;
+    const int64_t padding = self->padding;
+    if (height + 2 * padding < self->crop || width + 2 * padding < self->crop) return false;
+    if (padding > 0) {
+        uint32_t words[4];
+        draw_block(self, draw, BLOCK_CROP, words);
+        out->top = offset_below(words[0], words[1], height + 2 * padding, self->crop) - padding;
+        out->left = offset_below(words[2], words[3], width + 2 * padding, self->crop) - padding;
+    } else {
+        out->top = half_to_even(height - self->crop);
+        out->left = half_to_even(width - self->crop);
+    }
+    return true;
+}
+
+/* What becomes of a picture of some size. */
+typedef struct plan {
+    int64_t height, width; /* after `resize` */
+    bool whole_first;      /* it is resized as a whole before a box or window is cut */
+    bool resizing;         /* while the window is cut */
+    ls__window cut;        /* random box, or window, of the resized picture */
+    bool flip;
+} plan;
+
+static ls_status misfit(const ls__transform *self, int64_t height, int64_t width, char *reason)
+{
+    if (self->crop == 0) {
+        snprintf(reason, LS__REASON_SIZE,
+                 "%lld x %lld pixels where the first picture has %lld x %lld, and no crop is set",
+                 (long long)width, (long long)height, (long long)self->width,
+                 (long long)self->height);
+    } else {
+        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels with padding %lld, crop wants %lld",
+                 (long long)width, (long long)height, (long long)self->padding,
+                 (long long)self->crop);
+    }
+    return LS_ERR_DATA;
+}
+
+static ls_status make_plan(const ls__transform *self, const ls_draw *draw, int64_t height,
+                           int64_t width, plan *out, char reason[LS__REASON_SIZE])
+{
+    *out = (plan){ .height = height, .width = width };
+    ls__resized_size(self->resize, &out->height, &out->width);
+    const bool resizing = out->height != height || out->width != width;
+    if (resizing &&
+        !ls__resize_fits(height, width, out->height, out->width, reason, LS__REASON_SIZE))
+        return LS_ERR_DATA;
+    out->whole_first = resizing && (self->random_resized_crop || self->padding > 0);
+    out->resizing = resizing && !out->whole_first;
+    if (self->random_resized_crop) {
+        out->cut = ls__random_box(self, draw, out->height, out->width);
+        if (!ls__resize_fits(out->cut.height, out->cut.width, self->height, self->width, reason,
+                             LS__REASON_SIZE))
+            return LS_ERR_DATA;
+    } else if (!crop_window(self, draw, out->height, out->width, &out->cut)) {
+        return misfit(self, out->height, out->width, reason);
+    }
+    uint32_t words[4];
+    draw_block(self, draw, BLOCK_FLIP, words);
+    out->flip = ls_random_uniform(words[0]) < self->flip;
+    return LS_OK;
+}
+
+/* A picture's direction of `size` pixels, resized to `out` of which a window is cut. */
+static ls__stretch resize_stretch(int64_t size, int reduction, int64_t at, int64_t out,
+                                  int64_t from, int64_t n)
+{
+    return (ls__stretch){ .length = (double)size / reduction,
+                          .limit = (size + reduction - 1) / reduction,
+                          .at = at,
+                          .out = out,
+                          .from = from,
+                          .n = n };
+}
+
+/* A direction of a box, which is cut before it is resized: nothing beyond it counts. */
+static ls__stretch box_stretch(int64_t begin, int64_t size, int reduction, int64_t at, int64_t out)
+{
+    const int64_t first = begin / reduction;
+    return (ls__stretch){ .begin = (double)begin / reduction - (double)first,
+                          .length = (double)size / reduction,
+                          .limit = (begin + size + reduction - 1) / reduction - first,
+                          .at = at - first,
+                          .out = out,
+                          .n = out };
+}
+
+/* ---- What is wanted of a picture before it is decoded. ---- */
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The picture's pixels in a window that may reach over its edges; at least one. */
+static ls__window inside(ls__window window, int64_t height, int64_t width)
+{
+    const int64_t top = clamp(window.top, 0, height - 1);
+    const int64_t left = clamp(window.left, 0, width - 1);
+    const int64_t bottom = clamp(window.top + window.height, top + 1, height);
+    const int64_t right = clamp(window.left + window.width, left + 1, width);
+    return (ls__window){ top, left, bottom - top, right - left };
+}
+
+/* The most a picture can be reduced without falling below what it is resized to. */
+static int most_reduction(int64_t height, int64_t width, int64_t to_height, int64_t to_width)
+{
+    int reduction = 8;
+    while (reduction > 1 && (height / reduction < to_height || width / reduction < to_width))
+        reduction /= 2;
+    return reduction;
+}
+
+ls_status ls__transform_ask(const void *arg, int64_t height, int64_t width, ls__window *part,
+                            int *reduction, char reason[LS__REASON_SIZE])
+{
+    const ls__transform_want *self = arg;
+    const ls__transform *transform = self->transform;
+    plan p;
+    LS_TRY(make_plan(transform, &self->draw, height, width, &p, reason));
+    const bool fast = transform->decode == LS_DECODE_FAST;
+    *reduction = 1;
+    if (p.whole_first || p.resizing) {
+        if (fast) *reduction = most_reduction(height, width, p.height, p.width);
+        *part = (ls__window){ 0, 0, height, width };
+        if (p.whole_first) return LS_OK;
+        const ls__stretch rows = resize_stretch(height, 1, 0, p.height, p.cut.top, p.cut.height);
+        const ls__stretch columns = resize_stretch(width, 1, 0, p.width, p.cut.left, p.cut.width);
+        ls__stretch_needs(&rows, &part->top, &part->height);
+        ls__stretch_needs(&columns, &part->left, &part->width);
+        /* Of reduced pixels one more may be needed on each side. */
+        const int64_t more = *reduction > 1 ? *reduction : 0;
+        *part = inside((ls__window){ part->top - more, part->left - more, part->height + 2 * more,
+                                     part->width + 2 * more },
+                       height, width);
+    } else {
+        if (fast && transform->random_resized_crop)
+            *reduction =
+                most_reduction(p.cut.height, p.cut.width, transform->height, transform->width);
+        *part = inside(p.cut, height, width);
+    }
+    return LS_OK;
+}
+
+/* ---- Doing it. ---- */
+
+/* The window's pixels of a picture, of which from->view shows at least those inside; zeros where it
+ * lies outside. */
+static void copy_window(const ls__part *from, const ls__window *window, uint8_t *dst)
+{
+    const int channels = from->view.channels;
+    const int64_t row_bytes = window->width * channels;
+    const int64_t begin = window->left < 0 ? -window->left : 0;
+    const int64_t right = from->width - window->left;
+    const int64_t end = right < window->width ? right : window->width;
+    for (int64_t y = 0; y < window->height; y++, dst += row_bytes) {
+        const int64_t row = window->top + y;
+        if (row < 0 || row >= from->height || begin >= end) {
+            memset(dst, 0, (size_t)row_bytes);
+            continue;
+        }
+        memset(dst, 0, (size_t)(begin * channels));
+        memcpy(dst + begin * channels,
+               from->view.pixels + (row - from->top) * from->view.row_bytes +
+                   (window->left + begin - from->left) * channels,
+               (size_t)((end - begin) * channels));
+        memset(dst + end * channels, 0, (size_t)((window->width - end) * channels));
+    }
+}
+
+static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixels)
+{
+    for (int64_t y = 0; y < height; y++, pixels += width * channels) {
+        uint8_t *left = pixels, *right = pixels + (width - 1) * channels;
+        for (; left < right; left += channels, right -= channels) {
+            for (int c = 0; c < channels; c++) {
+                const uint8_t swap = left[c];
+                left[c] = right[c];
+                right[c] = swap;
+            }
+        }
+    }
+}
+
+/* part = the whole picture resized, in memory of self. */
+static ls_status resize_whole(ls__transformer *self, const plan *p, ls__part *part)
+{
+    const ls__view *from = &part->view;
+    if (!ls__picture_reserve(self->resizer.ctx, &self->resized, p->height, p->width,
+                             from->channels))
+        return LS_ERR_MEMORY;
+    const ls__stretch rows =
+        resize_stretch(part->height, part->reduction, part->top, p->height, 0, p->height);
+    const ls__stretch columns =
+        resize_stretch(part->width, part->reduction, part->left, p->width, 0, p->width);
+    if (!ls__resize_part(&self->resizer, from, &rows, &columns, self->resized.pixels))
+        return LS_ERR_MEMORY;
+    const ls__view resized = { self->resized.pixels, p->width * from->channels, p->height, p->width,
+                               from->channels };
+    *part = ls__part_of_all(&resized);
+    return LS_OK;
+}
+
+static bool cut_box(const ls__transform *transform, ls__transformer *self, const ls__part *from,
+                    const plan *p, uint8_t *dst)
+{
+    const ls__window *box = &p->cut;
+    const ls__stretch rows =
+        box_stretch(box->top, box->height, from->reduction, from->top, transform->height);
+    ls__stretch columns =
+        box_stretch(box->left, box->width, from->reduction, from->left, transform->width);
+    columns.mirror = p->flip;
+    return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
+}
+
+static bool cut_resized(ls__transformer *self, const ls__part *from, const plan *p, uint8_t *dst)
+{
+    const ls__stretch rows = resize_stretch(from->height, from->reduction, from->top, p->height,
+                                            p->cut.top, p->cut.height);
+    ls__stretch columns = resize_stretch(from->width, from->reduction, from->left, p->width,
+                                         p->cut.left, p->cut.width);
+    columns.mirror = p->flip;
+    return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
+}
+
+void ls__transformer_free(ls__transformer *self)
+{
+    ls__picture_free(self->resizer.ctx, &self->resized);
+    ls__resizer_free(&self->resizer);
+}
+
+ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
+                            const ls__part *picture, const ls_draw *draw, uint8_t *dst,
+                            char reason[LS__REASON_SIZE])
+{
+    plan p;
+    LS_TRY(make_plan(transform, draw, picture->height, picture->width, &p, reason));
+    ls__part from = *picture;
+    if (p.whole_first) LS_TRY(resize_whole(self, &p, &from));
+    if (transform->random_resized_crop) {
+        if (!cut_box(transform, self, &from, &p, dst)) return LS_ERR_MEMORY;
+    } else if (p.resizing) {
+        if (!cut_resized(self, &from, &p, dst)) return LS_ERR_MEMORY;
+    } else {
+        copy_window(&from, &p.cut, dst);
+        if (p.flip) flip_rows(transform->height, transform->width, from.view.channels, dst);
+    }
+    return LS_OK;
+}

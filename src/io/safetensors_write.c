@@ -1,0 +1,238 @@
+/* safetensors_write.c: tensors to a safetensors file: a length of 8 bytes, that much JSON, then the
+ * elements of all tensors without holes. https://huggingface.co/docs/safetensors */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "io/json_text.h"
+#include "io/safetensors.h"
+#include "tensor/tensor.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+typedef struct entry {
+    const char *name;
+    ls_spec spec;
+    int64_t index; /* in the caller's lists */
+} entry;
+
+/* Wide elements first, so that each tensor is aligned to its elements; then by name. */
+static int compare_entries(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    const size_t x_bytes = ls_dtype_bytes(x->spec.dtype);
+    const size_t y_bytes = ls_dtype_bytes(y->spec.dtype);
+    if (x_bytes != y_bytes) return x_bytes > y_bytes ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Names and specs as a sorted list in new memory. */
+static ls_status make_entries(ls_context *ctx, int64_t n, const char *const *names,
+                              const ls_spec *specs, entry **out)
+{
+    size_t bytes;
+    *out = NULL;
+    if (!ls__mul_size((size_t)n, sizeof(entry), &bytes)) bytes = SIZE_MAX;
+    entry *entries = ls__alloc(ctx, bytes);
+    if (!entries) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
+    for (int64_t i = 0; i < n; i++) entries[i] = (entry){ names[i], specs[i], i };
+    qsort(entries, (size_t)n, sizeof(*entries), compare_entries);
+    *out = entries;
+    return LS_OK;
+}
+
+/* Adds a new value to an object, and refuses a key that is there or is not UTF-8. Takes value over,
+ * which may be NULL when there was no memory for it. */
+static ls_status add_member(ls_context *ctx, json_t *object, const char *what, const char *key,
+                            json_t *value)
+{
+    if (json_object_get(object, key)) {
+        json_decref(value);
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: there are two %s '%s'", what, key);
+    }
+    if (!value) return ls__fail_memory(ctx, "ls_tensors_save", 0);
+    if (json_object_set_new(object, key, value) != 0) {
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_tensors_save: %s '%s': the name is not UTF-8, or out of memory", what,
+                        key);
+    }
+    return LS_OK;
+}
+
+static ls_status add_metadata(ls_context *ctx, json_t *root, const char *const *metadata)
+{
+    json_t *map = json_object();
+    LS_TRY(add_member(ctx, root, "tensors", LS__SAFETENSORS_METADATA, map));
+    for (; *metadata; metadata += 2) {
+        if (!metadata[1]) {
+            return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: metadata '%s' has no value",
+                            metadata[0]);
+        }
+        json_t *value = json_string(metadata[1]);
+        if (!value) {
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "ls_tensors_save: metadata '%s': the value is not UTF-8, or out of "
+                            "memory",
+                            metadata[0]);
+        }
+        LS_TRY(add_member(ctx, map, "metadata", metadata[0], value));
+    }
+    return LS_OK;
+}
+
+static ls_status add_tensor(ls_context *ctx, json_t *root, const entry *e, size_t *offset)
+{
+    const ls_shape *shape = &e->spec.shape;
+    const size_t begin = *offset;
+    const size_t count = (size_t)ls_shape_count(shape);
+    size_t bytes;
+    if (!ls__mul_size(count, ls_dtype_bytes(e->spec.dtype), &bytes) ||
+        !ls__add_size(begin, bytes, offset) || *offset > INT64_MAX) {
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: more than 2^63 bytes");
+    }
+    json_t *dims = json_array();
+    bool complete = dims != NULL;
+    for (int i = 0; i < shape->n_dims && complete; i++) {
+        complete = json_array_append_new(dims, json_integer(shape->dims[i])) == 0;
+    }
+    if (!complete) {
+        json_decref(dims);
+        return ls__fail_memory(ctx, "ls_tensors_save", 0);
+    }
+    json_t *record =
+        json_pack("{s:s, s:o, s:[I, I]}", "dtype", ls_dtype_name(e->spec.dtype), "shape", dims,
+                  "data_offsets", (json_int_t)begin, (json_int_t)*offset);
+    return add_member(ctx, root, "tensors", e->name, record);
+}
+
+static ls_status make_header(ls_context *ctx, int64_t n, const entry *entries,
+                             const char *const *metadata, json_t **out)
+{
+    ls_status status = LS_OK;
+    json_t *root = json_object();
+    if (!root) return ls__fail_memory(ctx, "ls_tensors_save", 0);
+    if (metadata) status = add_metadata(ctx, root, metadata);
+    size_t offset = 0;
+    for (int64_t i = 0; i < n && status == LS_OK; i++) {
+        if (strcmp(entries[i].name, LS__SAFETENSORS_METADATA) == 0) {
+            status =
+                ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: no tensor can have the name '%s'",
+                         LS__SAFETENSORS_METADATA);
+        } else {
+            status = add_tensor(ctx, root, &entries[i], &offset);
+        }
+    }
+    if (status != LS_OK) {
+        json_decref(root);
+        return status;
+    }
+    *out = root;
+    return LS_OK;
+}
+
+static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json_t *root)
+{
+    /* The object's end and spaces to a multiple of 8 bytes: as many writes for every length, which
+     * tests that interrupt a run in each of its calls count on. */
+    static const char end[] = "}       ";
+    char *text;
+    size_t length;
+    if (!ls__json_dump(ctx, root, JSON_COMPACT, &text, &length))
+        return ls__fail_memory(ctx, "ls_tensors_save", length);
+    const uint64_t padded = ls__round_up(length, 8);
+    ls_status status = LS_OK;
+    if (padded > LS__SAFETENSORS_MAX_HEADER)
+        status = ls__fail(ctx, LS_ERR_INVALID,
+                          "ls_tensors_save: names and metadata take %zu bytes, at most %d are "
+                          "allowed",
+                          length, LS__SAFETENSORS_MAX_HEADER);
+    if (status == LS_OK) status = ls__atomic_file_write(file, &padded, sizeof(padded));
+    if (status == LS_OK) status = ls__atomic_file_write(file, text, length - 1);
+    if (status == LS_OK) status = ls__atomic_file_write(file, end, padded - length + 1);
+    ls__free(ctx, text);
+    return status;
+}
+
+ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn open, int64_t n,
+                            const char *const *names, const ls_spec *specs, ls__put_elements_fn put,
+                            void *user, const char *const *metadata)
+{
+    entry *entries = NULL;
+    json_t *root = NULL;
+    ls__atomic_file *file = NULL;
+    ls_status status = make_entries(ctx, n, names, specs, &entries);
+    if (status == LS_OK) status = make_header(ctx, n, entries, metadata, &root);
+    if (status == LS_OK) status = open(ctx, path, &file);
+    if (status == LS_OK) status = write_header(ctx, file, root);
+    for (int64_t i = 0; i < n && status == LS_OK; i++) {
+        status = put(user, entries[i].index, file);
+    }
+    if (status == LS_OK) {
+        status = ls__atomic_file_commit(&file);
+    } else {
+        ls__atomic_file_abandon(&file);
+    }
+    json_decref(root);
+    ls__free(ctx, entries);
+    return status;
+}
+
+/* ---- Tensors ---- */
+
+static ls_status put_tensor(void *user, int64_t i, ls__atomic_file *file)
+{
+    const ls_tensor *tensor = ((const ls_tensor *const *)user)[i];
+    const void *data = ls_tensor_data_const(tensor);
+    if (data) return ls__atomic_file_write(file, data, tensor->bytes);
+    /* elsewhere than on the host: piece by piece through a small buffer */
+    char buffer[LS__SAFETENSORS_PIECE];
+    for (size_t done = 0; done < tensor->bytes;) {
+        const size_t rest = tensor->bytes - done;
+        const size_t n = rest < sizeof(buffer) ? rest : sizeof(buffer);
+        LS_TRY(ls__table(tensor)->read(tensor->owned.ctx->device, buffer,
+                                       (const char *)tensor->data + done, n));
+        LS_TRY(ls__atomic_file_write(file, buffer, n));
+        done += n;
+    }
+    return LS_OK;
+}
+
+static ls_status check_arguments(ls_context *ctx, const char *path, int64_t n,
+                                 const char *const *names, const ls_tensor *const *tensors)
+{
+    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: path is NULL");
+    if (n < 0 || (n > 0 && (!names || !tensors))) {
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: got %" PRId64 " tensors%s", n,
+                        n < 0 ? "" : ", but names or tensors is NULL");
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (!names[i] || !tensors[i]) {
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "ls_tensors_save: the %s of tensor %" PRId64 " is NULL",
+                            names[i] ? "memory" : "name", i);
+        }
+        if (tensors[i]->owned.ctx != ctx) {
+            return ls__fail(ctx, LS_ERR_MISMATCH,
+                            "ls_tensors_save: tensor '%s' belongs to another context", names[i]);
+        }
+    }
+    return LS_OK;
+}
+
+ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n, const char *const *names,
+                          const ls_tensor *const *tensors, const char *const *metadata)
+{
+    LS__ENTER(ctx);
+    LS_TRY(check_arguments(ctx, path, n, names, tensors));
+    size_t bytes;
+    if (!ls__mul_size((size_t)n, sizeof(ls_spec), &bytes)) bytes = SIZE_MAX;
+    ls_spec *specs = ls__alloc(ctx, bytes);
+    if (!specs) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
+    for (int64_t i = 0; i < n; i++) specs[i] = (ls_spec){ tensors[i]->dtype, tensors[i]->shape };
+    const ls_status status = ls__tensors_write(ctx, path, ls__atomic_file_open, n, names, specs,
+                                               put_tensor, (void *)tensors, metadata);
+    ls__free(ctx, specs);
+    return status;
+}

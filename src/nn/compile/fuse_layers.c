@@ -1,0 +1,89 @@
+/* fuse_layers.c: which nodes run as one op. What holds on every backend: batch norm + ReLU, batch
+ * norm + add, batch norm + add + ReLU, add + ReLU, linear + ReLU. A node is absorbed only when the
+ * next one is all that needs it. */
+#include "nn/plan/program.h"
+
+/* Marks what the named nodes need; counts the consumers of each node, names included. */
+static void mark(const ls_graph *graph, bool *needed, int *consumers)
+{
+    const ls__named_list *const lists[] = { &graph->outputs, &graph->losses, &graph->metrics };
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        for (int i = 0; i < lists[l]->n; i++) {
+            needed[lists[l]->items[i].node->id] = true;
+            consumers[lists[l]->items[i].node->id]++;
+        }
+    }
+    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+        if (!needed[i]) continue;
+        const ls_node *node = graph->nodes[i];
+        for (int j = 0; j < node->n_inputs; j++) {
+            needed[node->inputs[j]->id] = true;
+            consumers[node->inputs[j]->id]++;
+        }
+    }
+}
+
+/* The stage that ends with this node so far, if the node could be absorbed by its only consumer. */
+static ls__stage *absorbable(ls__stage *stages, const int *stage_of, const int *consumers,
+                             const ls_node *node, ls__node_kind head)
+{
+    if (consumers[node->id] != 1 || stage_of[node->id] < 0) return NULL;
+    ls__stage *stage = &stages[stage_of[node->id]];
+    return stage->head->kind == head && !stage->relu ? stage : NULL;
+}
+
+/* Extends an earlier stage by `node` when it can, and gives that stage. */
+static ls__stage *absorb(ls__stage *stages, const int *stage_of, const int *consumers,
+                         const ls_node *node)
+{
+    if (node->kind == LS__NODE_RELU) {
+        const ls_node *x = node->inputs[0];
+        ls__stage *stage = absorbable(stages, stage_of, consumers, x, LS__NODE_BATCH_NORM);
+        if (!stage) stage = absorbable(stages, stage_of, consumers, x, LS__NODE_ADD);
+        if (!stage) stage = absorbable(stages, stage_of, consumers, x, LS__NODE_LINEAR);
+        if (stage) stage->relu = true;
+        return stage;
+    }
+    if (node->kind == LS__NODE_ADD && node->inputs[0] != node->inputs[1]) {
+        for (int i = 0; i < 2; i++) { /* the main path comes first by custom */
+            ls__stage *stage =
+                absorbable(stages, stage_of, consumers, node->inputs[i], LS__NODE_BATCH_NORM);
+            if (!stage || stage->addend) continue;
+            stage->addend = node->inputs[1 - i];
+            return stage;
+        }
+    }
+    return NULL;
+}
+
+ls__stage *ls__fuse(const ls_graph *graph, ls__bump *bump, int *n_stages)
+{
+    const size_t n = (size_t)graph->n_nodes;
+    bool *needed = ls__bump_alloc(bump, n * sizeof *needed);
+    int *consumers = ls__bump_alloc(bump, n * sizeof *consumers);
+    int *stage_of = ls__bump_alloc(bump, n * sizeof *stage_of);
+    ls__stage *stages = ls__bump_alloc(bump, n * sizeof *stages);
+    ls__stage *ordered = ls__bump_alloc(bump, n * sizeof *ordered);
+    if (!needed || !consumers || !stage_of || !stages || !ordered) return NULL;
+    mark(graph, needed, consumers);
+    int count = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const ls_node *node = graph->nodes[i];
+        stage_of[i] = -1;
+        if (!needed[i]) continue;
+        ls__stage *stage = absorb(stages, stage_of, consumers, node);
+        if (!stage) {
+            stage = &stages[count++];
+            stage->head = node;
+        }
+        stage->tail = node;
+        stage_of[i] = (int)(stage - stages);
+    }
+    /* A stage runs where its last node stands: only there its addend is known to be computed. */
+    int placed = 0;
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (stage_of[i] >= 0 && stages[stage_of[i]].tail->id == i)
+            ordered[placed++] = stages[stage_of[i]];
+    *n_stages = placed;
+    return ordered;
+}

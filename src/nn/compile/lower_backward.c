@@ -1,0 +1,142 @@
+/* lower_backward.c: the backward part of a program: whose gradients are needed, in which order
+ * stages run, and when what they compute is. */
+#include "base/error.h"
+#include "nn/compile/lower.h"
+#include "nn/net_state.h"
+
+void ls__find_wants(ls__builder *b)
+{
+    const ls_graph *graph = b->program->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const ls_node *node = graph->nodes[i];
+        bool wants = node->kind == LS__NODE_INPUT && node->u.input.wants_gradient;
+        wants |= ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
+                 ls__wants_entry(b, node->entries[LS__BIAS]);
+        for (int j = 0; j < node->n_inputs; j++) wants |= b->wants[node->inputs[j]->id];
+        b->wants[i] = wants && node->kind != LS__NODE_TOP_K &&
+                      !(node->kind == LS__NODE_CUSTOM && !node->u.custom.backward);
+    }
+}
+
+/* The gradient of all losses' sum by one of them: its weight, times the loss scale if there is one.
+ */
+static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
+{
+    const int weight = ls__value_constant(b, &loss->weight, 1);
+    if (!ls__net_get_blocks(b->program->net).scaler) return weight;
+    const int scaler = ls__value_scaler(b);
+    const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
+    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, scaler }, 1,
+             &dloss);
+    return dloss;
+}
+
+/* ---- The order of stages ---- */
+
+/* What a stage reads; returns how many there are. */
+static int stage_inputs(const ls__stage *stage, const ls_node *out[LS_MAX_OP_INPUTS + 1])
+{
+    int n = 0;
+    for (; n < stage->head->n_inputs; n++) out[n] = stage->head->inputs[n];
+    if (stage->addend) out[n++] = stage->addend;
+    return n;
+}
+
+/* The order in which stages run backward: each after all that read it, and of two that could, the
+ * one with the longer way from the inputs. So a block's main path runs before its shortcut, whose
+ * gradient has the size of the block's input, and reads that. */
+static int *backward_order(ls__builder *b)
+{
+    ls__program *p = b->program;
+    const size_t n_stages = (size_t)p->n_stages, n_nodes = (size_t)p->graph->n_nodes;
+    int *order = ls__bump_alloc(&p->bump, n_stages * sizeof *order);
+    int *depth = ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a stage */
+    int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* that have not run */
+    bool *done = ls__bump_alloc(&p->bump, n_stages * sizeof *done);
+    if (!order || !depth || !readers || !done) {
+        b->status = ls__fail_memory(p->ctx, "program", n_nodes * sizeof *depth);
+        return NULL;
+    }
+    const ls_node *inputs[LS_MAX_OP_INPUTS + 1];
+    for (int i = 0; i < p->n_stages; i++) {
+        int *own = &depth[p->stages[i].tail->id];
+        for (int j = stage_inputs(&p->stages[i], inputs) - 1; j >= 0; j--) {
+            readers[inputs[j]->id]++;
+            if (depth[inputs[j]->id] >= *own) *own = depth[inputs[j]->id] + 1;
+        }
+    }
+    for (int n = 0; n < p->n_stages; n++) {
+        int next = -1;
+        for (int i = 0; i < p->n_stages; i++) {
+            const int id = p->stages[i].tail->id;
+            if (done[i] || readers[id] > 0) continue;
+            if (next < 0 || depth[id] >= depth[p->stages[next].tail->id]) next = i;
+        }
+        order[n] = next;
+        done[next] = true;
+        for (int j = stage_inputs(&p->stages[next], inputs) - 1; j >= 0; j--)
+            readers[inputs[j]->id]--;
+    }
+    return order;
+}
+
+/* ---- The order of instructions ---- */
+
+/* A convolution's weights are wanted before what it reads is let go of, its input's gradient only
+ * when the next stage reads it. Where a value has several readers, a block's main path and its
+ * shortcut, all their gradients of it would wait while the others' weights are made. So the
+ * gradient of an input is computed right before it is read where it is larger than dy, which then
+ * is kept until there. */
+static bool should_wait(const ls__program *p, const ls__instruction *in)
+{
+    return in->op.kind == LS__OP_CONV2D_BACKWARD_DATA &&
+           p->values[in->operands[in->n_inputs]].bytes > p->values[in->operands[0]].bytes;
+}
+
+static bool reads(const ls__instruction *in, int value)
+{
+    for (int j = 0; j < in->n_inputs; j++)
+        if (in->operands[j] == value) return true;
+    return false;
+}
+
+static void let_gradients_wait(ls__program *p)
+{
+    for (int i = p->n_instructions - 1; i >= p->n_forward; i--) {
+        const ls__instruction in = p->instructions[i];
+        if (in.custom || !should_wait(p, &in)) continue;
+        const int value = in.operands[in.n_inputs];
+        int at = i;
+        for (; at + 1 < p->n_instructions && !reads(&p->instructions[at + 1], value); at++)
+            p->instructions[at] = p->instructions[at + 1];
+        p->instructions[at] = in;
+    }
+}
+
+void ls__lower_backward(ls__builder *b)
+{
+    if (b->status != LS_OK) return;
+    ls__program *p = b->program;
+    const ls_graph *graph = p->graph;
+    const int *order = backward_order(b);
+    b->backward = true;
+    for (int i = 0; i < graph->losses.n && b->status == LS_OK; i++) {
+        const ls__named_node *loss = &graph->losses.items[i];
+        b->node = loss->node;
+        ls__contribute(b, loss->node, gradient_of_loss(b, loss));
+    }
+    for (int i = 0; i < p->n_stages && b->status == LS_OK; i++) {
+        const ls__stage *stage = &p->stages[order[i]];
+        const ls__node_rules *rules = ls__rules(stage->head->kind);
+        b->node = stage->tail;
+        if (rules->backward && b->wants[stage->tail->id]) rules->backward(b, stage);
+    }
+    for (int i = 0; i < graph->inputs.n && b->status == LS_OK; i++) {
+        b->node = graph->inputs.items[i].node;
+        if (!b->wants[b->node->id]) continue;
+        const int gradient = ls__dense(b, ls__gradient_of(b, b->node));
+        p->input_gradients[i] = gradient;
+        if (gradient >= 0) p->values[gradient].pinned = true;
+    }
+    if (b->status == LS_OK) let_gradients_wait(p);
+}

@@ -1,0 +1,185 @@
+/* results.c: what a forward leaves behind: losses, metrics, outputs; at once, or as they come.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/floats.h"
+#include "nn/graph/names.h"
+#include "nn/net_state.h"
+
+#include <string.h>
+
+ls_status ls__net_need_results(ls_net *net, const char *call)
+{
+    LS__ENTER(net->owned.ctx);
+    if (net->current) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the net has not been run", call);
+}
+
+/* Where a scalar of the last forward lies. */
+static const float *address(const ls_net *net, const ls_node *node)
+{
+    return ls__program_address(net->current, net->current->full_values[node->id]);
+}
+
+/* ---- As they come ---- */
+
+/* In the device's bytes: the losses, the metrics, the gradients' norm. */
+static int count_scalars(const ls_net *net)
+{
+    return net->graph.losses.n + net->graph.metrics.n + 1;
+}
+
+ls_status ls__net_open_results(ls_net *net)
+{
+    ls_context *ctx = net->owned.ctx;
+    const size_t n = (size_t)count_scalars(net);
+    net->scalars = ls__zalloc(ctx, n * sizeof *net->scalars);
+    if (!net->scalars) return ls__fail_memory(ctx, "net", n * sizeof *net->scalars);
+    for (int i = 0; i < LS__N_RESULTS; i++)
+        LS_TRY(ls__late_open(&net->results[i].late, ctx, "net", n * sizeof(float)));
+    return LS_OK;
+}
+
+void ls__net_close_results(ls_net *net)
+{
+    for (int i = 0; i < LS__N_RESULTS; i++) ls__late_close(&net->results[i].late);
+    ls__free(net->owned.ctx, net->scalars);
+}
+
+ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls_optimizer *opt)
+{
+    ls__device *device = net->owned.ctx->device;
+    const ls_graph *graph = &net->graph;
+    ls__results *r = &net->results[net->n_sent % LS__N_RESULTS];
+    const float *norm = opt ? opt->norm : NULL;
+    int n = 0;
+    for (int i = 0; i < graph->losses.n; i++)
+        net->scalars[n++] = address(net, graph->losses.items[i].node);
+    for (int i = 0; i < graph->metrics.n; i++)
+        net->scalars[n++] = address(net, graph->metrics.items[i].node);
+    if (norm) net->scalars[n++] = norm;
+    LS_TRY(device->backend->gather(device, r->late.memory, net->scalars, n));
+    LS_TRY(ls__late_send(&r->late));
+    r->has_norm = norm != NULL;
+    r->epoch = batch->epoch;
+    r->step = batch->step;
+    r->n = ls_tensor_shape(batch->images)->dims[0];
+    net->n_sent++;
+    if (net->n_sent - net->n_taken > LS__N_RESULTS) net->n_taken = net->n_sent - LS__N_RESULTS;
+    return LS_OK;
+}
+
+static double metric(const ls_net *net, const ls__results *r, const char *name)
+{
+    const ls__named_list *metrics = &net->graph.metrics;
+    const float *counts = (const float *)r->late.host + net->graph.losses.n;
+    for (int i = 0; i < metrics->n; i++)
+        if (strcmp(metrics->items[i].name, name) == 0) return (double)counts[i] / (double)r->n;
+    return 0;
+}
+
+/* Leaves the last `left` for later. */
+static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *out)
+{
+    LS__DEFAULT_FLOATS;
+    if (out) *out = (ls_results){ 0 };
+    if (!net) return LS_ERR_EARLIER;
+    LS__ENTER(net->owned.ctx);
+    if (!out) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: out is NULL", call);
+    if (net->n_sent - net->n_taken <= left) return LS_OK;
+    ls__results *r = &net->results[net->n_taken++ % LS__N_RESULTS];
+    LS_TRY(ls__late_wait(&r->late));
+    const ls__named_list *losses = &net->graph.losses;
+    const float *scalars = r->late.host;
+    *out = (ls_results){ .epoch = r->epoch,
+                         .step = r->step,
+                         .n = r->n,
+                         .top1 = metric(net, r, "top1"),
+                         .top5 = metric(net, r, "top5") };
+    for (int i = 0; i < losses->n; i++)
+        out->loss += (double)losses->items[i].weight * (double)scalars[i];
+    if (r->has_norm) out->gradient_norm = (double)scalars[count_scalars(net) - 1];
+    return LS_OK;
+}
+
+ls_status ls_net_results(ls_net *net, ls_results *out)
+{
+    return take(net, net ? ls__late_lag(net->owned.ctx->device) : 0, "ls_net_results", out);
+}
+
+ls_status ls_net_last_results(ls_net *net, ls_results *out)
+{
+    return take(net, 0, "ls_net_last_results", out);
+}
+
+int ls__net_losses(const ls_net *net, const float **scalars, double *weights, int max)
+{
+    const ls__named_list *losses = &net->graph.losses;
+    for (int i = 0; i < losses->n && i < max; i++) {
+        scalars[i] = address(net, losses->items[i].node);
+        weights[i] = (double)losses->items[i].weight;
+    }
+    return losses->n;
+}
+
+/* ---- At once ---- */
+
+static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out)
+{
+    ls__device *device = net->owned.ctx->device;
+    float value;
+    LS_TRY(device->backend->read(device, &value, address(net, node), sizeof value));
+    *out = (double)value;
+    return LS_OK;
+}
+
+ls_status ls_net_loss(ls_net *net, double *loss)
+{
+    LS__DEFAULT_FLOATS;
+    if (!net) return LS_ERR_EARLIER;
+    LS_TRY(ls__net_need_results(net, "ls_net_loss"));
+    if (!loss) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_loss: loss is NULL");
+    *loss = 0;
+    const ls__named_list *losses = &net->graph.losses;
+    for (int i = 0; i < losses->n; i++) {
+        double value;
+        LS_TRY(read_scalar(net, losses->items[i].node, &value));
+        *loss += (double)losses->items[i].weight * value;
+    }
+    return LS_OK;
+}
+
+ls_status ls_net_metric(ls_net *net, const char *name, double *value)
+{
+    LS__DEFAULT_FLOATS;
+    if (!net) return LS_ERR_EARLIER;
+    LS_TRY(ls__net_need_results(net, "ls_net_metric"));
+    if (!value) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_metric: value is NULL");
+    const ls_graph *graph = &net->graph;
+    const ls__named_node *metric = name ? ls__find_named(&graph->metrics, name) : NULL;
+    if (metric) {
+        LS_TRY(read_scalar(net, metric->node, value));
+        *value /= (double)net->current->specs[metric->node->inputs[0]->id].shape.dims[0];
+        return LS_OK;
+    }
+    const ls__named_node *scalar = name ? ls__find_named(&graph->losses, name) : NULL;
+    if (!scalar && name) scalar = ls__find_named(&graph->outputs, name);
+    if (!scalar || scalar->node->spec.dtype != LS_F32 ||
+        ls_shape_count(&scalar->node->spec.shape) != 1)
+        return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
+                        "ls_net_metric: the net has no metric, loss or scalar output '%s'",
+                        name ? name : "(null)");
+    return read_scalar(net, scalar->node, value);
+}
+
+const ls_tensor *ls_net_output(ls_net *net, const char *name)
+{
+    if (!net || ls__net_need_results(net, "ls_net_output") != LS_OK) return NULL;
+    for (int i = 0; name && i < net->graph.outputs.n; i++)
+        if (strcmp(net->graph.outputs.items[i].name, name) == 0) return &net->output_views[i];
+    char names[LS__NAMES_TEXT_SIZE];
+    if (!name) name = "(null)";
+    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'; %s",
+             name, ls__nearest_names(&net->graph.outputs, "outputs", name, names));
+    return NULL;
+}

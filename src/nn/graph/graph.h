@@ -1,0 +1,156 @@
+/* graph.h: what a model function records: one node per layer call, in order. Nothing here knows
+ * batch sizes other than the one that the graph was recorded with; programs infer shapes anew
+ * through the node kinds' `infer`. */
+#ifndef LS_NN_GRAPH_GRAPH_H
+#define LS_NN_GRAPH_GRAPH_H
+
+#include "base/bump.h"
+#include "nn/net.h"
+
+/* X(NAME, text) */
+#define LS__NODE_LIST(X)                                                                           \
+    X(INPUT, "input")                                                                              \
+    X(PARAMETER, "parameter")                                                                      \
+    X(NORMALIZE, "normalize")                                                                      \
+    X(CONV2D, "conv2d")                                                                            \
+    X(LINEAR, "linear")                                                                            \
+    X(BATCH_NORM, "batch_norm")                                                                    \
+    X(RELU, "relu")                                                                                \
+    X(ADD, "add")                                                                                  \
+    X(PAD_CHANNELS, "pad_channels")                                                                \
+    X(MAX_POOL, "max_pool")                                                                        \
+    X(AVG_POOL, "avg_pool")                                                                        \
+    X(GLOBAL_AVG_POOL, "global_avg_pool")                                                          \
+    X(FLATTEN, "flatten")                                                                          \
+    X(DROPOUT, "dropout")                                                                          \
+    X(CROSS_ENTROPY, "cross_entropy")                                                              \
+    X(TOP_K, "top_k")                                                                              \
+    X(CUSTOM, "op")
+
+typedef enum ls__node_kind {
+#define LS__NODE_ENUM(name, text) LS__NODE_##name,
+    LS__NODE_LIST(LS__NODE_ENUM)
+#undef LS__NODE_ENUM
+        LS__N_NODE_KINDS
+} ls__node_kind;
+
+/* A layer's entries by what they are to it; -1 where it has none. */
+enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_ENTRIES };
+
+struct ls_node {
+    ls_graph *graph;
+    int id; /* index in graph->nodes */
+    ls__node_kind kind;
+    const char *name;
+    ls_spec spec; /* of the output, with the recorded batch */
+    int n_inputs;
+    ls_node *inputs[LS_MAX_OP_INPUTS];
+    int entries[LS__MAX_NODE_ENTRIES]; /* indices in graph->entries */
+    union {
+        struct {
+            bool wants_gradient;
+            int64_t classes; /* values must be -1..classes-1; 0: any will do */
+        } input;
+        struct {
+            int64_t kernel[2], stride[2], padding[2], dilation[2], groups, channels;
+        } conv;
+        struct {
+            int64_t features;
+        } linear;
+        struct {
+            float epsilon, momentum;
+        } norm;
+        struct {
+            int64_t kernel, stride, padding;
+        } pool;
+        struct {
+            float mean[4], deviation[4];
+        } normalize;
+        struct {
+            float probability;
+            uint32_t layer;
+        } dropout;
+        struct {
+            float label_smoothing;
+            const float *class_weights; /* [K] or NULL */
+        } loss;
+        struct {
+            int64_t channels;
+        } pad;
+        struct {
+            int64_t k;
+        } top_k;
+        ls_op_config custom; /* `kind` and `settings` copied */
+    } u;
+};
+
+/* How a new entry gets its values. */
+typedef struct ls__entry_init {
+    ls_init init;
+    double fan_in, fan_out;
+} ls__entry_init;
+
+typedef struct ls__named_node {
+    const char *name;
+    ls_node *node;
+    float weight; /* losses */
+} ls__named_node;
+
+/* Arrays that grow by doubling in the graph's bump memory. */
+typedef struct ls__named_list {
+    ls__named_node *items;
+    int n;
+    size_t room;
+} ls__named_list;
+
+enum { LS__MAX_SCOPES = 16, LS__MAX_NAME = 256 };
+
+struct ls_graph {
+    ls_context *ctx;
+    ls__bump bump;
+    ls_node **nodes;
+    int n_nodes;
+    size_t node_room;
+    ls__entry *entries; /* offsets are assigned when the net is built */
+    ls__entry_init *inits;
+    int n_entries;
+    size_t entry_room;
+    ls__named_list inputs, outputs, losses, metrics;
+    int scopes[LS__MAX_SCOPES]; /* length of `scope` before each was opened */
+    int n_scopes;
+    char scope[LS__MAX_NAME]; /* "layer1.0." */
+    uint32_t n_dropouts;
+};
+
+const char *ls__node_kind_text(ls__node_kind kind);
+
+void ls__graph_open(ls_graph *graph, ls_context *ctx);
+void ls__graph_close(ls_graph *graph);
+
+/* May this call go on? False when an error waits, the graph is NULL, or one of its input nodes is
+ * NULL or another graph's (which is then an error). */
+bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node *const *inputs);
+
+/* Appends a node, infers its shape and returns it; NULL with a kept error otherwise. `name` NULL:
+ * made from the kind. The node's `u` is a copy of prototype's. */
+ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char *name, int n_inputs,
+                          ls_node *const *inputs);
+
+/* Adds an entry "<node>.<suffix>" to a node; false with a kept error. suffix NULL: the node's own
+ * name. */
+bool ls__graph_add_entry(ls_graph *graph, ls_node *node, int role, const char *suffix,
+                         ls_entry_kind kind, ls_shape shape, ls__entry_init init);
+
+/* false with a kept error when there is no memory or the name is taken. */
+bool ls__graph_name_node(ls_graph *graph, ls__named_list *list, const char *what, const char *name,
+                         ls_node *node, float weight);
+const ls__named_node *ls__find_named(const ls__named_list *list, const char *name);
+
+/* An error about a node: "conv2d 'layer1.0.conv1': ...". */
+ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
+    LS_PRINTF(3, 4);
+/* Fails unless a node's input is f32 and has so many dimensions, which `wanted` names; 0: any. */
+ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims,
+                          const char *wanted);
+
+#endif

@@ -1,0 +1,83 @@
+/* names.c: see names.h. */
+#include "nn/graph/names.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+enum { MOST_NAMES = 3 };
+
+/* The names found so far that are nearest to `wanted`, best first; of equal ones the earlier. */
+typedef struct search {
+    const char *wanted;
+    const char *names[MOST_NAMES];
+    size_t distances[MOST_NAMES];
+    int n, n_seen;
+} search;
+
+/* Levenshtein's distance: how many characters are inserted, removed or replaced. */
+static size_t distance_of(const char *a, const char *b)
+{
+    size_t row[LS__MAX_NAME + 1];
+    const size_t n = strlen(b) < LS__MAX_NAME ? strlen(b) : LS__MAX_NAME;
+    for (size_t j = 0; j <= n; j++) row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 1; j <= n; j++) {
+            const size_t replaced = diagonal + (a[i] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            if (replaced < row[j]) row[j] = replaced;
+        }
+    }
+    return row[n];
+}
+
+static void consider(search *s, const char *name)
+{
+    const size_t distance = distance_of(s->wanted, name);
+    s->n_seen++;
+    if (s->n < MOST_NAMES)
+        s->n++;
+    else if (distance >= s->distances[MOST_NAMES - 1])
+        return;
+    int at = s->n - 1;
+    for (; at > 0 && s->distances[at - 1] > distance; at--) {
+        s->distances[at] = s->distances[at - 1];
+        s->names[at] = s->names[at - 1];
+    }
+    s->distances[at] = distance;
+    s->names[at] = name;
+}
+
+static const char *put(const search *s, const char *what, char buffer[LS__NAMES_TEXT_SIZE])
+{
+    ls__text text = { buffer, LS__NAMES_TEXT_SIZE, 0 };
+    if (s->n_seen == 0) {
+        ls__text_put(&text, "it has no %s", what);
+        return buffer;
+    }
+    ls__text_put(&text, "it has %d %s%s", s->n_seen, what,
+                 s->n_seen > MOST_NAMES ? ", the nearest:" : ":");
+    for (int i = 0; i < s->n; i++)
+        ls__text_put(&text, "%s '%.120s'", i > 0 ? "," : "", s->names[i]);
+    return buffer;
+}
+
+const char *ls__nearest_names(const ls__named_list *list, const char *what, const char *wanted,
+                              char buffer[LS__NAMES_TEXT_SIZE])
+{
+    search s = { .wanted = wanted };
+    for (int i = 0; i < list->n; i++) consider(&s, list->items[i].name);
+    return put(&s, what, buffer);
+}
+
+const char *ls__nearest_entries(int64_t n, const ls__entry *entries, bool buffers,
+                                const char *wanted, char buffer[LS__NAMES_TEXT_SIZE])
+{
+    search s = { .wanted = wanted };
+    for (int64_t i = 0; i < n; i++)
+        if (buffers || entries[i].kind != LS_ENTRY_BUFFER) consider(&s, entries[i].name);
+    return put(&s, buffers ? "parameters and buffers" : "parameters", buffer);
+}

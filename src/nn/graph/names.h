@@ -1,0 +1,17 @@
+/* names.h: which names there are, for errors about one that there is not. */
+#ifndef LS_NN_GRAPH_NAMES_H
+#define LS_NN_GRAPH_NAMES_H
+
+#include "nn/graph/graph.h"
+
+enum { LS__NAMES_TEXT_SIZE = 512 };
+
+/* Fills buffer with "it has 62 parameters and buffers, the nearest: 'fc.weight', 'fc.bias'", or
+ * with "it has no ...". `what` is such a plural. Returns buffer. */
+const char *ls__nearest_names(const ls__named_list *list, const char *what, const char *wanted,
+                              char buffer[LS__NAMES_TEXT_SIZE]);
+/* The same of n parameters and, where `buffers`, buffers. */
+const char *ls__nearest_entries(int64_t n, const ls__entry *entries, bool buffers,
+                                const char *wanted, char buffer[LS__NAMES_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,108 @@
+/* custom.c: an op of the user's own, as a pair of callbacks over dense arrays of f32,
+ * whatever the net's precision. */
+#include "base/error.h"
+#include "nn/compile/lower.h"
+
+#include <string.h>
+
+/* The declared output is for the recorded inputs. With another batch its first dimension follows,
+ * if it was that of an input whose first dimension is another now. */
+static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    *out = node->u.custom.output;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const ls_shape *recorded = &node->inputs[i]->spec.shape;
+        const int64_t batch = inputs[i].shape.dims[0];
+        if (inputs[i].shape.n_dims < 1 || out->shape.n_dims < 1 || recorded->dims[0] == batch ||
+            recorded->dims[0] != out->shape.dims[0])
+            continue;
+        out->shape.dims[0] = batch;
+        break;
+    }
+    return LS_OK;
+}
+
+static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_OP_INPUTS])
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        values[i] = ls__dense(b, ls__full_of(b, node->inputs[i]));
+    return node->n_inputs;
+}
+
+static void forward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    int inputs[LS_MAX_OP_INPUTS];
+    const int n = dense_inputs(b, node, inputs);
+    const int y = ls__value_dense(b, LS_F32, ls__spec_of(b, node)->shape);
+    ls__emit_custom(b, node, false, n, inputs, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+/* Operands: inputs, output, its gradient -> gradients of the inputs. */
+_Static_assert(2 * LS_MAX_OP_INPUTS + 2 <= LS__MAX_OPERANDS,
+               "a backward call has too many operands");
+
+static void backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    if (!node->u.custom.backward) return;
+    const int dy = ls__gradient_of(b, stage->tail);
+    if (dy < 0) return;
+    int operands[LS_MAX_OP_INPUTS + 2], gradients[LS_MAX_OP_INPUTS];
+    const int n = dense_inputs(b, node, operands);
+    operands[n] = ls__forward_value(b, stage->tail);
+    operands[n + 1] = ls__dense(b, dy);
+    for (int i = 0; i < n; i++) {
+        const ls_spec *spec = ls__spec_of(b, node->inputs[i]);
+        const bool wanted = spec->dtype == LS_F32 && ls__wants_gradient(b, node->inputs[i]);
+        gradients[i] = wanted ? ls__value_dense(b, LS_F32, spec->shape) : -1;
+    }
+    ls__emit_custom(b, node, true, n + 2, operands, n, gradients);
+    for (int i = 0; i < n; i++) {
+        if (gradients[i] < 0) continue;
+        const ls_shape shape = ls__spec_of(b, node->inputs[i])->shape;
+        int contribution = gradients[i];
+        if (shape.n_dims == 4 && node->inputs[i]->kind != LS__NODE_PARAMETER) {
+            contribution = ls__value_new(b, LS_F32, shape);
+            ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradients[i], 1, &contribution);
+        }
+        ls__contribute(b, node->inputs[i], contribution);
+    }
+}
+
+const ls__node_rules ls__custom_rules = { infer, forward, backward, NULL };
+
+ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
+               const ls_op_config *config)
+{
+    if (!ls__graph_accepts(graph, "ls_op", 0, NULL)) return NULL;
+    if (!config || !config->kind || !config->forward || !name) {
+        ls__fail(graph->ctx, LS_ERR_INVALID,
+                 "ls_op '%s': a name, config.kind and config.forward are needed", name ? name : "");
+        return NULL;
+    }
+    if (n_inputs < 1 || n_inputs > LS_MAX_OP_INPUTS || !inputs) {
+        ls__fail(graph->ctx, LS_ERR_INVALID, "%s '%s': %d inputs, wanted 1 to %d", config->kind,
+                 name, n_inputs, LS_MAX_OP_INPUTS);
+        return NULL;
+    }
+    if (!ls__graph_accepts(graph, "ls_op", n_inputs, inputs)) return NULL;
+    if (config->output.dtype != LS_F32 || ls_shape_count(&config->output.shape) <= 0) {
+        char text[LS_SHAPE_TEXT_SIZE];
+        ls__fail(graph->ctx, LS_ERR_SHAPE,
+                 "%s '%s': its output is declared as %s %s; wanted F32 and at least 1 element",
+                 config->kind, name, ls_dtype_name(config->output.dtype),
+                 ls_shape_text(&config->output.shape, text, sizeof text));
+        return NULL;
+    }
+    ls_node prototype = { .kind = LS__NODE_CUSTOM, .u.custom = *config };
+    const char *settings = config->settings ? config->settings : "";
+    prototype.u.custom.kind = ls__bump_strdup(&graph->bump, config->kind);
+    prototype.u.custom.settings = ls__bump_strdup(&graph->bump, settings);
+    if (!prototype.u.custom.kind || !prototype.u.custom.settings) {
+        ls__fail_memory(graph->ctx, name, strlen(config->kind) + strlen(settings));
+        return NULL;
+    }
+    return ls__graph_append(graph, &prototype, name, n_inputs, inputs);
+}

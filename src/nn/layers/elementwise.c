@@ -1,0 +1,195 @@
+/* elementwise.c: ReLU, add, flatten, dropout. */
+#include "base/error.h"
+#include "nn/compile/lower.h"
+
+static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    LS_TRY(ls__node_expect(node, &inputs[0], 0, NULL));
+    *out = inputs[0];
+    return LS_OK;
+}
+
+/* A forward op y = f(x) of the stage's own shape. */
+static void unary_forward(ls__builder *b, const ls__stage *stage, const ls__op *op)
+{
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    ls__emit(b, op, 1, &x, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+/* ---- ReLU ---- */
+
+static void relu_forward(ls__builder *b, const ls__stage *stage)
+{
+    unary_forward(b, stage, &(ls__op){ .kind = LS__OP_RELU });
+}
+
+int ls__relu_gradient(ls__builder *b, const ls__stage *stage, int dy)
+{
+    const int dx = ls__activation_new(b, ls__spec_of(b, stage->tail)->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
+             (const int[]){ ls__forward_value(b, stage->tail), dy }, 1, &dx);
+    return dx;
+}
+
+static void relu_backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    if (!ls__wants_gradient(b, node->inputs[0])) return;
+    const int dy = ls__gradient_of(b, stage->tail);
+    if (dy < 0) return;
+    ls__contribute(b, node->inputs[0], ls__relu_gradient(b, stage, dy));
+}
+
+const ls__node_rules ls__relu_rules = { infer_f32, relu_forward, relu_backward, NULL };
+
+ls_node *ls_relu(ls_graph *graph, ls_node *x)
+{
+    if (!ls__graph_accepts(graph, "ls_relu", 1, &x)) return NULL;
+    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_RELU }, NULL, 1, &x);
+}
+
+/* ---- Add ---- */
+
+static ls_status add_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    char a[LS_SHAPE_TEXT_SIZE], c[LS_SHAPE_TEXT_SIZE];
+    if (inputs[0].dtype != LS_F32 || inputs[1].dtype != LS_F32)
+        return ls__node_fail(node, LS_ERR_TYPE, "inputs are %s and %s, wanted F32",
+                             ls_dtype_name(inputs[0].dtype), ls_dtype_name(inputs[1].dtype));
+    if (!ls_shape_equal(&inputs[0].shape, &inputs[1].shape))
+        return ls__node_fail(node, LS_ERR_SHAPE, "'%s' is %s and '%s' is %s; wanted equal shapes",
+                             node->inputs[0]->name, ls_shape_text(&inputs[0].shape, a, sizeof a),
+                             node->inputs[1]->name, ls_shape_text(&inputs[1].shape, c, sizeof c));
+    *out = inputs[0];
+    return LS_OK;
+}
+
+static void add_forward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    ls__op op = { .kind = LS__OP_ADD };
+    op.u.add.relu = stage->relu;
+    int inputs[2];
+    for (int i = 0; i < 2; i++) inputs[i] = ls__activation_of(b, node->inputs[i]);
+    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
+    ls__emit(b, &op, 2, inputs, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+static void add_backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    if (!ls__wants_gradient(b, node->inputs[0]) && !ls__wants_gradient(b, node->inputs[1])) return;
+    int dy = ls__gradient_of(b, stage->tail);
+    if (dy < 0) return;
+    if (stage->relu) dy = ls__relu_gradient(b, stage, dy);
+    for (int i = 0; i < 2; i++)
+        if (ls__wants_gradient(b, node->inputs[i])) ls__contribute(b, node->inputs[i], dy);
+}
+
+const ls__node_rules ls__add_rules = { add_infer, add_forward, add_backward, NULL };
+
+ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b)
+{
+    ls_node *inputs[2] = { a, b };
+    if (!ls__graph_accepts(graph, "ls_add", 2, inputs)) return NULL;
+    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_ADD }, NULL, 2, inputs);
+}
+
+/* ---- Flatten: no work where the input is dense already ---- */
+
+static ls_status flatten_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    const ls_shape *x = &inputs[0].shape;
+    LS_TRY(infer_f32(node, inputs, out));
+    if (x->n_dims < 1) return ls__node_fail(node, LS_ERR_SHAPE, "input is a scalar");
+    out->shape = LS_SHAPE(x->dims[0], ls_shape_count(x) / x->dims[0]);
+    return LS_OK;
+}
+
+static void flatten_forward(ls__builder *b, const ls__stage *stage)
+{
+    const int x = ls__dense(b, ls__activation_of(b, stage->head->inputs[0]));
+    const int y = ls__value_dense(b, b->activations, ls__spec_of(b, stage->head)->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &x, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+static void flatten_backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *x = stage->head->inputs[0];
+    if (!ls__wants_gradient(b, x)) return;
+    const int dy = ls__gradient_of(b, stage->tail);
+    if (dy < 0) return;
+    const ls_shape shape = ls__spec_of(b, x)->shape;
+    int dx = ls__value_dense(b, b->activations, shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dy, 1, &dx);
+    if (shape.n_dims == 4) { /* into whatever layout x has */
+        const int dense = dx;
+        dx = ls__activation_new(b, shape);
+        ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dense, 1, &dx);
+    }
+    ls__contribute(b, x, dx);
+}
+
+const ls__node_rules ls__flatten_rules = { flatten_infer, flatten_forward, flatten_backward, NULL };
+
+ls_node *ls_flatten(ls_graph *graph, ls_node *x)
+{
+    if (!ls__graph_accepts(graph, "ls_flatten", 1, &x)) return NULL;
+    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_FLATTEN }, NULL, 1, &x);
+}
+
+/* ---- Dropout ---- */
+
+static ls__op dropout_op(const ls_node *node, ls__op_kind kind)
+{
+    ls__op op = { .kind = kind };
+    op.u.dropout.probability = node->u.dropout.probability;
+    op.u.dropout.layer = node->u.dropout.layer;
+    return op;
+}
+
+static void dropout_forward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    if (b->program->mode == LS_EVAL || node->u.dropout.probability == 0) {
+        ls__set_forward_value(b, stage->tail, ls__forward_value(b, node->inputs[0]));
+        return;
+    }
+    const ls__op op = dropout_op(node, LS__OP_DROPOUT);
+    unary_forward(b, stage, &op);
+}
+
+static void dropout_backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    if (!ls__wants_gradient(b, node->inputs[0])) return;
+    int gradient = ls__gradient_of(b, stage->tail);
+    if (gradient < 0) return;
+    if (node->u.dropout.probability > 0) {
+        const ls__op op = dropout_op(node, LS__OP_DROPOUT_BACKWARD);
+        const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
+        ls__emit(b, &op, 1, &gradient, 1, &dx);
+        gradient = dx;
+    }
+    ls__contribute(b, node->inputs[0], gradient);
+}
+
+const ls__node_rules ls__dropout_rules = { infer_f32, dropout_forward, dropout_backward, NULL };
+
+ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability)
+{
+    if (!ls__graph_accepts(graph, "ls_dropout", 1, &x)) return NULL;
+    if (!(probability >= 0 && probability < 1)) {
+        ls__fail(graph->ctx, LS_ERR_INVALID, "dropout after '%s': probability %g, wanted [0,1)",
+                 x->name, (double)probability);
+        return NULL;
+    }
+    ls_node prototype = { .kind = LS__NODE_DROPOUT };
+    prototype.u.dropout.probability = probability;
+    prototype.u.dropout.layer = graph->n_dropouts++;
+    return ls__graph_append(graph, &prototype, NULL, 1, &x);
+}

@@ -1,0 +1,203 @@
+/* input.c: where values come into a graph and where they are named on the way out: inputs,
+ * parameters, u8 normalisation, outputs, losses. */
+#include "nn/layers/input.h"
+
+#include "base/error.h"
+#include "nn/compile/lower.h"
+
+static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    (void)inputs;
+    *out = node->spec;
+    return LS_OK;
+}
+
+/* ---- Inputs: programs give them values before lowering begins; they receive gradients when asked
+ * for. ---- */
+
+static void input_forward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_spec *spec = ls__spec_of(b, stage->head);
+    ls__set_forward_value(b, stage->tail, ls__value_dense(b, spec->dtype, spec->shape));
+}
+
+const ls__node_rules ls__input_rules = { .infer = infer_same, .forward = input_forward };
+
+ls_node *ls__append_input(ls_graph *graph, const char *name, ls_spec spec)
+{
+    char text[LS_SHAPE_TEXT_SIZE];
+    if (spec.shape.n_dims < 1 || ls_shape_count(&spec.shape) <= 0) {
+        ls__fail(graph->ctx, LS_ERR_SHAPE,
+                 "input '%s': its shape is %s; wanted [batch,...], all at least 1",
+                 name ? name : "", ls_shape_text(&spec.shape, text, sizeof text));
+        return NULL;
+    }
+    ls_node *node =
+        ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_INPUT, .spec = spec }, name, 0, NULL);
+    if (!node || !ls__graph_name_node(graph, &graph->inputs, "input", node->name, node, 0))
+        return NULL;
+    return node;
+}
+
+ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec)
+{
+    if (!ls__graph_accepts(graph, "ls_input", 0, NULL)) return NULL;
+    if (spec.dtype != LS_F32 && spec.dtype != LS_I32) {
+        ls__fail(graph->ctx, LS_ERR_TYPE,
+                 "input '%s': its type is %s; wanted F32, or I32 for labels", name ? name : "",
+                 ls_dtype_name(spec.dtype));
+        return NULL;
+    }
+    return ls__append_input(graph, name, spec);
+}
+
+/* ---- u8 pictures become (x / 255 - mean) / deviation ---- */
+
+static ls_status normalize_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* that have mean and deviation */
+    char text[LS_SHAPE_TEXT_SIZE];
+    if (inputs[0].shape.dims[3] != channels)
+        return ls__node_fail(node, LS_ERR_SHAPE,
+                             "input %s has %lld channels, the net was built for %lld",
+                             ls_shape_text(&inputs[0].shape, text, sizeof text),
+                             (long long)inputs[0].shape.dims[3], (long long)channels);
+    *out = (ls_spec){ LS_F32, inputs[0].shape };
+    return LS_OK;
+}
+
+/* Is it a convolution over all channels that reads the node, and nothing else? */
+static bool feeds_one_convolution(const ls__program *p, const ls_node *node)
+{
+    const ls_graph *graph = p->graph;
+    int n_readers = 0, n_convolutions = 0;
+    for (int i = 0; i < p->n_stages; i++) {
+        const ls__stage *stage = &p->stages[i];
+        const ls_node *head = stage->head;
+        for (int j = 0; j < head->n_inputs; j++) {
+            if (head->inputs[j] != node) continue;
+            n_readers++;
+            n_convolutions += head->kind == LS__NODE_CONV2D && head->u.conv.groups == 1;
+        }
+        n_readers += stage->addend == node;
+    }
+    const ls__named_list *const lists[] = { &graph->outputs, &graph->losses, &graph->metrics };
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (int i = 0; i < lists[l]->n; i++) n_readers += lists[l]->items[i].node == node;
+    return n_readers == 1 && n_convolutions == 1;
+}
+
+/* The image's channels, or more, of zeros, for a convolution that the device runs faster so. Where
+ * anything else reads the image it stays as it is: a pass of its own would cost more than it saves.
+ */
+static int64_t image_channels(const ls__builder *b, const ls_node *node, int64_t channels)
+{
+    const ls__device *device = b->program->ctx->device;
+    if (b->activations == LS_F32 || !device->backend->channel_multiple ||
+        !feeds_one_convolution(b->program, node))
+        return channels;
+    const int64_t multiple = device->backend->channel_multiple(device);
+    return multiple > 0 ? (channels + multiple - 1) / multiple * multiple : channels;
+}
+
+static void normalize_forward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    ls__op op = { .kind = LS__OP_NORMALIZE };
+    for (int i = 0; i < 4; i++) {
+        op.u.normalize.mean[i] = node->u.normalize.mean[i];
+        op.u.normalize.deviation[i] = node->u.normalize.deviation[i];
+    }
+    ls_shape shape = ls__spec_of(b, node)->shape;
+    shape.dims[3] = image_channels(b, node, shape.dims[3]);
+    const int y = ls__activation_new(b, shape);
+    ls__emit(b, &op, 1, (const int[]){ ls__forward_value(b, node->inputs[0]) }, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+const ls__node_rules ls__normalize_rules = { .infer = normalize_infer,
+                                             .forward = normalize_forward };
+
+ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4],
+                              const float deviation[4])
+{
+    ls_node prototype = { .kind = LS__NODE_NORMALIZE };
+    for (int i = 0; i < 4; i++) {
+        prototype.u.normalize.mean[i] = mean[i];
+        prototype.u.normalize.deviation[i] = deviation[i];
+    }
+    return ls__graph_append(graph, &prototype, NULL, 1, &x);
+}
+
+/* ---- Parameters for ops of one's own ---- */
+
+static void parameter_forward(ls__builder *b, const ls__stage *stage)
+{
+    ls__set_forward_value(b, stage->tail, ls__value_entry(b, stage->head->entries[LS__WEIGHT]));
+}
+
+static void parameter_backward(ls__builder *b, const ls__stage *stage)
+{
+    const int gradient = ls__gradient_of(b, stage->tail);
+    if (gradient < 0) return;
+    const int target = ls__value_entry_gradient(b, stage->head->entries[LS__WEIGHT]);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradient, 1, &target);
+}
+
+const ls__node_rules ls__parameter_rules = { .infer = infer_same,
+                                             .forward = parameter_forward,
+                                             .backward = parameter_backward };
+
+ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_parameter_kind kind,
+                      ls_init init)
+{
+    if (!ls__graph_accepts(graph, "ls_parameter", 0, NULL)) return NULL;
+    if (!name || kind < LS_PARAMETER_WEIGHT || kind > LS_PARAMETER_NORM || init < LS_INIT_DEFAULT ||
+        init > LS_INIT_ONE) {
+        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_parameter '%s': %s", name ? name : "",
+                 name ? "no such kind or init" : "a name is needed");
+        return NULL;
+    }
+    if (shape.n_dims < 1 || ls_shape_count(&shape) <= 0) {
+        char text[LS_SHAPE_TEXT_SIZE];
+        ls__fail(graph->ctx, LS_ERR_SHAPE, "ls_parameter '%s': its shape is %s", name,
+                 ls_shape_text(&shape, text, sizeof text));
+        return NULL;
+    }
+    const ls_node prototype = { .kind = LS__NODE_PARAMETER, .spec = { LS_F32, shape } };
+    ls_node *node = ls__graph_append(graph, &prototype, name, 0, NULL);
+    if (!node) return NULL;
+    /* [out, receptive field..., in] */
+    ls__entry_init entry_init = { init, 1, shape.dims[0] };
+    for (int i = 1; i < shape.n_dims; i++) entry_init.fan_in *= shape.dims[i];
+    for (int i = 1; i < shape.n_dims - 1; i++) entry_init.fan_out *= shape.dims[i];
+    static const ls_entry_kind kinds[] = { LS_ENTRY_WEIGHT, LS_ENTRY_BIAS, LS_ENTRY_NORM };
+    if (!ls__graph_add_entry(graph, node, LS__WEIGHT, NULL, kinds[kind], shape, entry_init))
+        return NULL;
+    return node;
+}
+
+/* ---- Names on the way out ---- */
+
+ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node)
+{
+    if (!ls__graph_accepts(graph, "ls_output", 1, &node)) return NULL;
+    return ls__graph_name_node(graph, &graph->outputs, "ls_output", name, node, 0) ? node : NULL;
+}
+
+ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight)
+{
+    if (!ls__graph_accepts(graph, "ls_loss", 1, &node)) return NULL;
+    if (node->spec.dtype != LS_F32 || ls_shape_count(&node->spec.shape) != 1) {
+        char text[LS_SHAPE_TEXT_SIZE];
+        ls__fail(graph->ctx, LS_ERR_SHAPE,
+                 "ls_loss '%s': node '%s' is %s %s; a loss is one F32 element", name ? name : "",
+                 node->name, ls_dtype_name(node->spec.dtype),
+                 ls_shape_text(&node->spec.shape, text, sizeof text));
+        return NULL;
+    }
+    return ls__graph_name_node(graph, &graph->losses, "ls_loss", name, node,
+                               weight == 0 ? 1 : weight)
+               ? node
+               : NULL;
+}

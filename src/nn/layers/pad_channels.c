@@ -1,0 +1,48 @@
+/* pad_channels.c: further channels of zeros, for parameter-free shortcuts (He et al. 2015,
+ * option A). */
+#include "base/error.h"
+#include "nn/compile/lower.h"
+
+static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    const ls_shape *x = &inputs[0].shape;
+    char text[LS_SHAPE_TEXT_SIZE];
+    ls_shape_text(x, text, sizeof text);
+    LS_TRY(ls__node_expect(node, &inputs[0], 4, "[N,H,W,C]"));
+    if (node->u.pad.channels < x->dims[3])
+        return ls__node_fail(node, LS_ERR_SHAPE,
+                             "%lld channels asked for, input %s has %lld already",
+                             (long long)node->u.pad.channels, text, (long long)x->dims[3]);
+    *out = inputs[0];
+    out->shape.dims[3] = node->u.pad.channels;
+    return LS_OK;
+}
+
+static void forward(ls__builder *b, const ls__stage *stage)
+{
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS }, 1, &x, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+static void backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *x = stage->head->inputs[0];
+    if (!ls__wants_gradient(b, x)) return;
+    const int dy = ls__gradient_of(b, stage->tail);
+    if (dy < 0) return;
+    const int dx = ls__activation_new(b, ls__spec_of(b, x)->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS_BACKWARD }, 1, &dy, 1, &dx);
+    ls__contribute(b, x, dx);
+}
+
+const ls__node_rules ls__pad_channels_rules = { infer, forward, backward, NULL };
+
+ls_node *ls_pad_channels(ls_graph *graph, ls_node *x, int64_t channels)
+{
+    if (!ls__graph_accepts(graph, "ls_pad_channels", 1, &x)) return NULL;
+    ls_node prototype = { .kind = LS__NODE_PAD_CHANNELS };
+    prototype.u.pad.channels = channels;
+    return ls__graph_append(graph, &prototype, NULL, 1, &x);
+}

@@ -1,0 +1,154 @@
+/* pool.c: maximum, average and global average pooling. */
+#include "base/error.h"
+#include "nn/compile/lower.h"
+
+enum { MAX_U8_WINDOW = 255 }; /* places in a window that an u8 index can name */
+
+static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    static const char *const axis[2] = { "height", "width" };
+    LS_TRY(ls__node_expect(node, &inputs[0], 4, "[N,H,W,C]"));
+    *out = inputs[0];
+    for (int i = 0; i < 2; i++) {
+        const int64_t size = inputs[0].shape.dims[1 + i];
+        const int64_t room = size + 2 * node->u.pool.padding - node->u.pool.kernel;
+        if (room < 0)
+            return ls__node_fail(node, LS_ERR_SHAPE,
+                                 "%s %lld with padding %lld is smaller than the kernel's %lld",
+                                 axis[i], (long long)size, (long long)node->u.pool.padding,
+                                 (long long)node->u.pool.kernel);
+        out->shape.dims[1 + i] = room / node->u.pool.stride + 1;
+    }
+    return LS_OK;
+}
+
+static ls__op pool_op(const ls_node *node, ls__op_kind kind)
+{
+    ls__op op = { .kind = kind };
+    for (int i = 0; i < 2; i++) {
+        op.u.pool.kernel[i] = node->u.pool.kernel;
+        op.u.pool.stride[i] = node->u.pool.stride;
+        op.u.pool.padding[i] = node->u.pool.padding;
+    }
+    return op;
+}
+
+/* dx from dy and, for the maximum, the saved index. */
+static void pool_backward(ls__builder *b, const ls__stage *stage, const ls__op *op, int index)
+{
+    const ls_node *x = stage->head->inputs[0];
+    if (!ls__wants_gradient(b, x)) return;
+    const int dy = ls__gradient_of(b, stage->tail);
+    if (dy < 0) return;
+    const int dx = ls__activation_new(b, ls__spec_of(b, x)->shape);
+    ls__emit(b, op, index < 0 ? 1 : 2, (const int[]){ dy, index }, 1, &dx);
+    ls__contribute(b, x, dx);
+}
+
+/* ---- Maximum ---- */
+
+static void max_forward(ls__builder *b, const ls__stage *stage)
+{
+    const ls_node *node = stage->head;
+    const ls__op op = pool_op(node, LS__OP_MAX_POOL);
+    const ls_shape shape = ls__spec_of(b, node)->shape;
+    const int x = ls__activation_of(b, node->inputs[0]);
+    const int y = ls__activation_new(b, shape);
+    int index = -1;
+    if (b->program->gradients && ls__wants_gradient(b, node->inputs[0])) {
+        const bool small = node->u.pool.kernel * node->u.pool.kernel <= MAX_U8_WINDOW;
+        index = ls__value_new(b, small ? LS_U8 : LS_I32, shape);
+    }
+    b->saved[node->id * LS__MAX_SAVED] = index;
+    ls__emit(b, &op, 1, &x, 2, (const int[]){ y, index });
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+static void max_backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls__op op = pool_op(stage->head, LS__OP_MAX_POOL_BACKWARD);
+    pool_backward(b, stage, &op, b->saved[stage->head->id * LS__MAX_SAVED]);
+}
+
+const ls__node_rules ls__max_pool_rules = { infer, max_forward, max_backward, NULL };
+
+/* ---- Average ---- */
+
+static void avg_forward(ls__builder *b, const ls__stage *stage)
+{
+    const ls__op op = pool_op(stage->head, LS__OP_AVG_POOL);
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    ls__emit(b, &op, 1, &x, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+static void avg_backward(ls__builder *b, const ls__stage *stage)
+{
+    const ls__op op = pool_op(stage->head, LS__OP_AVG_POOL_BACKWARD);
+    pool_backward(b, stage, &op, -1);
+}
+
+const ls__node_rules ls__avg_pool_rules = { infer, avg_forward, avg_backward, NULL };
+
+static ls_node *append_pool(ls_graph *graph, ls__node_kind kind, ls_node *x,
+                            const ls_pool_config *config)
+{
+    if (!ls__graph_accepts(graph, ls__node_kind_text(kind), 1, &x)) return NULL;
+    const ls_pool_config c = config ? *config : (ls_pool_config){ 0 };
+    const int stride = c.stride ? c.stride : c.kernel;
+    if (c.kernel < 1 || stride < 1 || c.padding < 0 || c.padding > c.kernel / 2) {
+        ls__fail(graph->ctx, LS_ERR_INVALID,
+                 "%s after '%s': kernel %d, stride %d, padding %d; wanted kernel and stride of at "
+                 "least 1, padding "
+                 "from 0 to half the kernel",
+                 ls__node_kind_text(kind), x->name, c.kernel, stride, c.padding);
+        return NULL;
+    }
+    ls_node prototype = { .kind = kind };
+    prototype.u.pool.kernel = c.kernel;
+    prototype.u.pool.stride = stride;
+    prototype.u.pool.padding = c.padding;
+    return ls__graph_append(graph, &prototype, NULL, 1, &x);
+}
+
+ls_node *ls_max_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config)
+{
+    return append_pool(graph, LS__NODE_MAX_POOL, x, config);
+}
+
+ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config)
+{
+    return append_pool(graph, LS__NODE_AVG_POOL, x, config);
+}
+
+/* ---- Global average ---- */
+
+static ls_status global_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    LS_TRY(ls__node_expect(node, &inputs[0], 4, "[N,H,W,C]"));
+    *out = (ls_spec){ LS_F32, LS_SHAPE(inputs[0].shape.dims[0], inputs[0].shape.dims[3]) };
+    return LS_OK;
+}
+
+static void global_forward(ls__builder *b, const ls__stage *stage)
+{
+    const int x = ls__activation_of(b, stage->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_GLOBAL_AVG_POOL }, 1, &x, 1, &y);
+    ls__set_forward_value(b, stage->tail, y);
+}
+
+static void global_backward(ls__builder *b, const ls__stage *stage)
+{
+    pool_backward(b, stage, &(ls__op){ .kind = LS__OP_GLOBAL_AVG_POOL_BACKWARD }, -1);
+}
+
+const ls__node_rules ls__global_avg_pool_rules = { global_infer, global_forward, global_backward,
+                                                   NULL };
+
+ls_node *ls_global_avg_pool(ls_graph *graph, ls_node *x)
+{
+    if (!ls__graph_accepts(graph, "ls_global_avg_pool", 1, &x)) return NULL;
+    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_GLOBAL_AVG_POOL }, NULL, 1, &x);
+}

@@ -1,0 +1,254 @@
+/* autotune.c: benchmark = on. While a net is built, the kernels of its ops are timed, and the
+ * fastest go into the context's table, where choose.c finds them.
+ *
+ * Timing has to pay: it takes at most a small share of the time that the steps are expected to
+ * take, by the backend's estimates. The ops that weigh most come first; those for which no time is
+ * left go by the estimate, and into the table all the same, so that a run with this run's plan
+ * times nothing. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "nn/compile/lower.h"
+#include "nn/net_state.h"
+#include "nn/select/timing.h"
+#include "nn/select/autotune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Timing may take this share of all steps' time. Where sizes change all the time only few steps
+ * have the sizes that the net is built for, so an unknown number counts as few; with these numbers
+ * bench_sizes finds what timing costs to be 0.5 % of 200 steps. */
+static const double SHARE = 0.03;
+enum { UNKNOWN_STEPS = 25 };
+/* It may always take this long. */
+static const double LEAST_MS = 30;
+/* Making a kernel: oneDNN writes its code at run time. */
+static const double OPEN_MS = 1;
+
+/* Kernels whose estimate is so many times the best one's are not tried: the estimates are not that
+ * wrong, and the plain-C reference is there for every op. */
+static const double HOPELESS = 8;
+/* ---- One op ---- */
+
+/* An op that is worth timing. */
+typedef struct job {
+    const ls__instruction *in; /* filled */
+    const char *text;
+    int n; /* candidates that are worth a try, the estimate's choice first */
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    double weight_ms; /* of all equal ops of the program */
+    double price_ms;  /* of timing, by the estimates */
+} job;
+
+/* The candidates; 0 or 1 when there is nothing to compare. */
+static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out)
+{
+    ls__candidate allowed[LS__MAX_CANDIDATES];
+    int n_found, n = 0;
+    const int cheapest = ls__choose_candidate(ctx, op, allowed, &n_found);
+    if (cheapest < 0) return 0;
+    out[n++] = allowed[cheapest];
+    for (int i = 0; i < n_found && allowed[i].name[0]; i++)
+        if (i != cheapest && allowed[i].cost_ms <= HOPELESS * allowed[cheapest].cost_ms)
+            out[n++] = allowed[i];
+    return n;
+}
+
+/* Time of a candidate; negative when it could not be made or run. */
+static double measure(ls__op_memory *memory, const char *name, double best_known)
+{
+    ls_context *ctx = memory->ctx;
+    ls__kernel *kernel = NULL;
+    const ls_status status =
+        ctx->device->backend->kernel_open(ctx->device, &memory->ops[0].op, name, &kernel);
+    if (status != LS_OK) {
+        (void)ls__forgive_missing_kernel(ctx, status);
+        return -1;
+    }
+    double ms;
+    const bool timed = ls__timing_run(memory, &kernel, best_known, &ms) == LS_OK;
+    kernel->close(kernel);
+    return timed ? ms : -1;
+}
+
+/* The fastest of the candidates; no kernel when none could be run. */
+static ls__choice choose_by_time(ls_context *ctx, const job *j)
+{
+    ls__choice choice = { .op = j->text };
+    int n_tried = 0, best = -1;
+    double best_ms = -1;
+    ls__op_memory memory;
+    const bool ready = ls__timing_open(&memory, ctx, j->in, 1) == LS_OK;
+    /* A GPU that was idle takes some milliseconds to reach its clock: its first time is dropped. */
+    bool idle = ctx->device->backend->timer_start && ctx->choices->n_timed == 0;
+    for (int i = 0; i < j->n && ready; i++) {
+        double ms = measure(&memory, j->candidates[i].name, best_ms);
+        if (idle && ms >= 0) ms = measure(&memory, j->candidates[i].name, best_ms);
+        if (ms < 0) continue;
+        idle = false;
+        n_tried++;
+        if (best_ms >= 0 && ms >= LS__CLEARLY_FASTER * best_ms) continue;
+        best_ms = ms;
+        best = i;
+    }
+    ls__op_memory_close(&memory);
+    if (n_tried == 0) return choice;
+    memcpy(choice.kernel, j->candidates[best].name, sizeof choice.kernel);
+    snprintf(choice.reason, sizeof choice.reason, "timed %.3g ms of %d candidates", best_ms,
+             n_tried);
+    return choice;
+}
+
+ls_status ls__tune_settle(ls_context *ctx, const ls__choice *choice, bool timed)
+{
+    LS__ENTER(ctx);
+    if (!choice->kernel[0]) return LS_OK;
+    LS_TRY(ls__choices_put(ctx, ctx->choices, choice));
+    ls__choices_keep_recent(ctx->choices, LS__MAX_CHOICES);
+    ctx->choices->n_timed += timed;
+    return LS_OK;
+}
+
+/* The cheapest candidate that can be made; no kernel after a failure, which is kept, and when there
+ * is none. */
+static ls__choice choose_by_estimate(ls_net *net, const job *j)
+{
+    ls__choice choice = { .op = j->text, .reason = "heuristic, no time to compare" };
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    ls__kernel *kernel;
+    int n = j->n, chosen;
+    memcpy(candidates, j->candidates, (size_t)n * sizeof *candidates);
+    const ls_status status =
+        ls__open_best(net, &j->in->op, j->in->node->name, candidates, &n, &kernel, &chosen);
+    if (status == LS_OK) {
+        memcpy(choice.kernel, candidates[chosen].name, sizeof choice.kernel);
+        kernel->close(kernel);
+    } else {
+        (void)ls__forgive_missing_kernel(net->owned.ctx, status); /* choose.c makes the error */
+    }
+    return choice;
+}
+
+/* Times it if that takes no more than *left_ms, of which it then takes its time. */
+static ls_status run_job(ls_net *net, const job *j, double *left_ms)
+{
+    ls_context *ctx = net->owned.ctx;
+    const double start = ls__now_ms();
+    const bool timed = j->price_ms <= *left_ms;
+    const ls__choice choice = timed ? choose_by_time(ctx, j) : choose_by_estimate(net, j);
+    const ls_status status = ls__tune_settle(ctx, &choice, timed);
+    *left_ms -= ls__now_ms() - start;
+    return status;
+}
+
+/* ---- All of a program ---- */
+
+typedef struct job_list {
+    job *items;
+    int n;
+} job_list;
+
+static int by_weight(const void *a, const void *b)
+{
+    const job *x = a, *y = b;
+    if (x->weight_ms != y->weight_ms) return x->weight_ms < y->weight_ms ? 1 : -1;
+    return strcmp(x->text, y->text);
+}
+
+static bool is_settled(const ls__program *p, const char *text)
+{
+    return ls__choices_find(p->net->choices, text) || ls__choices_find(p->ctx->choices, text);
+}
+
+static bool is_for_a_kernel(const ls__program *p, const ls__instruction *in)
+{
+    return !in->custom && !ls__reorder_is_identity(p, in);
+}
+
+/* Is there an op that is not settled and has several kernels? Where listing takes long, a program
+ * whose plan settles all has no time to lose. */
+static bool has_news(ls__program *p)
+{
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    char text[LS__OP_TEXT_SIZE];
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        if (!is_for_a_kernel(p, in)) continue;
+        ls__op_text(&in->op, text, sizeof text);
+        if (!is_settled(p, text) && list_candidates(p->ctx, &in->op, candidates) > 1) return true;
+    }
+    return false;
+}
+
+double ls__tune_price_ms(const ls__program *p, double cost_ms)
+{
+    const ls__device *device = p->ctx->device;
+    return OPEN_MS + ls__timing_runs(p->ctx) * cost_ms / device->backend->threads(device);
+}
+
+double *ls__tune_left_ms(ls__program *p)
+{
+    if (p->has_tuning_budget) return &p->tuning_left_ms;
+    double step_ms = 0;
+    for (int i = 0; i < p->n_instructions; i++) {
+        ls__instruction in = p->instructions[i];
+        ls__candidate candidates[LS__MAX_CANDIDATES];
+        if (!is_for_a_kernel(p, &in)) continue;
+        ls__instruction_fill(p, &in);
+        if (list_candidates(p->ctx, &in.op, candidates) > 0) step_ms += candidates[0].cost_ms;
+    }
+    step_ms /= p->ctx->device->backend->threads(p->ctx->device);
+    const int64_t steps = p->net->config.steps ? p->net->config.steps : UNKNOWN_STEPS;
+    p->tuning_left_ms = SHARE * (double)steps * step_ms;
+    if (p->tuning_left_ms < LEAST_MS) p->tuning_left_ms = LEAST_MS;
+    p->has_tuning_budget = true;
+    return &p->tuning_left_ms;
+}
+
+/* Adds the op, or its weight to that of an equal one. */
+static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
+{
+    char text[LS__OP_TEXT_SIZE];
+    job *j = &jobs->items[jobs->n];
+    const size_t length = ls__op_text(&in->op, text, sizeof text);
+    if (is_settled(p, text)) return LS_OK;
+    j->n = list_candidates(p->ctx, &in->op, j->candidates);
+    if (j->n < 2) return LS_OK; /* without any choose.c makes the error */
+    const double ms = j->candidates[0].cost_ms;
+    for (int i = 0; i < jobs->n; i++)
+        if (strcmp(jobs->items[i].text, text) == 0) {
+            jobs->items[i].weight_ms += ms;
+            return LS_OK;
+        }
+    char *copy = ls__bump_alloc(&p->bump, length + 1);
+    if (!copy) return ls__fail_memory(p->ctx, "timing of kernels", length + 1);
+    j->text = memcpy(copy, text, length + 1);
+    j->in = in;
+    j->weight_ms = ms;
+    j->price_ms = 0;
+    for (int i = 0; i < j->n; i++) j->price_ms += ls__tune_price_ms(p, j->candidates[i].cost_ms);
+    jobs->n++;
+    return LS_OK;
+}
+
+ls_status ls__tune(ls__program *p, const ls__instruction *list, int n)
+{
+    const size_t bytes = (size_t)n * sizeof(job);
+    job_list jobs = { .items = ls__alloc(p->ctx, bytes) };
+    if (!jobs.items) return ls__fail_memory(p->ctx, "timing of kernels", bytes);
+    ls_status status = LS_OK;
+    for (int i = 0; i < n && status == LS_OK; i++)
+        if (is_for_a_kernel(p, &list[i])) status = add(p, &jobs, &list[i]);
+    qsort(jobs.items, (size_t)jobs.n, sizeof(job), by_weight);
+    for (int i = 0; i < jobs.n && status == LS_OK; i++)
+        status = run_job(p->net, &jobs.items[i], ls__tune_left_ms(p));
+    ls__free(p->ctx, jobs.items);
+    return status;
+}
+
+ls_status ls__program_tune(ls__program *p)
+{
+    return has_news(p) ? ls__tune(p, p->instructions, p->n_instructions) : LS_OK;
+}

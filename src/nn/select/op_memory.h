@@ -1,0 +1,28 @@
+/* op_memory.h: memory for ops that run outside of a program: to try their kernels (trial.h) or to
+ * time them (timing.h). */
+#ifndef LS_NN_SELECT_OP_MEMORY_H
+#define LS_NN_SELECT_OP_MEMORY_H
+
+#include "nn/plan/program.h"
+
+/* Operands of one value share memory, so that an op reads what the one before it wrote. */
+typedef struct ls__op_memory {
+    ls_context *ctx;
+    int n;
+    const ls__instruction *ops; /* borrowed; filled */
+    void *buffers[LS__MAX_FUSION_OPS][LS__MAX_OPERANDS];
+    void *workspace; /* one for all: they run one after the other */
+} ls__op_memory;
+
+typedef enum ls__op_values { LS__ZEROS, LS__RANDOM } ls__op_values;
+
+/* Operands for these ops, with such values in them. LS_ERR_MEMORY where the device has none for
+ * them. Call close also after a failure. */
+ls_status ls__op_memory_open(ls__op_memory *memory, ls_context *ctx, const ls__instruction *ops,
+                             int n, ls__op_values values);
+void ls__op_memory_close(ls__op_memory *memory);
+
+/* A workspace for these kernels, one for each op, in place of an earlier one. */
+ls_status ls__op_memory_set_workspace(ls__op_memory *memory, ls__kernel *const *kernels);
+
+#endif

@@ -1,0 +1,173 @@
+/* select_fusion.c: whether a fusion (fuse_norm.c) is taken. That is a choice like that of a kernel:
+ * it stands in the net's list as "norm_conv2d_statistics x=... fusion", "fused" or "unfused", and a
+ * plan has the last word. Without one the side that costs less is taken: with benchmark on by time,
+ * first of the kernels of both sides (tune.c), then of each side as a whole; otherwise, and where
+ * there is no time for it, by the backend's estimates. */
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "nn/select/timing.h"
+#include "nn/select/autotune.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double IMPOSSIBLE = 1e30;
+
+static double cost_of(const ls__program *p, const ls__instruction *in)
+{
+    ls__candidate found[LS__MAX_CANDIDATES];
+    int n_found;
+    const int best = ls__choose_candidate(p->ctx, &in->op, found, &n_found);
+    return best < 0 ? IMPOSSIBLE : found[best].cost_ms;
+}
+
+/* Libraries may refuse what they have named. */
+static bool can_be_made(const ls__program *p, const ls__instruction *in)
+{
+    ls__kernel *kernel;
+    ls__why why;
+    const ls_status status = ls__net_open_kernel(p->net, &in->op, in->node->name, &kernel, &why);
+    if (status == LS_OK)
+        kernel->close(kernel);
+    else if (ls__forgive_missing_kernel(p->ctx, status))
+        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
+    return status == LS_OK;
+}
+
+static bool is_better(const ls__program *p, const ls__fusion_sides *f)
+{
+    double fused_ms = 0, apart_ms = 0;
+    for (int i = 0; i < f->n_fused; i++) fused_ms += cost_of(p, &f->fused[i]);
+    for (int i = 0; i < f->n_apart; i++) apart_ms += cost_of(p, &f->apart[i]);
+    bool better = fused_ms <= apart_ms;
+    for (int i = 0; i < f->n_fused && better; i++) better = can_be_made(p, &f->fused[i]);
+    return better;
+}
+
+/* Time of one side, with the kernels that are settled or else best by the estimates. Errors are
+ * dropped as those of ls__timing_run. */
+static ls_status time_side(ls__program *p, const ls__instruction *list, int n, double *ms)
+{
+    ls__kernel *kernels[LS__MAX_FUSION_OPS];
+    ls__op_memory memory;
+    ls_status status = LS_OK;
+    int n_open = 0;
+    for (; n_open < n; n_open++) {
+        ls__why why;
+        status = ls__net_open_kernel(p->net, &list[n_open].op, list[n_open].node->name,
+                                     &kernels[n_open], &why);
+        if (status == LS_OK) continue;
+        (void)ls__forgive_missing_kernel(p->ctx, status);
+        break;
+    }
+    if (n_open == n) {
+        status = ls__timing_open(&memory, p->ctx, list, n);
+        if (status == LS_OK) status = ls__timing_run(&memory, kernels, -1, ms);
+        ls__op_memory_close(&memory);
+    }
+    while (n_open > 0) {
+        n_open--;
+        kernels[n_open]->close(kernels[n_open]);
+    }
+    return status;
+}
+
+/* By the estimates. An op that was settled may be made without being listed. */
+static double cost_of_side(const ls__program *p, const ls__instruction *list, int n)
+{
+    double ms = 0;
+    for (int i = 0; i < n; i++) {
+        const double cost = cost_of(p, &list[i]);
+        if (cost < IMPOSSIBLE) ms += cost;
+    }
+    return ms;
+}
+
+typedef enum timing_result { TIMED, NOT_TIMED, NO_MEMORY } timing_result;
+
+/* TIMED with *fused_ms INFINITY when that side can't be made or run, as ctx->message tells.
+ * NOT_TIMED where there was no time for it, or the other side failed. */
+static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, double *fused_ms,
+                                double *apart_ms)
+{
+    double *left = ls__tune_left_ms(p);
+    if (ls__tune(p, f->fused, f->n_fused) != LS_OK || ls__tune(p, f->apart, f->n_apart) != LS_OK)
+        return NOT_TIMED;
+    const double cost =
+        cost_of_side(p, f->fused, f->n_fused) + cost_of_side(p, f->apart, f->n_apart);
+    if (ls__has_error(p->ctx) || ls__tune_price_ms(p, cost) > *left) return NOT_TIMED;
+    const double start = ls__now_ms();
+    const ls_status apart = time_side(p, f->apart, f->n_apart, apart_ms);
+    const ls_status fused =
+        apart == LS_OK ? time_side(p, f->fused, f->n_fused, fused_ms) : LS_ERR_EARLIER;
+    *left -= ls__now_ms() - start;
+    if (apart == LS_ERR_MEMORY || fused == LS_ERR_MEMORY) return NO_MEMORY;
+    if (fused != LS_OK) *fused_ms = INFINITY;
+    return apart == LS_OK ? TIMED : NOT_TIMED;
+}
+
+/* Puts the choice into the context's table. */
+static void settle(ls__program *p, const ls__op *op, bool taken, const char *reason, bool timed)
+{
+    char text[LS__FUSION_TEXT_SIZE];
+    ls__choice choice = { .op = text };
+    ls__fusion_text(op, text);
+    snprintf(choice.kernel, sizeof choice.kernel, "%s", taken ? LS__FUSED : LS__UNFUSED);
+    snprintf(choice.reason, sizeof choice.reason, "%s", reason);
+    (void)ls__tune_settle(p->ctx, &choice, timed); /* the context keeps its error */
+}
+
+/* By time where there is time for it, else by the estimates. Where there was no memory for it,
+ * the next net may have some: the context's table does not get the choice. */
+static bool is_faster(ls__program *p, const ls__fusion_sides *f)
+{
+    char reason[LS__CHOICE_REASON_SIZE] = "heuristic";
+    double fused_ms, apart_ms;
+    const timing_result result = time_sides(p, f, &fused_ms, &apart_ms);
+    const bool taken = result == TIMED ? fused_ms <= apart_ms : is_better(p, f);
+    if (result == NO_MEMORY) return taken;
+    if (result == TIMED && isinf(fused_ms)) {
+        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
+        snprintf(reason, sizeof reason, "the fused kernels failed");
+    } else if (result == TIMED) {
+        snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",
+                 taken ? fused_ms : apart_ms, taken ? apart_ms : fused_ms);
+    }
+    settle(p, &f->fused[0].op, taken, reason, result == TIMED);
+    return taken;
+}
+
+/* What this program has decided for the op already, NULL when it has not. */
+static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
+{
+    for (int i = 0; i < p->n_fusions; i++)
+        if (memcmp(&p->fusions[i].op, op, sizeof *op) == 0) return &p->fusions[i];
+    return NULL;
+}
+
+/* An op that was settled has kernels, or opening it will say why not. */
+static bool is_offered(const ls__program *p, const ls__instruction *in)
+{
+    return ls__net_settled_choice(p->net, &in->op) || cost_of(p, in) < IMPOSSIBLE;
+}
+
+/* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
+ * Where that says no, kernels are not listed, because listing is slow. */
+bool ls__program_choose_fusion(ls__program *p, ls__fusion_sides *f)
+{
+    for (int i = 0; i < f->n_fused; i++) ls__instruction_fill(p, &f->fused[i]);
+    for (int i = 0; i < f->n_apart; i++) ls__instruction_fill(p, &f->apart[i]);
+    const ls__op *op = &f->fused[0].op;
+    const ls__fusion *known = find_fusion(p, op);
+    const ls__choice *settled = known ? NULL : ls__net_settled_fusion(p->net, op);
+    const bool refused = known ? !known->taken : settled && strcmp(settled->kernel, LS__FUSED) != 0;
+    for (int i = 0; i < f->n_fused && !refused; i++)
+        if (!is_offered(p, &f->fused[i])) return false;
+    if (known) return known->taken;
+    ls__fusion *fusion = &p->fusions[p->n_fusions++];
+    memcpy(&fusion->op, op, sizeof *op);
+    fusion->taken = settled ? !refused : p->timed ? is_faster(p, f) : is_better(p, f);
+    return fusion->taken;
+}

@@ -1,0 +1,269 @@
+/* selection.c: which kernel runs an op. The policy filters: strict leaves deterministic kernels
+ * only. Among what is left, in this order:
+ *
+ *   what the net has used for an equal op before: that never changes in a net's life
+ *   what the context's table said when the net was built: from a plan file, from a checkpoint, or
+ *   timed (tune.c); in the net of a run that goes on, what its checkpoint says
+ *   the one that the backend thinks cheapest
+ *
+ * Times vary, so choices made by timing are part of a run's identity, and stored in its
+ * checkpoints. Nothing is timed after the build: ops that come up only then go by the estimate. */
+#include "base/error.h"
+#include "base/text.h"
+#include "nn/compile/lower.h"
+#include "nn/net_state.h"
+#include "nn/select/trial.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { ORIGIN_SIZE = LS__CHOICE_REASON_SIZE + 24 };
+
+/* -1 of none. */
+static int cheapest(const ls__candidate *candidates, int n)
+{
+    int best = n > 0 ? 0 : -1;
+    for (int i = 1; i < n; i++)
+        if (candidates[i].cost_ms < candidates[best].cost_ms) best = i;
+    return best;
+}
+
+int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found)
+{
+    ls__candidate found[LS__MAX_CANDIDATES];
+    const int n = ctx->device->backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
+    int n_allowed = 0, n_deterministic = 0;
+    for (int i = 0; i < n; i++) n_deterministic += found[i].deterministic;
+    for (int i = 0; i < n; i++) {
+        const bool off = ctx->config.deterministic == LS_DETERMINISTIC_OFF;
+        const bool last_resort =
+            ctx->config.deterministic == LS_DETERMINISTIC_WARN && n_deterministic == 0;
+        if (found[i].deterministic || off || last_resort) out[n_allowed++] = found[i];
+    }
+    *n_found = n;
+    for (int i = n_allowed; i < n; i++) out[i].name[0] = 0;
+    return cheapest(out, n_allowed);
+}
+
+const ls__choice *ls__net_settled(const ls_net *net, const char *text)
+{
+    const ls__choice *found = ls__choices_find(net->choices, text);
+    if (found) return found;
+    return ls__choices_find(net->known ? net->known : net->owned.ctx->choices, text);
+}
+
+const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__op_text(op, text, sizeof text);
+    return ls__net_settled(net, text);
+}
+
+void ls__fusion_text(const ls__op *op, char *out)
+{
+    const size_t length = ls__op_text(op, out, LS__OP_TEXT_SIZE);
+    snprintf(out + length, LS__FUSION_TEXT_SIZE - length, " fusion");
+}
+
+const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op)
+{
+    char text[LS__FUSION_TEXT_SIZE];
+    ls__fusion_text(op, text);
+    return ls__net_settled(net, text);
+}
+
+static int index_of(const ls__candidate *candidates, int n, const char *kernel)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(candidates[i].name, kernel) == 0) return i;
+    return -1;
+}
+
+/* Where a settled choice comes from, for errors about its kernel: "which the plan asks for". */
+static void origin(const ls__choice *choice, char *out, size_t size)
+{
+    const bool of_file =
+        strcmp(choice->reason, "plan") == 0 || strcmp(choice->reason, "checkpoint") == 0;
+    snprintf(out, size, of_file ? "which the %s asks for" : "chosen before (%s)", choice->reason);
+}
+
+/* A settled choice that is not among those allowed: it came from a file, mostly. */
+static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who,
+                              const ls__choice *choice)
+{
+    ls__candidate all[LS__MAX_CANDIDATES];
+    const int n = ctx->device->backend->candidates(ctx->device, op, all, LS__MAX_CANDIDATES);
+    char names[256] = "", from[ORIGIN_SIZE];
+    ls__text list = { names, sizeof names, 0 };
+    origin(choice, from, sizeof from);
+    if (index_of(all, n, choice->kernel) >= 0)
+        return ls__fail(ctx, LS_ERR_NONDETERMINISTIC,
+                        "%s: kernel '%s', %s, is not deterministic; deterministic = off allows "
+                        "it: %.400s",
+                        who, choice->kernel, from, choice->op);
+    for (int i = 0; i < n; i++) ls__text_put(&list, "%s'%s'", i ? ", " : "", all[i].name);
+    return ls__fail(ctx, LS_ERR_NOT_FOUND,
+                    "%s: there is no kernel '%s', %s; there are %s for %.400s", who, choice->kernel,
+                    from, names, choice->op);
+}
+
+bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
+{
+    if (status != LS_ERR_UNSUPPORTED && status != LS_ERR_NOT_FOUND) return false;
+    (void)ls_context_status(ctx);
+    return true;
+}
+
+/* Makes a settled kernel without a list of what else there is. *kernel stays NULL when only a list
+ * tells what to do: it can't be made so, or its bits may differ from run to run. */
+static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *name,
+                              ls__kernel **kernel)
+{
+    const ls_status status = ctx->device->backend->kernel_open(ctx->device, op, name, kernel);
+    if (status != LS_OK) {
+        *kernel = NULL;
+        return ls__forgive_missing_kernel(ctx, status) ? LS_OK : status;
+    }
+    if (!(*kernel)->nondeterministic || ctx->config.deterministic == LS_DETERMINISTIC_OFF)
+        return LS_OK;
+    (*kernel)->close(*kernel);
+    *kernel = NULL;
+    return LS_OK;
+}
+
+/* Runs the kernel once if it is a library's. One that fails is closed and *kernel is NULL; where
+ * another may do, that is LS_ERR_UNSUPPORTED. `settled` may be NULL. */
+static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
+                            const ls__choice *settled, ls__kernel **kernel)
+{
+    ls_context *ctx = net->owned.ctx;
+    char name[LS__KERNEL_NAME_SIZE];
+    ls_status status = ls__net_try_kernel(net, op, *kernel);
+    if (status == LS_OK) return LS_OK;
+    memcpy(name, (*kernel)->name, sizeof name);
+    (*kernel)->close(*kernel);
+    *kernel = NULL;
+    if (status == LS_ERR_MEMORY || !ls__forgive_failed_run(ctx)) return status;
+    char reason[sizeof ctx->message], from[ORIGIN_SIZE] = "";
+    memcpy(reason, ctx->message, sizeof reason);
+    if (settled) origin(settled, from, sizeof from);
+    return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s'%s%s%s fails when it is run: %s", who,
+                    name, settled ? ", " : "", from, settled ? "," : "", reason);
+}
+
+/* Counts an op that a library has kernels for, of which none runs; equal ops do without them. On
+ * failure the kernel is closed. */
+static ls_status note_fallback(ls_net *net, const ls__op *op, const char *failure,
+                               ls__kernel **kernel)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__choice choice = { .op = text };
+    ls__op_text(op, text, sizeof text);
+    if (ls__choices_find(net->tried, text)) return LS_OK;
+    memcpy(choice.kernel, (*kernel)->name, sizeof choice.kernel);
+    const ls_status status = ls__choices_put(net->owned.ctx, net->tried, &choice);
+    ls__choices_keep_recent(net->tried, LS__MAX_CHOICES);
+    if (net->n_fallbacks++ == 0)
+        snprintf(net->fallback, sizeof net->fallback, "slow '%s' runs instead: %.300s",
+                 (*kernel)->name, failure);
+    if (status == LS_OK) return LS_OK;
+    (*kernel)->close(*kernel);
+    *kernel = NULL;
+    return status;
+}
+
+ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__candidate *candidates,
+                        int *n, ls__kernel **kernel, int *chosen)
+{
+    ls_context *ctx = net->owned.ctx;
+    char failed[sizeof net->fallback] = "";
+    for (;;) {
+        /* What ran for an equal op was the best of these then. */
+        int best = ls__net_tried(net, op, candidates, *n);
+        if (best < 0) best = cheapest(candidates, *n);
+        *chosen = best;
+        ls_status status =
+            ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
+        const bool made = status == LS_OK;
+        const char *failure = made ? "fails when it is run" : "can't be made";
+        if (made) status = try_kernel(net, op, who, NULL, kernel);
+        if (status == LS_OK && failed[0] && !(*kernel)->unproven)
+            return note_fallback(net, op, failed, kernel);
+        if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
+        if (made) snprintf(failed, sizeof failed, "%.500s", ctx->message);
+        ls__inform(ctx, "%s: %s %s, another is taken: %.500s", who, candidates[best].name, failure,
+                   ctx->message);
+        --*n;
+        memmove(&candidates[best], &candidates[best + 1], (size_t)(*n - best) * sizeof *candidates);
+    }
+}
+
+ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls__kernel **kernel,
+                              ls__why *why)
+{
+    ls_context *ctx = net->owned.ctx;
+    const ls__backend *backend = ctx->device->backend;
+    ls__candidate candidates[LS__MAX_CANDIDATES];
+    char text[LS__OP_TEXT_SIZE];
+    int n_found, n_allowed = 0;
+    ls__op_text(op, text, sizeof text);
+    const ls__choice *settled = ls__net_settled(net, text);
+    *why = (ls__why){ .listed = true, .derived = !settled || settled->derived };
+    if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
+    *kernel = NULL;
+    if (settled && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, settled->kernel, kernel));
+    if (*kernel) return try_kernel(net, op, who, settled, kernel);
+
+    int chosen = ls__choose_candidate(ctx, op, candidates, &n_found);
+    if (ls__has_error(ctx)) return ctx->error;
+    if (chosen < 0)
+        return ls__fail(ctx, n_found ? LS_ERR_NONDETERMINISTIC : LS_ERR_UNSUPPORTED,
+                        n_found ? "%s: no kernel for %s on %s is deterministic; deterministic = "
+                                  "warn or off allows others"
+                                : "%s: there is no kernel for %s on %s",
+                        who, ls__op_name(op->kind), backend->name);
+    while (n_allowed < n_found && candidates[n_allowed].name[0]) n_allowed++;
+    why->listed = n_found > 1;
+    if (settled) {
+        chosen = index_of(candidates, n_allowed, settled->kernel);
+        if (chosen < 0) return fail_settled(ctx, op, who, settled);
+        LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
+        LS_TRY(try_kernel(net, op, who, settled, kernel));
+    } else {
+        snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
+        LS_TRY(ls__open_best(net, op, who, candidates, &n_allowed, kernel, &chosen));
+    }
+    if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
+        ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);
+    return LS_OK;
+}
+
+void ls__instruction_name(const ls__instruction *in, char out[LS__INSTRUCTION_NAME_SIZE])
+{
+    snprintf(out, LS__INSTRUCTION_NAME_SIZE, "%s '%s'", ls__node_kind_text(in->node->kind),
+             in->node->name);
+}
+
+static ls_status choose(ls__program *p, ls__instruction *in)
+{
+    char who[LS__INSTRUCTION_NAME_SIZE];
+    ls__instruction_name(in, who);
+    return ls__net_open_kernel(p->net, &in->op, who, &in->kernel, &in->why);
+}
+
+bool ls__reorder_is_identity(const ls__program *p, const ls__instruction *in)
+{
+    if (in->custom || in->op.kind != LS__OP_REORDER) return false;
+    const ls__value *x = &p->values[in->operands[0]], *y = &p->values[in->operands[1]];
+    return x->shape.n_dims != 4 || y->shape.n_dims != 4 || x->block == y->block;
+}
+
+ls_status ls__program_choose(ls__program *p)
+{
+    for (int i = 0; i < p->n_instructions; i++) ls__instruction_fill(p, &p->instructions[i]);
+    if (p->timed) LS_TRY(ls__program_tune(p));
+    for (int i = 0; i < p->n_instructions; i++) {
+        ls__instruction *in = &p->instructions[i];
+        if (!in->custom && !ls__reorder_is_identity(p, in)) LS_TRY(choose(p, in));
+    }
+    return LS_OK;
+}

@@ -1,0 +1,143 @@
+/* timing.c: see timing.h. Where the device has a clock of its own, its time between two points of
+ * the stream is taken, over several runs that lie back to back. They are recorded first and
+ * launched as one, as steps are, so that the host's time for queueing them does not count; a kernel
+ * that can't be recorded is not timed, and so not chosen. Elsewhere the host's clock is taken, run
+ * by run.
+ *
+ * Operands stay where they are from run to run. What fits into the device's cache is therefore read
+ * from there, as it may be in a step, where the op before has just written it; large operands,
+ * which decide a step's time, do not fit. */
+#include "nn/select/timing.h"
+
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "base/strict_math.h"
+#include "nn/select/trial.h"
+
+#include <math.h>
+
+/* Runs that are timed together by the device's clock: enough for its resolution, half a
+ * microsecond, to be no matter. */
+enum { GROUP_RUNS = 10 };
+/* The time is the shortest of so many groups, or of more, as long as all of them take less than
+ * SHORT_MS. */
+enum { GROUPS = 3, MOST_GROUPS = 20 };
+static const double SHORT_MS = 0.5;
+/* What a group shows to be slower than this many times the best is given up; a single run shows it
+ * when it is slower than twice that. */
+static const double SLOWER = 1.5;
+
+static bool has_clock(const ls_context *ctx)
+{
+    return ctx->device->backend->timer_start != NULL;
+}
+
+int ls__timing_runs(const ls_context *ctx)
+{
+    return has_clock(ctx) ? 2 + GROUPS * GROUP_RUNS : 1 + GROUPS;
+}
+
+/* Says that this can't be timed, which is no error where another kernel may do better. */
+static ls_status forgive(ls_context *ctx, ls_status status, const ls__op *op, const char *what)
+{
+    if (status != LS_OK && ls__forgive_failed_run(ctx))
+        ls__inform(ctx, "%s: %s can't be timed: %.500s", ls__op_name(op->kind), what, ctx->message);
+    return status;
+}
+
+ls_status ls__timing_open(ls__op_memory *memory, ls_context *ctx, const ls__instruction *ops, int n)
+{
+    return forgive(ctx, ls__op_memory_open(memory, ctx, ops, n, LS__RANDOM), &ops[0].op, "it");
+}
+
+/* What is timed: a kernel for each op, in order. */
+typedef struct subject {
+    const ls__op_memory *memory;
+    ls__kernel *const *kernels;
+} subject;
+
+static const ls__step step; /* any */
+
+static ls_status queue(const subject *s, int runs)
+{
+    for (int run = 0; run < runs; run++)
+        for (int i = 0; i < s->memory->n; i++)
+            LS_TRY(s->kernels[i]->run(s->kernels[i], s->memory->buffers[i], s->memory->workspace,
+                                      &step));
+    return LS_OK;
+}
+
+/* *out stays NULL where the device records nothing. */
+static ls_status record(const subject *s, ls__recording **out)
+{
+    ls__device *device = s->memory->ctx->device;
+    const ls__backend *backend = device->backend;
+    if (!has_clock(s->memory->ctx) || !backend->recording_begin) return LS_OK;
+    LS_TRY(backend->recording_begin(device, &step));
+    const ls_status status = queue(s, GROUP_RUNS), ended = backend->recording_end(device, out);
+    return status == LS_OK ? ended : status;
+}
+
+/* Milliseconds of one run, as the mean of `runs`, which may be recorded. */
+static ls_status time_group(const subject *s, ls__recording *recording, int runs, double *ms)
+{
+    ls__device *device = s->memory->ctx->device;
+    const ls__backend *backend = device->backend;
+    const double start = ls__now_ms();
+    if (backend->timer_start) LS_TRY(backend->timer_start(device));
+    LS_TRY(recording ? backend->recording_launch(device, recording, &step) : queue(s, runs));
+    if (backend->timer_start) {
+        LS_TRY(backend->timer_stop(device, ms));
+    } else {
+        LS_TRY(backend->wait(device));
+        *ms = ls__now_ms() - start;
+    }
+    *ms /= runs;
+    return LS_OK;
+}
+
+static ls_status time_groups(const subject *s, ls__recording *recording, double best_known,
+                             double *best)
+{
+    const int runs = has_clock(s->memory->ctx) ? GROUP_RUNS : 1;
+    double sum = 0, ms;
+    *best = INFINITY;
+    for (int group = 1; group <= MOST_GROUPS; group++) {
+        LS_TRY(time_group(s, recording, runs, &ms));
+        if (ms < *best) *best = ms;
+        sum += ms * runs;
+        if (best_known >= 0 && *best > SLOWER * best_known) break;
+        if (group >= GROUPS && sum > SHORT_MS) break;
+    }
+    return LS_OK;
+}
+
+static ls_status time_subject(const subject *s, double best_known, double *ms)
+{
+    ls__device *device = s->memory->ctx->device;
+    ls__recording *recording = NULL;
+    /* Libraries finish their opening in the first run, which is no part of a kernel's time. On the
+     * CPU it is short. */
+    if (has_clock(s->memory->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
+    LS_TRY(time_group(s, NULL, 1, ms));
+    if (best_known >= 0 && *ms > 2 * SLOWER * best_known) return LS_OK;
+    LS_TRY(record(s, &recording));
+    const ls_status status = time_groups(s, recording, best_known, ms);
+    if (recording) device->backend->recording_close(device, recording);
+    return status;
+}
+
+ls_status ls__timing_run(ls__op_memory *memory, ls__kernel *const *kernels, double best_known,
+                         double *ms)
+{
+    ls_context *ctx = memory->ctx;
+    const subject s = { memory, kernels };
+    ls_status status = ls__op_memory_set_workspace(memory, kernels);
+    if (status == LS_OK) {
+        ctx->device->backend->begin(ctx->device);
+        status = time_subject(&s, best_known, ms);
+        ctx->device->backend->end(ctx->device);
+    }
+    return forgive(ctx, status, &memory->ops[0].op, kernels[0]->name);
+}

@@ -1,0 +1,70 @@
+/* trial.c: see trial.h. */
+#include "nn/select/trial.h"
+
+#include "base/error.h"
+#include "nn/net_state.h"
+#include "nn/select/op_memory.h"
+
+#include <string.h>
+
+/* Over zeros. Without memory the kernel is not run, and *ran stays false. */
+static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel, bool *ran)
+{
+    ls__device *device = ctx->device;
+    const ls__backend *backend = device->backend;
+    const ls__step step = { 0 };
+    ls__instruction in = { .op = *op };
+    ls__op_memory memory;
+    for (int i = 0; i < op->n_operands; i++) in.operands[i] = i;
+    ls_status status = ls__op_memory_open(&memory, ctx, &in, 1, LS__ZEROS);
+    if (status == LS_OK) status = ls__op_memory_set_workspace(&memory, &kernel);
+    if (status == LS_OK) {
+        *ran = true;
+        backend->begin(device);
+        status = kernel->run(kernel, memory.buffers[0], memory.workspace, &step);
+        if (status == LS_OK) status = backend->wait(device);
+        backend->end(device);
+    } else if (status == LS_ERR_MEMORY) {
+        status = LS_OK;
+        (void)ls_context_status(ctx);
+    }
+    ls__op_memory_close(&memory);
+    return status;
+}
+
+ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel)
+{
+    ls_context *ctx = net->owned.ctx;
+    char text[LS__OP_TEXT_SIZE];
+    if (!kernel->unproven || net->plans_only) return LS_OK;
+    ls__op_text(op, text, sizeof text);
+    const ls__choice *tried = ls__choices_find(net->tried, text);
+    if (tried && strcmp(tried->kernel, kernel->name) == 0) return LS_OK;
+    bool ran = false;
+    LS_TRY(run_once(ctx, op, kernel, &ran));
+    if (!ran) return LS_OK;
+    ls__choice choice = { .op = text };
+    memcpy(choice.kernel, kernel->name, sizeof choice.kernel);
+    LS_TRY(ls__choices_put(ctx, net->tried, &choice));
+    ls__choices_keep_recent(net->tried, LS__MAX_CHOICES);
+    return LS_OK;
+}
+
+int ls__net_tried(ls_net *net, const ls__op *op, const ls__candidate *candidates, int n)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__op_text(op, text, sizeof text);
+    const ls__choice *tried = ls__choices_find(net->tried, text);
+    for (int i = 0; i < n && tried; i++)
+        if (strcmp(candidates[i].name, tried->kernel) == 0) return i;
+    return -1;
+}
+
+bool ls__forgive_failed_run(ls_context *ctx)
+{
+    /* Whether the device is lost shows when it is waited for. */
+    if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
+    if (!ls__has_error(ctx) || ctx->unusable) return false;
+    (void)ls_context_status(ctx);
+    return true;
+}

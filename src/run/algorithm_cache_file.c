@@ -1,0 +1,295 @@
+/* algorithm_cache_file.c: kernel choices in files; see lockstep/plan.h. */
+#include "run/algorithm_cache_file.h"
+
+#include "base/alloc.h"
+#include "base/c_locale.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "base/floats.h"
+#include "base/file.h"
+#include "run/json.h"
+#include <lockstep/algorithm_cache.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char FORMAT[] = "lockstep plan 1";
+/* LS__MAX_CHOICES of the longest lines fit. */
+enum { MAX_FILE_BYTES = 8 << 20 };
+
+/* ---- What a plan must agree on ---- */
+
+typedef struct field {
+    const char *key, *value;
+} field;
+enum { N_FIELDS = 5 };
+
+static void make_fields(const ls_context *ctx, field out[N_FIELDS])
+{
+    const ls__backend *backend = ctx->device->backend;
+    out[0] = (field){ "format", FORMAT };
+    out[1] = (field){ "lockstep", ls_version() };
+    out[2] = (field){ "device", backend->name };
+    out[3] = (field){ "libraries", backend->libraries(ctx->device) };
+    out[4] = (field){ "processor", backend->processor(ctx->device) };
+}
+
+/* ---- As JSON ---- */
+
+static bool put_text(json_t *object, const char *key, const char *value)
+{
+    return json_object_set_new(object, key, json_string(value)) == 0;
+}
+
+/* All but those that `without`, which may be NULL, has. */
+static json_t *list(const ls__choices *choices, bool derived, const json_t *without)
+{
+    json_t *out = json_object();
+    bool good = out != NULL;
+    for (int i = 0; i < choices->n && good; i++) {
+        const ls__choice *choice = choices->items[i];
+        if (choice->derived == derived && !json_object_get(without, choice->op))
+            good = put_text(out, choice->op, choice->kernel);
+    }
+    if (good) return out;
+    json_decref(out);
+    return NULL;
+}
+
+json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices)
+{
+    field fields[N_FIELDS];
+    make_fields(ctx, fields);
+    json_t *out = json_object();
+    bool good = out != NULL;
+    for (int i = 0; i < N_FIELDS && good; i++) good = put_text(out, fields[i].key, fields[i].value);
+    good = good && json_object_set_new(out, "choices", list(choices, false, NULL)) == 0;
+    if (good) return out;
+    json_decref(out);
+    return NULL;
+}
+
+json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net)
+{
+    const ls__choices *used = ls__net_choices(net), *known = ls__net_known_choices(net);
+    json_t *out = ls__plan_json(ctx, used);
+    const json_t *choices = json_object_get(out, "choices");
+    if (out && json_object_set_new(out, "heuristic", list(used, true, NULL)) == 0 &&
+        json_object_set_new(out, "known", list(known, false, choices)) == 0)
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* ---- Reading ---- */
+
+typedef struct reading {
+    ls_context *ctx;
+    ls__choices *table;
+    const char *path;
+} reading;
+
+static ls_status check_fields(const reading *r, const json_t *json)
+{
+    field fields[N_FIELDS];
+    make_fields(r->ctx, fields);
+    for (int i = 0; i < N_FIELDS; i++) {
+        const char *there = json_string_value(json_object_get(json, fields[i].key));
+        if (!there || (i == 0 && strcmp(there, FORMAT) != 0))
+            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is %.100s, wanted \"%s\"", r->path,
+                            fields[i].key, there ? there : "missing", i == 0 ? FORMAT : "a text");
+        if (strcmp(there, fields[i].value) != 0)
+            return ls__fail(r->ctx, LS_ERR_MISMATCH,
+                            "'%s' holds kernel choices for another machine or version: %s is "
+                            "'%.200s' there, '%.200s' here",
+                            r->path, fields[i].key, there, fields[i].value);
+    }
+    return LS_OK;
+}
+
+/* Is it what ls__op_text makes? At least it begins with a kind of op, or is the entry of
+ * nn/overlap.c. */
+static bool is_op(const char *text)
+{
+    const size_t length = strcspn(text, " ");
+    if (ls__is_weight_gradients(text)) return strlen(text) < LS__OP_TEXT_SIZE;
+    for (int kind = 0; kind < LS__N_OPS && strlen(text) < LS__OP_TEXT_SIZE; kind++) {
+        const char *name = ls__op_name((ls__op_kind)kind);
+        if (strlen(name) == length && strncmp(text, name, length) == 0) return true;
+    }
+    return false;
+}
+
+static ls_status check_list(const reading *r, const char *key, json_t *all)
+{
+    if (!json_is_object(all))
+        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is no object of ops and kernels", r->path,
+                        key);
+    const size_t n = json_object_size(all);
+    if (n > LS__MAX_CHOICES)
+        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s has %zu ops; at most %d are kept", r->path,
+                        key, n, LS__MAX_CHOICES);
+    const char *op;
+    json_t *kernel;
+    json_object_foreach(all, op, kernel)
+    {
+        const char *name = json_string_value(kernel);
+        if (!is_op(op) || !name || !*name || strlen(name) >= LS__KERNEL_NAME_SIZE)
+            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s: '%.300s' has %s%.100s", r->path, key,
+                            op, is_op(op) ? "an unusable kernel: " : "no op that there is",
+                            is_op(op) ? (name ? name : "not a text") : "");
+        if (ls__is_weight_gradients(op) && strcmp(name, LS__SIDE) != 0 &&
+            strcmp(name, LS__MAIN) != 0)
+            return ls__fail(r->ctx, LS_ERR_FORMAT,
+                            "'%s': %s: '%.300s' is '%.100s', wanted '" LS__SIDE "' or '" LS__MAIN
+                            "'",
+                            r->path, key, op, name);
+    }
+    return LS_OK;
+}
+
+static ls_status take(const reading *r, json_t *all, const ls__choice *as)
+{
+    const char *op;
+    json_t *kernel;
+    json_object_foreach(all, op, kernel)
+    {
+        ls__choice choice = *as;
+        choice.op = op;
+        snprintf(choice.kernel, sizeof choice.kernel, "%s", json_string_value(kernel));
+        LS_TRY(ls__choices_put(r->ctx, r->table, &choice));
+    }
+    ls__choices_keep_recent(r->table, LS__MAX_CHOICES);
+    return LS_OK;
+}
+
+static ls_status read_json(const reading *r, const json_t *json, bool checkpoint)
+{
+    /* what the table has no room for goes from the front; the heuristic would say the same again */
+    static const struct {
+        const char *key;
+        ls__choice as;
+    } lists[] = {
+        { "heuristic", { .reason = "checkpoint", .derived = true, .inherited = true } },
+        { "known", { .reason = "checkpoint" } },
+        { "choices", { .reason = "checkpoint", .inherited = true } },
+        { "choices", { .reason = "plan" } },
+    };
+    enum { N_OF_CHECKPOINT = 3, N_LISTS = 4 };
+    const int first = checkpoint ? 0 : N_OF_CHECKPOINT,
+              end = checkpoint ? N_OF_CHECKPOINT : N_LISTS;
+    if (!json_is_object(json))
+        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s' holds no plan: not a JSON object", r->path);
+    LS_TRY(check_fields(r, json));
+    for (int i = first; i < end; i++)
+        LS_TRY(check_list(r, lists[i].key, json_object_get(json, lists[i].key)));
+    if (checkpoint) ls__choices_keep_recent(r->table, 0);
+    for (int i = first; i < end; i++)
+        LS_TRY(take(r, json_object_get(json, lists[i].key), &lists[i].as));
+    return LS_OK;
+}
+
+ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, const char *text,
+                        bool checkpoint)
+{
+    const reading r = { ctx, table, path };
+    json_error_t error;
+    LS__IN_C_LOCALE;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!json && json_error_code(&error) == json_error_out_of_memory)
+        return ls__fail_memory(ctx, path, strlen(text));
+    if (!json)
+        return ls__fail(ctx, LS_ERR_FORMAT, "'%s' holds no plan: line %d: %s", path, error.line,
+                        error.text);
+    const ls_status status = read_json(&r, json, checkpoint);
+    json_decref(json);
+    return status;
+}
+
+static ls_status read_file(ls_context *ctx, ls__choices *table, const char *path, const char *call)
+{
+    unsigned char *bytes;
+    size_t size;
+    char message[LS__MESSAGE_SIZE];
+    ls_status status =
+        ls__read_file(ctx, path, MAX_FILE_BYTES, &bytes, &size, message, sizeof message);
+    if (status != LS_OK) return ls__fail(ctx, status, "%s: %s", call, message);
+    status = strlen((const char *)bytes) == size
+                 ? ls__plan_read(ctx, table, path, (const char *)bytes, false)
+                 : ls__fail(ctx, LS_ERR_FORMAT, "'%s' holds no plan: a zero byte in it", path);
+    ls__free(ctx, bytes);
+    return status;
+}
+
+static ls_status check_path(ls_context *ctx, const char *path, const char *call)
+{
+    LS__ENTER(ctx);
+    if (path && *path) return LS_OK;
+    return ls__fail(ctx, LS_ERR_INVALID, "%s: path is %s", call, path ? "empty" : "NULL");
+}
+
+ls_status ls_plan_load(ls_context *ctx, const char *path)
+{
+    LS__DEFAULT_FLOATS;
+    LS_TRY(check_path(ctx, path, "ls_plan_load"));
+    return read_file(ctx, ctx->choices, path, "ls_plan_load");
+}
+
+/* ---- Saving ---- */
+
+/* What the file has, and over it what the context's table has, but for the heuristic's choices: no
+ * file has those, and one that was timed is worth more. */
+static ls_status merge(ls_context *ctx, ls__choices *all, const char *path)
+{
+    struct stat there;
+    if (stat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0)
+        LS_TRY(read_file(ctx, all, path, "ls_plan_save"));
+    for (int i = 0; i < ctx->choices->n; i++)
+        if (!ctx->choices->items[i]->derived)
+            LS_TRY(ls__choices_put(ctx, all, ctx->choices->items[i]));
+    ls__choices_keep_recent(all, LS__MAX_CHOICES);
+    return LS_OK;
+}
+
+static ls_status save_merged(ls_context *ctx, ls__choices *all, const char *path)
+{
+    ls__atomic_file *file;
+    LS_TRY(ls__atomic_file_open(ctx, path, &file));
+    json_t *json = NULL;
+    ls_status status = ls__atomic_file_lock(file);
+    if (status == LS_OK) status = merge(ctx, all, path);
+    if (status == LS_OK) {
+        json = ls__plan_json(ctx, all);
+        status = ls__json_write(ctx, path, file, json);
+    }
+    json_decref(json);
+    if (status == LS_OK) return ls__atomic_file_commit(&file);
+    ls__atomic_file_abandon(&file);
+    return status;
+}
+
+ls_status ls_plan_save(ls_context *ctx, const char *path)
+{
+    LS__DEFAULT_FLOATS;
+    LS_TRY(check_path(ctx, path, "ls_plan_save"));
+    ls__choices *all;
+    LS_TRY(ls__choices_open(ctx, &all));
+    const ls_status status = save_merged(ctx, all, path);
+    ls__choices_close(&all);
+    return status;
+}
+
+ls_status ls__plan_check_place(ls_context *ctx, const char *path)
+{
+    ls__atomic_file *file;
+    LS_TRY(check_path(ctx, path, "ls_plan_save"));
+    LS_TRY(ls__atomic_file_open(ctx, path, &file));
+    ls__atomic_file_abandon(&file);
+    return LS_OK;
+}
+
+int64_t ls_plan_timed(const ls_context *ctx)
+{
+    return ctx && ctx->choices ? ctx->choices->n_timed : 0;
+}
