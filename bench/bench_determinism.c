@@ -136,9 +136,9 @@ static ls_status force(ls_net *net, force_kind forcing)
         char text[LS__OP_TEXT_SIZE];
         if (!is_convolution(in)) continue;
         ls__op_text(&in->op, text, sizeof text);
-        ls__choice choice = { .op = text, .reason = "bench" };
+        ls__selection choice = { .op = text, .reason = "bench" };
         wanted_kernel(ctx, &in->op, forcing, in->kernel->name, choice.kernel);
-        LS_TRY(ls__choices_put(ctx, ctx->choices, &choice));
+        LS_TRY(ls__selections_put(ctx, ctx->selections, &choice));
     }
     return LS_OK;
 }
@@ -206,7 +206,7 @@ static void bootstrap(const side *a, const side *b, int64_t n, double interval[2
         for (int64_t i = 0; i < n; i++) {
             uint32_t words[4];
             ls_random_words(
-                2, &(ls_draw){ LS_STREAM_USER, .step = (uint64_t)r, .sample = (uint64_t)i }, words);
+                2, &(ls_draw){ LS_RANDOM_USER, .step = (uint64_t)r, .sample = (uint64_t)i }, words);
             const uint64_t pick = ls_random_below(words[0], words[1], (uint64_t)n);
             x[i] = a->seconds[pick];
             y[i] = b->seconds[pick];
@@ -296,7 +296,7 @@ static ls_status run(const options *o)
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = (int)o->threads });
     const char *policy = getenv("OMP_WAIT_POLICY");
     printf("],\n \"threads\": %d, \"omp_wait_policy\": \"%s\", \"device\": \"%s\"}\n",
-           ls_context_threads(ctx), policy ? policy : "", ls_context_device(ctx));
+           ls_context_thread_count(ctx), policy ? policy : "", ls_context_device(ctx));
     ls_context_close(&ctx);
     return LS_OK;
 }
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
     const bench_option table[] = {
         { "--model", BENCH_MODEL, &o.model, "a bundled model" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
-        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--batch", BENCH_NUMBER, &o.batch, "images" },
         { "--threads", BENCH_COUNT, &o.threads, "of the CPU; without it, or 0, all" },
         { "--repeats", BENCH_NUMBER, &o.repeats, "rounds: pairs of steps" },
         { "--only", BENCH_TEXT, &o.only, "the comparison of this name alone" },

@@ -3,7 +3,7 @@
  *   bench_load --data-dir DIR [--image-size S] [--recipe rrc|pad|val] [--batch N] [--workers 0,1,2]
  *              [--images N] [--repeat N] [--decode exact|fast]
  *
- * rrc: random resized crop and flip; pad: crop from a padded picture and flip; val: resize and
+ * rrc: random resized crop and flip; pad: crop from a padded image and flip; val: resize and
  * centre crop. The numbers of workers take turns; the median of the repeats is given, of a loader's
  * later epochs: in its first one it reads every file to the end, later only what the crop needs.
  * One pass over the images before warms the page cache: disks are not measured. per_core counts the
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
           "rrc: random resized crop; pad: crop from padded; val: resize, centre crop" },
         { "--decode", BENCH_TEXT, &o.decode, "exact or fast" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
-        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--batch", BENCH_NUMBER, &o.batch, "images" },
         { "--images", BENCH_NUMBER, &o.images, "of an epoch, at most" },
         { "--repeat", BENCH_NUMBER, &o.repeat, "epochs by each number of workers" },
         { "--workers", BENCH_TEXT, &workers,

@@ -271,7 +271,7 @@ int main(int argc, char **argv)
         { "--op", BENCH_TEXT, &set.op, "forward, data or weights alone" },
         { "--shape", BENCH_TEXT, &set.shape, "shapes with this in their names alone" },
         { "--filter", BENCH_TEXT, &set.filter, "kernels with this in their names alone" },
-        { "--batch", BENCH_NUMBER, &set.batch, "pictures; without it each shape's own" },
+        { "--batch", BENCH_NUMBER, &set.batch, "images; without it each shape's own" },
         { "--threads", BENCH_COUNT, &set.threads, "without it, or 0, all" },
         { "--repeat", BENCH_NUMBER, &set.repeat, "rounds, of which the median is taken" },
         { 0 },
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = (int)set.threads });
     ls_status status = ls_context_status(ctx);
-    set.threads = ls_context_threads(ctx);
+    set.threads = ls_context_thread_count(ctx);
     int n_found = 0;
     for (int i = 0; i < N_SHAPES && status == LS_OK; i++)
         for (int op = 0; op < N_OPS && status == LS_OK; op++) {

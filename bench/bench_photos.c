@@ -2,7 +2,7 @@
  *
  *   bench_photos --out DIR --count 2048 --width 500 --height 375 --classes 10 --processes 16
  *
- * DIR/0, DIR/1, .. have one class each. A picture is value noise of several octaves in three
+ * DIR/0, DIR/1, .. have one class each. An image is value noise of several octaves in three
  * colours, about as hard to decode as a photo: 45 KB at 500 x 375. The same numbers draw the same
  * files. One JSON line. */
 #include "../cli/write_image.h"
@@ -59,8 +59,8 @@ static void draw(const options *o, uint32_t number, uint8_t *pixels)
         }
 }
 
-/* Every so many-th picture, from the first on. */
-static bool make_pictures(const options *o, int64_t first)
+/* Every so many-th image, from the first on. */
+static bool make_images(const options *o, int64_t first)
 {
     char path[PATH_SIZE];
     uint8_t *pixels = malloc((size_t)(o->width * o->height * 3));
@@ -94,7 +94,7 @@ static bool make_all(const options *o)
     int64_t started = 0;
     for (; good && started < o->processes; started++) {
         const pid_t child = fork();
-        if (child == 0) _exit(make_pictures(o, started) ? EXIT_SUCCESS : EXIT_FAILURE);
+        if (child == 0) _exit(make_images(o, started) ? EXIT_SUCCESS : EXIT_FAILURE);
         good = child > 0;
     }
     for (int status; wait(&status) > 0;)
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     options o = { .count = 256, .width = 500, .height = 375, .classes = 10, .processes = 1 };
     const bench_option table[] = {
         { "--out", BENCH_TEXT, &o.out, "folder to make; needed" },
-        { "--count", BENCH_NUMBER, &o.count, "pictures" },
+        { "--count", BENCH_NUMBER, &o.count, "images" },
         { "--width", BENCH_NUMBER, &o.width, "pixels" },
         { "--height", BENCH_NUMBER, &o.height, "pixels" },
         { "--classes", BENCH_NUMBER, &o.classes, "folders" },
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     };
     if (!bench_options(argc, argv, table)) return 2;
     if (!o.out || strlen(o.out) > PATH_SIZE - 64 || o.width > 8192 || o.height > 8192) {
-        fprintf(stderr, "bench_photos: wants --out DIR, and pictures of up to 8192 x 8192\n");
+        fprintf(stderr, "bench_photos: wants --out DIR, and images of up to 8192 x 8192\n");
         return 2;
     }
     const double start = bench_now();

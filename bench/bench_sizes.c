@@ -114,7 +114,7 @@ static int64_t between(uint32_t word, int64_t low, int64_t high)
 static draw draw_size(const experiment *e, int64_t i)
 {
     uint32_t words[4];
-    ls_random_words(3, &(ls_draw){ LS_STREAM_USER, .sample = (uint64_t)i }, words);
+    ls_random_words(3, &(ls_draw){ LS_RANDOM_USER, .sample = (uint64_t)i }, words);
     return (draw){ between(words[0], e->min_size, e->max_size),
                    between(words[1], e->min_batch, e->max_batch) };
 }
@@ -132,7 +132,7 @@ static ls_status open_side(side *s, const experiment *e, const options *o, bool 
         .benchmark = on ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
         .allocator = &s->allocator,
     });
-    if (plan) LS_TRY(ls_plan_load(s->work.ctx, plan));
+    if (plan) LS_TRY(ls_algorithm_cache_load(s->work.ctx, plan));
     LS_TRY(bench_open_work(&s->work, ls_model_find(e->model), first.batch, first.size, e->classes));
     s->seconds = bench_now() - start;
     return LS_OK;
@@ -161,8 +161,8 @@ static void look_at_memory(const side *on, memory *m)
     m->device_peak = ls_context_memory(on->work.ctx).peak_bytes;
     m->arena = net->arena_bytes;
     m->programs = net->n_programs;
-    m->choices = net->choices->n;
-    m->table = on->work.ctx->choices->n;
+    m->choices = net->selections->n;
+    m->table = on->work.ctx->selections->n;
 }
 
 /* Both sides, in turn. */
@@ -189,8 +189,8 @@ static ls_status run(const experiment *e, const options *o, const char *plan, in
     side sides[2] = { 0 };
     memory m;
     ls_status status = run_sides(sides, e, o, run ? plan : NULL, &m);
-    if (status == LS_OK && run == 0) status = ls_plan_save(sides[1].work.ctx, plan);
-    r->tuned[run] = ls_plan_timed(sides[1].work.ctx);
+    if (status == LS_OK && run == 0) status = ls_algorithm_cache_save(sides[1].work.ctx, plan);
+    r->tuned[run] = ls_algorithm_cache_timed_count(sides[1].work.ctx);
     r->ratios[run][repeat] = sides[1].seconds / sides[0].seconds;
     if (run == 0) r->memory = m;
     for (int i = 0; i < 2; i++) {

@@ -29,7 +29,7 @@ enum { CLASSES = 10, CHAIN_LENGTH = 256, CHAIN_WIDTH = 16 };
 typedef struct small_net {
     const char *name;
     ls_model_fn function;
-    int64_t batch, size, channels; /* of the picture */
+    int64_t batch, size, channels; /* of the image */
     int steps;                     /* unless told otherwise */
 } small_net;
 
@@ -153,7 +153,7 @@ static void print_result(const bench *b, const small_net *net)
            "\"steps\": %lld, \"step_ms_median\": %.4f, \"step_ms_min\": %.4f, "
            "\"images_per_second\": %.1f, \"ops\": %d, \"us_per_op\": %.3f, "
            "\"overhead_us_per_op\": %.3f, \"device\": \"%s\"}\n",
-           net->name, (long long)b->work.batch.n, ls_context_threads(b->work.ctx),
+           net->name, (long long)b->work.batch.n, ls_context_thread_count(b->work.ctx),
            (long long)b->n_steps, 1e3 * median, 1e3 * b->seconds[0],
            (double)b->work.batch.n / median, b->n_lines, 1e6 * median / b->n_lines,
            1e6 * (b->step_plain - b->in_kernels) / b->n_lines, ls_context_device(b->work.ctx));
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     options o = { .warmup = 3 };
     const bench_option table[] = {
         { "--model", BENCH_TEXT, &o.model, "mlp, lenet, resnet20 or chain alone" },
-        { "--batch", BENCH_NUMBER, &o.batch, "pictures; without it each net's own" },
+        { "--batch", BENCH_NUMBER, &o.batch, "images; without it each net's own" },
         { "--threads", BENCH_COUNT, &o.threads, "without it, or 0, all" },
         { "--steps", BENCH_NUMBER, &o.steps, "to time; without it each net's own" },
         { "--warmup", BENCH_COUNT, &o.warmup, "steps before" },

@@ -3,7 +3,7 @@
  *
  *   bench_step --model resnet18 --image-size 32 --batch 128 --precision f32 --threads 2 --steps 10
  *   bench_step --device cuda --precision tf32 --model resnet50 --image-size 224
- *   bench_step --data-dir FOLDER --workers 4 --steps 100    pictures as in training
+ *   bench_step --data-dir FOLDER --workers 4 --steps 100    images as in training
  *
  * The batch is one random one that stays where it is, or with --data-dir the loader's next.
  *
@@ -101,7 +101,7 @@ static ls_status open_data(const options *o, bench *b, int64_t *classes)
                                                           .random_resized_crop = true,
                                                           .flip = 0.5f });
     LS_TRY(ls_context_status(b->work.ctx));
-    *classes = ls_dataset_classes(data);
+    *classes = ls_dataset_class_count(data);
     return ls_loader_start(b->loader, 0);
 }
 
@@ -115,7 +115,8 @@ static ls_status open_bench(const options *o, bench *b, ls_deterministic policy)
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
     });
     b->work.steps = MANY_STEPS;
-    if (o->plan && access(o->plan, F_OK) == 0) LS_TRY(ls_plan_load(b->work.ctx, o->plan));
+    if (o->plan && access(o->plan, F_OK) == 0)
+        LS_TRY(ls_algorithm_cache_load(b->work.ctx, o->plan));
     LS_TRY(open_data(o, b, &classes));
     return bench_open_work(&b->work, o->model, o->batch, o->image_size, classes);
 }
@@ -156,7 +157,7 @@ static ls_status time_steps(const options *o, bench *b)
     double loss;
     LS_TRY(take_step(b, b->work.opt));
     b->first = bench_now() - b->start;
-    if (o->plan) LS_TRY(ls_plan_save(b->work.ctx, o->plan));
+    if (o->plan) LS_TRY(ls_algorithm_cache_save(b->work.ctx, o->plan));
     for (int i = 1; i < o->warmup; i++) LS_TRY(take_step(b, b->work.opt));
     for (int i = 0; i < o->steps; i++) {
         const double start = bench_now();
@@ -192,7 +193,7 @@ static ls_status profile_steps(const options *o, bench *b)
 static ls_status print_ops(const options *o, bench *b)
 {
     const bool cpu = strcmp(o->device, "cpu") == 0;
-    const int threads = ls_context_threads(b->work.ctx);
+    const int threads = ls_context_thread_count(b->work.ctx);
     if (cpu) LS_TRY(bench_measure_limits(b->work.ctx, threads, &b->limits));
     fprintf(stderr, "%-28s %-23s %-34s %9s %6s %8s %7s %6s\n", "layer", "op", "kernel", "ms",
             "share", "GFLOP/s", "GB/s", "limit");
@@ -238,12 +239,14 @@ static void print_result(const options *o, const bench *b)
            "\"peak_rss_bytes\": %zu, \"device\": \"%s\"}\n",
            o->model->name, (long long)o->image_size, (long long)o->batch, o->precision,
            o->deterministic, o->tune ? "true" : "false", o->data_dir ? "folder" : "random",
-           (long long)o->workers, b->captured ? "true" : "false", ls_context_threads(b->work.ctx),
-           (long long)o->steps, (double)o->batch / median, 1e3 * median, 1e3 * b->seconds[0],
-           b->throughput, 1e6 * b->cpu_seconds / (double)o->steps, b->first,
-           (long long)ls_plan_timed(b->work.ctx), 1 - b->in_kernels / b->step_plain, o->recompute,
-           memory.arena_bytes, memory.unshared_bytes, memory.scratch_bytes, memory.gradient_bytes,
-           memory.parameter_bytes, (size_t)ls_net_parameter_count(b->work.net) * sizeof(float),
+           (long long)o->workers, b->captured ? "true" : "false",
+           ls_context_thread_count(b->work.ctx), (long long)o->steps, (double)o->batch / median,
+           1e3 * median, 1e3 * b->seconds[0], b->throughput,
+           1e6 * b->cpu_seconds / (double)o->steps, b->first,
+           (long long)ls_algorithm_cache_timed_count(b->work.ctx),
+           1 - b->in_kernels / b->step_plain, o->recompute, memory.arena_bytes,
+           memory.unshared_bytes, memory.scratch_bytes, memory.gradient_bytes,
+           memory.parameter_bytes, (size_t)ls_net_parameter_elements(b->work.net) * sizeof(float),
            ls_context_memory(b->work.ctx).peak_bytes, peak_rss_bytes(),
            ls_context_device(b->work.ctx));
 }
@@ -263,12 +266,12 @@ int main(int argc, char **argv)
     const bench_option table[] = {
         { "--model", BENCH_MODEL, &o.model, "a bundled model" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
-        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--batch", BENCH_NUMBER, &o.batch, "images" },
         { "--classes", BENCH_NUMBER, &o.classes, "without it 10 below 64 pixels, else 1000" },
         { "--data-dir", BENCH_TEXT, &o.data_dir,
           "folder of images, or a pack; without it one random batch" },
         { "--workers", BENCH_COUNT, &o.workers,
-          "threads that read pictures; 0: the calling one does" },
+          "threads that read images; 0: the calling one does" },
         { "--precision", BENCH_TEXT, &o.precision, "f32, tf32, bf16 or f16" },
         { "--deterministic", BENCH_TEXT, &o.deterministic, "strict, warn or off" },
         { "--recompute", BENCH_TEXT, &o.recompute, "auto, none or cheap" },

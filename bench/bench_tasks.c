@@ -106,7 +106,7 @@ static bool prepare(bench *b, const ls__instruction *in, void **buffers)
 /* The best run of several: each task's time, and what was spent outside of tasks. */
 static ls_status measure(bench *b, const ls__instruction *in, int64_t repeats, double *outside_ms)
 {
-    const ls__step step = { .seed = 1, .rate = 0.01 };
+    const ls__step step = { .seed = 1, .lr = 0.01 };
     const ls__backend *backend = b->ctx->device->backend;
     void *buffers[LS__MAX_OPERANDS];
     double best = 0;
@@ -226,7 +226,7 @@ static void print_all(const options *o, const bench *b)
     printf("}\n");
 }
 
-/* The net is built for one picture: of the step only the plan is wanted, not its memory. */
+/* The net is built for one image: of the step only the plan is wanted, not its memory. */
 static ls_status run(const options *o, bench *b)
 {
     const int64_t classes = o->image_size < 64 ? 10 : 1000;
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
     const bench_option table[] = {
         { "--model", BENCH_MODEL, &o.model, "a bundled model" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
-        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--batch", BENCH_NUMBER, &o.batch, "images" },
         { "--repeats", BENCH_NUMBER, &o.repeats, "times that each task is measured" },
         { 0 },
     };

@@ -1,11 +1,11 @@
-/* bench_train.c: what reading pictures costs a training run. Blocks of steps on batches from a
+/* bench_train.c: what reading images costs a training run. Blocks of steps on batches from a
  * folder of images, and blocks of steps on a random batch that stays where it is, take turns with
  * one net. One JSON line:
  *
  *   bench_train --data-dir FOLDER --model resnet18 --image-size 32 --batch 128 --workers 1
  *
  * A block from the folder begins with no batch ready, and ends with as many begun as the loader
- * likes to have ahead. Pictures are cropped at random from a padded picture and flipped, or with
+ * likes to have ahead. Images are cropped at random from a padded image and flipped, or with
  * --rrc cut at random and resized (random resized crop).
  *
  *   images_per_second, synthetic     medians of the blocks
@@ -58,12 +58,12 @@ static ls_status run(const options *o, bench_work *work, double *real, double *s
     ls_dataset *data = ls_image_folder_open(work->ctx, o->data_dir);
     ls_loader *loader = open_loader(o, data);
     LS_TRY(ls_context_status(work->ctx));
-    if (ls_loader_steps(loader) < o->steps) {
-        fprintf(stderr, "bench_train: %s has pictures for %lld steps only\n", o->data_dir,
-                (long long)ls_loader_steps(loader));
+    if (ls_loader_step_count(loader) < o->steps) {
+        fprintf(stderr, "bench_train: %s has images for %lld steps only\n", o->data_dir,
+                (long long)ls_loader_step_count(loader));
         return LS_ERR_INVALID;
     }
-    LS_TRY(bench_open_work(work, o->model, o->batch, o->image_size, ls_dataset_classes(data)));
+    LS_TRY(bench_open_work(work, o->model, o->batch, o->image_size, ls_dataset_class_count(data)));
     double warm; /* the net, its arena and the page cache */
     LS_TRY(run_block(o, work, loader, 0, &warm));
     for (int64_t r = 0; r < o->rounds; r++) {
@@ -91,7 +91,7 @@ static void print_result(const options *o, const bench_work *work, double *real,
            "\"ratio\": {\"median\": %.4f, \"least\": %.4f, \"largest\": %.4f}, "
            "\"device\": \"%s\"}\n",
            o->model->name, (long long)o->image_size, (long long)o->batch, o->rrc ? "rrc" : "pad",
-           ls_context_threads(work->ctx), (int)o->workers, (long long)o->steps,
+           ls_context_thread_count(work->ctx), (int)o->workers, (long long)o->steps,
            (long long)o->rounds, rate, other, rate / other, least, largest,
            ls_context_device(work->ctx));
 }
@@ -108,10 +108,10 @@ int main(int argc, char **argv)
         { "--data-dir", BENCH_TEXT, &o.data_dir, "folder of images, or a pack; needed" },
         { "--model", BENCH_MODEL, &o.model, "a bundled model" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
-        { "--batch", BENCH_NUMBER, &o.batch, "pictures" },
+        { "--batch", BENCH_NUMBER, &o.batch, "images" },
         { "--rrc", BENCH_FLAG, &o.rrc, "random resized crop in place of a crop from padded" },
         { "--workers", BENCH_COUNT, &o.workers,
-          "threads that read pictures; 0: the calling one does" },
+          "threads that read images; 0: the calling one does" },
         { "--threads", BENCH_COUNT, &o.threads, "of the CPU; without it, or 0, all" },
         { "--steps", BENCH_NUMBER, &o.steps, "of a block" },
         { "--rounds", BENCH_NUMBER, &o.rounds, "blocks of either kind" },

@@ -109,7 +109,7 @@ double bench_quantile(const double *sorted, int64_t n, double share)
 
 /* ---- Work ---- */
 
-static ls_status open_pictures(ls_context *ctx, ls_shape shape, int64_t classes, ls_batch *out)
+static ls_status open_images(ls_context *ctx, ls_shape shape, int64_t classes, ls_batch *out)
 {
     const int64_t batch = shape.dims[0], n_pixels = ls_shape_count(&shape);
     uint8_t *pixels = malloc((size_t)n_pixels);
@@ -117,7 +117,7 @@ static ls_status open_pictures(ls_context *ctx, ls_shape shape, int64_t classes,
     uint32_t words[4];
     for (int64_t i = 0; pixels && i < n_pixels; i++) {
         if (i % 16 == 0)
-            ls_random_words(1, &(ls_draw){ LS_STREAM_USER, .sample = (uint64_t)(i / 16) }, words);
+            ls_random_words(1, &(ls_draw){ LS_RANDOM_USER, .sample = (uint64_t)(i / 16) }, words);
         pixels[i] = (uint8_t)(words[i % 16 / 4] >> (i % 4 * 8));
     }
     for (int64_t i = 0; label && i < batch; i++) label[i] = (int32_t)(i % classes);
@@ -134,7 +134,7 @@ static ls_status open_pictures(ls_context *ctx, ls_shape shape, int64_t classes,
 ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
                            ls_batch *out)
 {
-    return open_pictures(ctx, LS_SHAPE(batch, image_size, image_size, 3), classes, out);
+    return open_images(ctx, LS_SHAPE(batch, image_size, image_size, 3), classes, out);
 }
 
 ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images, int64_t classes)
@@ -143,7 +143,7 @@ ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images
     work->net = ls_net_build(work->ctx, function, &(ls_resnet_options){ .n_classes = classes },
                              &(ls_net_config){ .input = { .image = { LS_U8, images },
                                                           .mean = { 0.485f, 0.456f, 0.406f },
-                                                          .deviation = { 0.229f, 0.224f, 0.225f },
+                                                          .std = { 0.229f, 0.224f, 0.225f },
                                                           .n_classes = (int)classes },
                                                .loss = { LS_CROSS_ENTROPY },
                                                .precision = work->precision,
@@ -152,7 +152,7 @@ ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images
                                                .inference = work->inference });
     if (!work->inference)
         work->opt = ls_sgd(work->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
-    return open_pictures(work->ctx, images, classes, &work->batch);
+    return open_images(work->ctx, images, classes, &work->batch);
 }
 
 ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch,

@@ -53,7 +53,7 @@ ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch
                           int64_t image_size, int64_t classes);
 /* The same of any model function for u8 images [N,H,W,C]; its options are a resnet's. */
 ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images, int64_t classes);
-/* Such pictures alone; labels are 0, 1, 2, .. in turn. */
+/* Such images alone; labels are 0, 1, 2, .. in turn. */
 ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
                            ls_batch *out);
 /* Prints the context's error, if there is one, on stderr. */

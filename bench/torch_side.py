@@ -73,7 +73,7 @@ def lenet():
                          nn.Linear(84, 10))
 
 
-SMALL = {"mlp": mlp, "lenet": lenet}  # as bench_small.c; pictures of 28 x 28, one channel
+SMALL = {"mlp": mlp, "lenet": lenet}  # as bench_small.c; images of 28 x 28, one channel
 
 
 def parse_side(side, run):
@@ -124,7 +124,7 @@ class Side:
         self.images = torch.randint(0, 256, size, dtype=torch.uint8).to(device).to(memory_format=self.format)
         self.labels = (torch.arange(self.batch) % classes).to(device)
         self.mean = torch.tensor((0.485, 0.456, 0.406)[:channels], device=device).reshape(1, channels, 1, 1)
-        self.deviation = torch.tensor((0.229, 0.224, 0.225)[:channels], device=device).reshape(1, channels, 1, 1)
+        self.std = torch.tensor((0.229, 0.224, 0.225)[:channels], device=device).reshape(1, channels, 1, 1)
         self.loss = torch.compile(self.find_loss) if made["compile"] else self.find_loss
         self.update = torch.compile(self.optimizer.step) if made["compile_step"] else self.optimizer.step
         for _ in range(3 if self.on_gpu else steps):
@@ -132,7 +132,7 @@ class Side:
         self.wait()
 
     def find_loss(self, images, labels):
-        x = ((images.float() / 255 - self.mean) / self.deviation).to(memory_format=self.format)
+        x = ((images.float() / 255 - self.mean) / self.std).to(memory_format=self.format)
         return nn.functional.cross_entropy(self.net(x), labels)
 
     def step(self):

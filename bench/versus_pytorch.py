@@ -10,7 +10,7 @@ Prints JSON lines, of which the last one counts: images per second of each side 
 faster Lockstep is, with the least and largest ratio of any round. Sides of PyTorch are settings to try, named as
 bench/torch_side.py says; the best is the fastest of those that compute in the run's precision.
 
-SGD with momentum and weight decay; labels and u8 pictures stay where they are and are normalised inside of the step, as
+SGD with momentum and weight decay; labels and u8 images stay where they are and are normalised inside of the step, as
 ours. f16 and bf16: autocast, f16 with a GradScaler. tf32: torch's two switches. On a GPU, a round's steps are not waited
 for one by one. "left_out" tells which sides were not measured, and why: what --seconds left was not enough, or their second
 step took much longer than another's.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A folder of JPEG files to batches of u8 pictures: Lockstep and torchvision with Pillow, in turn, one core each.
+"""A folder of JPEG files to batches of u8 images: Lockstep and torchvision with Pillow, in turn, one core each.
 
     build/bench/bench_photos --out photos --count 256
     /usr/bin/python3 bench/versus_torchvision.py --data-dir photos --rounds 5
@@ -43,11 +43,11 @@ def make_rival(args):
     def run():
         start = time.process_time()
         for at in range(0, len(paths), args.batch):
-            pictures = []
+            images = []
             for path in paths[at:at + args.batch]:
                 with open(path, "rb") as file:
-                    pictures.append(transform(Image.open(file).convert("RGB")))
-            torch.stack(pictures)
+                    images.append(transform(Image.open(file).convert("RGB")))
+            torch.stack(images)
         return len(paths) / (time.process_time() - start)
     run()
     return run

@@ -19,7 +19,7 @@ static bool is_split_name(const char *name)
 static void advise_folder(const trainer *t)
 {
     const char *dir = t->recipe->data_dir;
-    const int n = ls_dataset_classes(t->train_data);
+    const int n = ls_dataset_class_count(t->train_data);
     int n_splits = 0;
     bool has_train = false;
     for (int i = 0; i < n; i++) {
@@ -40,7 +40,7 @@ static void advise_folder(const trainer *t)
 static void advise_batch(const trainer *t)
 {
     const int64_t n = ls_dataset_count(t->train_data), batch = t->recipe->batch;
-    const int64_t steps = ls_loader_steps(t->train);
+    const int64_t steps = ls_loader_step_count(t->train);
     int64_t better = 1;
     while (better * 2 <= n / 8) better *= 2;
     if (batch <= n / 4 || better >= batch) return;

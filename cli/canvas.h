@@ -1,4 +1,4 @@
-/* canvas.h: a picture to draw lines and letters on. */
+/* canvas.h: an image to draw lines and letters on. */
 #ifndef LS_CLI_CANVAS_H
 #define LS_CLI_CANVAS_H
 

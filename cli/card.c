@@ -96,7 +96,7 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, model_
     if (!read_side(ls_tensor_file_metadata(file, "crop"), &out->image_size)) return "crop";
     if (!read_side(ls_tensor_file_metadata(file, "resize"), &out->resize)) return "resize";
     if (!read_channels(ls_tensor_file_metadata(file, "mean"), out->mean)) return "mean";
-    if (!read_channels(ls_tensor_file_metadata(file, "std"), out->deviation)) return "std";
+    if (!read_channels(ls_tensor_file_metadata(file, "std"), out->std)) return "std";
     if (!read_classes(ctx, ls_tensor_file_metadata(file, "classes"), out)) return "classes";
     return NULL;
 }
@@ -152,7 +152,7 @@ ls_net *card_open_net(ls_context *ctx, const model_card *card, const char *path,
         .inference = true
     };
     memcpy(config.input.mean, card->mean, sizeof(card->mean));
-    memcpy(config.input.deviation, card->deviation, sizeof(card->deviation));
+    memcpy(config.input.std, card->std, sizeof(card->std));
     ls_net *net = ls_net_build(ctx, card->model->function, &card->options, &config);
     if (net && ls_checkpoint_load_weights(path, net) != LS_OK) ls_net_close(&net);
     return net;
@@ -168,6 +168,6 @@ ls_loader_config card_loader_config(const model_card *card, int64_t batch)
         .crop = card->image_size,
     };
     memcpy(config.mean, card->mean, sizeof(config.mean));
-    memcpy(config.deviation, card->deviation, sizeof(config.deviation));
+    memcpy(config.std, card->std, sizeof(config.std));
     return config;
 }

@@ -1,4 +1,4 @@
-/* card.h: what a checkpoint says beside its weights: which model, which classes, which pictures.
+/* card.h: what a checkpoint says beside its weights: which model, which classes, which images.
  * Enough to use it with nothing else at hand. */
 #ifndef LS_CLI_CARD_H
 #define LS_CLI_CARD_H
@@ -10,14 +10,15 @@ typedef struct model_card {
     ls_resnet_options options; /* n_classes = that of the list below */
     int64_t image_size;        /* side of the square that the net sees */
     int64_t resize;            /* shorter side before it is cut out, in validation */
-    bool exif;                 /* pictures are turned upright */
+    bool exif;                 /* images are turned upright */
     ls_decode decode;
-    float mean[3], deviation[3];
+    float mean[3], std[3];
     const char *const *classes;
     json_t *json; /* what `classes` borrows from; NULL for a card that was not read */
 } model_card;
 
-/* The pairs for ls_state.metadata; the checkpoint itself adds classes, mean, std and crop. */
+/* The pairs for ls_training_state.metadata; the checkpoint itself adds classes, mean, std and crop.
+ */
 enum { CARD_METADATA = 12, CARD_TEXT = 32 };
 typedef struct card_metadata {
     char texts[CARD_METADATA / 2][CARD_TEXT];
@@ -34,7 +35,7 @@ void card_close(model_card *card);
 ls_net *card_open_net(ls_context *ctx, const model_card *card, const char *path, int64_t batch,
                       ls_precision precision, bool with_loss);
 
-/* How validation and prediction see pictures. */
+/* How validation and prediction see images. */
 ls_loader_config card_loader_config(const model_card *card, int64_t batch);
 
 #endif

@@ -19,7 +19,7 @@ enum {
     EXIT_SIGNAL = 128
 };
 
-/* Square pictures up to this side. */
+/* Square images up to this side. */
 enum { MAX_IMAGE_SIZE = 4096 };
 
 /* LS_DEFAULT_MAX_PIXELS, for help texts. */

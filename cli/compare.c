@@ -100,7 +100,7 @@ static json_t *identity_differences(comparison *c)
 
 /* ---- Records ---- */
 
-static json_t *changed_fields(const ls_record_difference *d)
+static json_t *changed_fields(const ls_run_log_difference *d)
 {
     const struct {
         const char *name;
@@ -115,12 +115,12 @@ static json_t *changed_fields(const ls_record_difference *d)
     return out;
 }
 
-static bool compare_records(comparison *c, ls_record_difference *out)
+static bool compare_records(comparison *c, ls_run_log_difference *out)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cpu", .threads = 1 });
     put(c, "a", ls__json_text(ctx, c->sides[0].dir));
     put(c, "b", ls__json_text(ctx, c->sides[1].dir));
-    const bool good = ls_record_compare(ctx, c->sides[0].record, c->sides[1].record, out) == LS_OK;
+    const bool good = ls_run_log_compare(ctx, c->sides[0].record, c->sides[1].record, out) == LS_OK;
     if (!good) print_error(c->verb, ctx, EXIT_RUNTIME);
     ls_context_close(&ctx);
     if (!good) return false;
@@ -206,7 +206,7 @@ static void tell_forced(const comparison *c)
     }
 }
 
-static void tell_records(const comparison *c, const ls_record_difference *d)
+static void tell_records(const comparison *c, const ls_run_log_difference *d)
 {
     print_text(stdout, "record: A has %lld step%s, B %lld; ", (long long)d->n_a, plural(d->n_a),
                (long long)d->n_b);
@@ -228,7 +228,7 @@ static int put_json(const char *text, size_t length, void *user)
     return 0;
 }
 
-static void tell(const comparison *c, const ls_record_difference *d)
+static void tell(const comparison *c, const ls_run_log_difference *d)
 {
     static const char *const answers[] = { "identical", "different", "not comparable" };
     if (c->values->json) {
@@ -268,7 +268,7 @@ static bool report_forced(comparison *c)
 
 static int compare_runs(comparison *c)
 {
-    ls_record_difference d;
+    ls_run_log_difference d;
     if (!compare_records(c, &d)) return ANSWER_NOT_COMPARABLE;
     json_t *differences = identity_differences(c), *options_differ = option_differences(c);
     const bool complete = differences && options_differ;

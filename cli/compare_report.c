@@ -37,8 +37,8 @@ static json_t *element_json(const ls__finding *f)
     char shape[LS_SHAPE_TEXT_SIZE], values[2][32];
     for (int i = 0; i < 2; i++) snprintf(values[i], sizeof(values[i]), "%.9g", f->values[i]);
     return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:[s, s], s:I, s:I, s:I}", "role", f->value.role,
-                     "parameter", f->value.entry, "type", ls_dtype_name(f->value.dtype), "shape",
-                     ls_shape_text(&f->value.shape, shape, sizeof(shape)), "index",
+                     "parameter", f->value.parameter, "type", ls_dtype_name(f->value.dtype),
+                     "shape", ls_shape_text(&f->value.shape, shape, sizeof(shape)), "index",
                      index_json(&f->value.shape, f->element), "values", values[0], values[1],
                      "ulps", (json_int_t)f->ulps, "different_elements", (json_int_t)f->n_different,
                      "elements", (json_int_t)f->value.count);
@@ -46,10 +46,10 @@ static json_t *element_json(const ls__finding *f)
 
 static json_t *place_json(const compare_side runs[2], const ls__finding *f)
 {
-    json_t *out = json_pack("{s:I, s:[]}", "place", (json_int_t)f->place, "pictures");
+    json_t *out = json_pack("{s:I, s:[]}", "place", (json_int_t)f->place, "images");
     for (int i = 0; i < 2 && f->place >= 0; i++) {
         const char *path = ls_dataset_sample_path(runs[i].trainer.train_data, f->samples[i]);
-        json_array_append_new(json_object_get(out, "pictures"),
+        json_array_append_new(json_object_get(out, "images"),
                               json_pack("{s:I, s:I, s:o}", "sample", (json_int_t)f->samples[i],
                                         "label", (json_int_t)f->labels[i], "file",
                                         ls__json_text(runs[i].trainer.ctx, path)));
@@ -129,7 +129,7 @@ static void tell_element(const json_t *element)
 
 static void tell_batch(const json_t *batch)
 {
-    const json_t *images = json_object_get(batch, "pictures");
+    const json_t *images = json_object_get(batch, "images");
     if (json_integer_value(json_object_get(batch, "place")) < 0) {
         print_text(stdout, "  their batches have different sizes\n");
         return;

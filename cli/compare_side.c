@@ -67,7 +67,7 @@ int64_t compare_side_steps_done(const ls_tensor_file *file, int64_t steps)
 static int64_t steps_of(trainer *t, const char *path)
 {
     ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
-    const int64_t done = compare_side_steps_done(file, ls_loader_steps(t->train));
+    const int64_t done = compare_side_steps_done(file, ls_loader_step_count(t->train));
     ls_tensor_file_close(&file);
     ls_context_status(t->ctx); /* read: a damaged file is no reason to give up */
     return done;

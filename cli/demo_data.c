@@ -1,4 +1,4 @@
-/* demo_data.c: 'lockstep demo-data': a folder of small pictures to train on. */
+/* demo_data.c: 'lockstep demo-data': a folder of small images to train on. */
 #include "cli.h"
 #include "draw.h"
 #include "write_image.h"
@@ -32,10 +32,10 @@ static int fail_errno(const char *path)
     return EXIT_RUNTIME;
 }
 
-static int write_picture(const char *path, const drawing *picture)
+static int write_drawing(const char *path, const drawing *image)
 {
-    const bool good = write_image(path, picture->width, picture->height, picture->pixels,
-                                  picture->jpeg ? picture->quality : 0);
+    const bool good = write_image(path, image->width, image->height, image->pixels,
+                                  image->jpeg ? image->quality : 0);
     return good ? EXIT_DONE : fail_errno(path);
 }
 
@@ -56,11 +56,11 @@ static int write_split(const char *dir, const char *name, int split, int64_t n_p
         snprintf(path, sizeof(path), "%s/%s/%s", dir, name, draw_class_names[label]);
         answer = make_folder(path);
         for (int64_t i = 0; answer == EXIT_DONE && i < n_per_class; i++) {
-            drawing picture;
-            draw_picture(seed, split, label, i, &picture);
+            drawing image;
+            draw_image(seed, split, label, i, &image);
             snprintf(path, sizeof(path), "%s/%s/%s/%06lld.%s", dir, name, draw_class_names[label],
-                     (long long)i, picture.jpeg ? "jpg" : "png");
-            answer = write_picture(path, &picture);
+                     (long long)i, image.jpeg ? "jpg" : "png");
+            answer = write_drawing(path, &image);
         }
     }
     return answer;

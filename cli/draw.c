@@ -1,4 +1,4 @@
-/* draw.c: the demo's pictures; see draw.h. A shape is a predicate over the plane, inside or not,
+/* draw.c: the demo's images; see draw.h. A shape is a predicate over the plane, inside or not,
  * about as large as the unit disc; a pixel's colour is the share of its 4x4 sub-pixels inside. */
 #include "draw.h"
 #include <lockstep/random.h>
@@ -85,7 +85,7 @@ const char *const draw_class_names[DRAW_CLASSES] = { "arrow", "checker", "circle
                                                      "cross", "heart",   "ring",   "square",
                                                      "star",  "triangle" };
 
-/* ---- Random numbers of one picture, in the order in which they are asked for: never two in one
+/* ---- Random numbers of one image, in the order in which they are asked for: never two in one
  * expression, whose order would be the compiler's. ---- */
 
 typedef struct dice {
@@ -116,7 +116,7 @@ static int below(dice *d, int n)
     return (int)ls_random_below(high, next_word(d), (uint64_t)n);
 }
 
-/* ---- A picture. ---- */
+/* ---- An image. ---- */
 
 typedef struct colour {
     double channel[3];
@@ -150,7 +150,7 @@ static colour contrasting_colour(dice *d, const colour *a, const colour *b)
     return to_black > fmin(distance(&white, a), distance(&white, b)) ? black : white;
 }
 
-/* A shape's place: of a picture's point (x, y), u = (c (x - x0) + s (y - y0)) / size, likewise v.
+/* A shape's place: of an image's point (x, y), u = (c (x - x0) + s (y - y0)) / size, likewise v.
  */
 typedef struct placement {
     double x, y, size, sine, cosine;
@@ -192,10 +192,10 @@ static void blend(double *pixel, const colour *c, double share)
     for (int i = 0; i < 3; i++) pixel[i] += share * (c->channel[i] - pixel[i]);
 }
 
-void draw_picture(uint64_t seed, int split, int label, int64_t number, drawing *out)
+void draw_image(uint64_t seed, int split, int label, int64_t number, drawing *out)
 {
     dice d = { .seed = seed,
-               .draw = { .stream = LS_STREAM_DEMO,
+               .draw = { .stream = LS_RANDOM_DEMO,
                          .layer = (uint32_t)label,
                          .epoch = (uint32_t)split,
                          .sample = (uint64_t)number },

@@ -1,4 +1,4 @@
-/* draw.h: the demo's pictures: ten classes of shapes in any colour, size, place and slant, on
+/* draw.h: the demo's images: ten classes of shapes in any colour, size, place and slant, on
  * backgrounds with clutter and noise, so that a network has to learn the shapes. */
 #ifndef LS_CLI_DRAW_H
 #define LS_CLI_DRAW_H
@@ -18,7 +18,7 @@ typedef struct drawing {
     int quality;                                       /* of the JPEG */
 } drawing;
 
-/* One picture: a function of its arguments alone. */
-void draw_picture(uint64_t seed, int split, int label, int64_t number, drawing *out);
+/* One image: a function of its arguments alone. */
+void draw_image(uint64_t seed, int split, int label, int64_t number, drawing *out);
 
 #endif

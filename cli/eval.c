@@ -131,7 +131,7 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
     }
     if (answer == EXIT_DONE) {
         progress bar;
-        progress_open(&bar, 0, ls_loader_steps(loader));
+        progress_open(&bar, 0, ls_loader_step_count(loader));
         sums s;
         const outcome end = evaluate(&(evaluation){ .net = net,
                                                     .dataset = dataset,

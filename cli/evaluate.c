@@ -63,7 +63,7 @@ outcome evaluate(const evaluation *e, sums *out)
 {
     *out = (sums){ 0 };
     if (ls_loader_start(e->loader, 0) != LS_OK) return OUTCOME_ERROR;
-    progress_begin(e->progress, e->title, WORK_EVALUATE, 0, ls_loader_steps(e->loader));
+    progress_begin(e->progress, e->title, WORK_EVALUATE, 0, ls_loader_step_count(e->loader));
     const double waited = ls_loader_statistics(e->loader).wait_seconds;
     tally results = { .net = e->net, .dataset = e->dataset, .sums = out };
     outcome end = OUTCOME_DONE;

@@ -11,11 +11,11 @@ typedef enum outcome {
     OUTCOME_STOPPED,   /* by a signal */
     OUTCOME_HALTED,    /* after as many steps as were asked for */
     OUTCOME_NONFINITE, /* told already */
-    OUTCOME_DATA,      /* the pictures are to blame; the error is in the context */
+    OUTCOME_DATA,      /* the images are to blame; the error is in the context */
     OUTCOME_ERROR      /* anything else; the error is in the context */
 } outcome;
 
-/* Sums over pictures, so that batches of different sizes count rightly. */
+/* Sums over images, so that batches of different sizes count rightly. */
 typedef struct sums {
     double loss, top1, top5; /* top5 stays 0 for 5 classes or fewer */
     int64_t n_images;

@@ -1,4 +1,4 @@
-/* folders.c: finding the training and validation pictures in a folder; see folders.h. */
+/* folders.c: finding the training and validation images in a folder; see folders.h. */
 #include "folders.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -110,7 +110,7 @@ int folders_fail(const cli_verb *verb, ls_context *ctx, const char *dir)
 static void tell_ignored(const ls_dataset *dataset, const char *path)
 {
     const char *example;
-    const int64_t n = ls_dataset_ignored(dataset, &example);
+    const int64_t n = ls_dataset_ignored_count(dataset, &example);
     if (n > 0)
         print_text(
             stderr,
@@ -171,7 +171,7 @@ int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, l
     }
     *out = ls_image_folder_open(ctx, path);
     if (!*out) return folders_fail(verb, ctx, dir);
-    if (ls_dataset_classes(*out) < 2) {
+    if (ls_dataset_class_count(*out) < 2) {
         print_text(stderr,
                    "lockstep %s: %s: only one class, '%s'; at least two are needed to tell apart\n",
                    verb->name, path, ls_dataset_class_name(*out, 0));

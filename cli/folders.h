@@ -1,4 +1,4 @@
-/* folders.h: finding the training and validation pictures in a folder. */
+/* folders.h: finding the training and validation images in a folder. */
 #ifndef LS_CLI_FOLDERS_H
 #define LS_CLI_FOLDERS_H
 

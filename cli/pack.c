@@ -133,7 +133,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     print_summary(path, &summary);
     for (int i = 0; i < n; i++) {
         const int64_t count = ls_dataset_count(parts[i].dataset);
-        const int classes = ls_dataset_classes(parts[i].dataset);
+        const int classes = ls_dataset_class_count(parts[i].dataset);
         print_text(stdout, "  %-10s %lld image%s, %d class%s\n",
                    *parts[i].name ? parts[i].name : "in all", (long long)count, plural(count),
                    classes, classes == 1 ? "" : "es");

@@ -1,5 +1,5 @@
-/* predict.c: 'lockstep predict': what a checkpoint sees in pictures. It needs nothing but the
- * checkpoint, which names the model, the classes and how pictures are prepared. */
+/* predict.c: 'lockstep predict': what a checkpoint sees in images. It needs nothing but the
+ * checkpoint, which names the model, the classes and how images are prepared. */
 #include "card.h"
 #include <math.h>
 #include <stdio.h>
@@ -58,13 +58,13 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
 {
     const char *reason = NULL;
     if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
-    ls_context_status(ctx); /* read: the other pictures have a right to be seen */
+    ls_context_status(ctx); /* read: the other images have a right to be seen */
     print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
     print_pixels_hint(verb, reason);
     return EXIT_DATA;
 }
 
-/* One picture, prepared as in validation. Returns EXIT_DONE, or the command's answer after printing
+/* One image, prepared as in validation. Returns EXIT_DONE, or the command's answer after printing
  * why it can't be. */
 static int predict(const cli_verb *verb, ls_context *ctx, const model_card *card, ls_net *net,
                    int64_t max_pixels, const char *path, float *values)

@@ -59,8 +59,8 @@ const cli_option recipe_options[] = {
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per step", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_CHOICE, 0, "opt", AT(optimizer), "optimizer", "sgd|adam|adamw", .fallback = "sgd" },
-    { OPTION_NUMBER, 0, "lr", AT(rate), "learning rate: the maximum of the schedule", "X", 1e-12,
-      1e3, .note = "sgd: 0.1 x batch size / 128; others: 0.001" },
+    { OPTION_NUMBER, 0, "lr", AT(lr), "learning rate: the maximum of the schedule", "X", 1e-12, 1e3,
+      .note = "sgd: 0.1 x batch size / 128; others: 0.001" },
     { OPTION_NUMBER, 0, "momentum", AT(momentum), "momentum of sgd", "X", 0, 0.9999,
       .note = "0.9" },
     { OPTION_SWITCH, 0, "nesterov", AT(nesterov), "use Nesterov momentum", .value = NULL },
@@ -80,7 +80,7 @@ const cli_option recipe_options[] = {
     { OPTION_INTEGER, 0, "lr-warmup-epochs", AT(warmup_epochs),
       "epochs over which the learning rate rises to its maximum", "N", 0, 1e5,
       .note = "epochs / 10, at least 1; 0 with one epoch or onecycle" },
-    { OPTION_NUMBER, 0, "lr-min", AT(min_rate),
+    { OPTION_NUMBER, 0, "lr-min", AT(min_lr),
       "minimum learning rate of cosine, polynomial and plateau", "X", 0, 1e3, .note = "0" },
     { OPTION_INTEGER, 0, "lr-step-size", AT(step_size), "epochs between two decays of step", "N", 1,
       1e5, .note = "30" },
@@ -171,15 +171,16 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
 
 static bool check_rates(const cli_verb *verb, const recipe *r)
 {
-    if (r->min_rate > r->rate) {
-        print_text(stderr, "lockstep %s: --lr-min %g is above --lr %g\n", verb->name, r->min_rate,
-                   r->rate);
+    if (r->min_lr > r->lr) {
+        print_text(stderr, "lockstep %s: --lr-min %g is above --lr %g\n", verb->name, r->min_lr,
+                   r->lr);
         return false;
     }
     if (r->schedule == SCHEDULE_PLATEAU && r->gamma >= 1) {
-        print_text(stderr,
-                   "lockstep %s: --lr-gamma %g would never lower the rate; wanted less than 1\n",
-                   verb->name, r->gamma);
+        print_text(
+            stderr,
+            "lockstep %s: --lr-gamma %g would never lower the learning rate; wanted less than 1\n",
+            verb->name, r->gamma);
         return false;
     }
     return true;
@@ -199,7 +200,7 @@ bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
     DEFAULT("workers", workers, processors() < 8 ? processors() : 8);
     DEFAULT("crop-padding", crop_padding, small ? 4 : 0);
     DEFAULT("scale-min", scale_min, small ? 0 : 0.35);
-    DEFAULT("lr", rate, options_round(sgd ? 0.1 * (double)r->batch / 128 : 0.001));
+    DEFAULT("lr", lr, options_round(sgd ? 0.1 * (double)r->batch / 128 : 0.001));
     DEFAULT("momentum", momentum, sgd ? 0.9 : 0);
     DEFAULT("weight-decay", weight_decay, weight_decay[r->optimizer]);
     DEFAULT("lr-warmup-epochs", warmup_epochs, r->schedule == SCHEDULE_ONE_CYCLE ? 0 : warmup);
@@ -251,7 +252,7 @@ bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recip
 
 model_card recipe_card(const recipe *r)
 {
-    /* 256 / 224 of the crop, as torchvision's validation; small pictures are seen whole */
+    /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole */
     const bool small = r->image_size < SMALL_IMAGE_SIZE;
     return (model_card){
         .model = ls_model_find(r->model),
@@ -263,7 +264,7 @@ model_card recipe_card(const recipe *r)
         .exif = r->exif,
         .decode = (ls_decode)r->decode,
         .mean = { 0.485f, 0.456f, 0.406f },
-        .deviation = { 0.229f, 0.224f, 0.225f },
+        .std = { 0.229f, 0.224f, 0.225f },
     };
 }
 
@@ -320,47 +321,52 @@ ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net)
 
 ls_schedule *recipe_open_schedule(const recipe *r, ls_context *ctx, int64_t steps_per_epoch)
 {
-    const ls_warmup warmup = { .epochs = (int)r->warmup_epochs };
+    const ls_schedule_warmup warmup = { .epochs = (int)r->warmup_epochs };
     switch ((cli_schedule)r->schedule) {
     case SCHEDULE_COSINE:
-        return ls_cosine(ctx, &(ls_cosine_config){ .peak = r->rate,
-                                                   .floor = r->min_rate,
-                                                   .epochs = (int)r->epochs,
-                                                   .warmup_epochs = (int)r->warmup_epochs,
-                                                   .steps_per_epoch = steps_per_epoch });
+        return ls_schedule_cosine(
+            ctx, &(ls_schedule_cosine_config){ .max_lr = r->lr,
+                                               .min_lr = r->min_lr,
+                                               .epochs = (int)r->epochs,
+                                               .warmup_epochs = (int)r->warmup_epochs,
+                                               .steps_per_epoch = steps_per_epoch });
     case SCHEDULE_CONSTANT:
-        return ls_constant(ctx, &(ls_constant_config){ .rate = r->rate,
-                                                       .steps_per_epoch = steps_per_epoch,
-                                                       .warmup = warmup });
+        return ls_schedule_constant(
+            ctx, &(ls_schedule_constant_config){
+                     .lr = r->lr, .steps_per_epoch = steps_per_epoch, .warmup = warmup });
     case SCHEDULE_STEP:
-        return ls_step_decay(ctx, &(ls_step_config){ .rate = r->rate,
-                                                     .every_epochs = (int)r->step_size,
-                                                     .gamma = r->gamma,
-                                                     .steps_per_epoch = steps_per_epoch,
-                                                     .warmup = warmup });
+        return ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = r->lr,
+                                                                 .step_size = (int)r->step_size,
+                                                                 .gamma = r->gamma,
+                                                                 .steps_per_epoch = steps_per_epoch,
+                                                                 .warmup = warmup });
     case SCHEDULE_EXPONENTIAL:
-        return ls_exponential(ctx, &(ls_exponential_config){ .rate = r->rate,
-                                                             .gamma = r->gamma,
-                                                             .steps_per_epoch = steps_per_epoch,
-                                                             .warmup = warmup });
+        return ls_schedule_exponential(
+            ctx, &(ls_schedule_exponential_config){ .lr = r->lr,
+                                                    .gamma = r->gamma,
+                                                    .steps_per_epoch = steps_per_epoch,
+                                                    .warmup = warmup });
     case SCHEDULE_POLYNOMIAL:
-        return ls_polynomial(ctx, &(ls_polynomial_config){ .rate = r->rate,
-                                                           .floor = r->min_rate,
-                                                           .power = r->power,
-                                                           .epochs = (int)r->epochs,
-                                                           .steps_per_epoch = steps_per_epoch,
-                                                           .warmup = warmup });
+        return ls_schedule_polynomial(
+            ctx, &(ls_schedule_polynomial_config){ .lr = r->lr,
+                                                   .min_lr = r->min_lr,
+                                                   .power = r->power,
+                                                   .epochs = (int)r->epochs,
+                                                   .steps_per_epoch = steps_per_epoch,
+                                                   .warmup = warmup });
     case SCHEDULE_ONE_CYCLE:
-        return ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = r->rate,
-                                                         .epochs = (int)r->epochs,
-                                                         .steps_per_epoch = steps_per_epoch });
+        return ls_schedule_one_cycle(
+            ctx, &(ls_schedule_one_cycle_config){ .max_lr = r->lr,
+                                                  .epochs = (int)r->epochs,
+                                                  .steps_per_epoch = steps_per_epoch });
     case SCHEDULE_PLATEAU:
-        return ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = r->rate,
-                                                               .floor = r->min_rate,
-                                                               .gamma = r->gamma,
-                                                               .maximize = true,
-                                                               .steps_per_epoch = steps_per_epoch,
-                                                               .warmup = warmup });
+        return ls_schedule_reduce_on_plateau(
+            ctx, &(ls_schedule_plateau_config){ .lr = r->lr,
+                                                .min_lr = r->min_lr,
+                                                .gamma = r->gamma,
+                                                .maximize = true,
+                                                .steps_per_epoch = steps_per_epoch,
+                                                .warmup = warmup });
     }
     return NULL;
 }

@@ -34,11 +34,11 @@ typedef struct recipe {
     /* training */
     int64_t epochs, batch;
     int optimizer; /* cli_optimizer */
-    double rate, momentum, weight_decay, clip_norm, label_smoothing;
+    double lr, momentum, weight_decay, clip_norm, label_smoothing;
     bool nesterov;
     int schedule; /* cli_schedule */
     int64_t warmup_epochs, step_size;
-    double min_rate, gamma, power;
+    double min_lr, gamma, power;
     int64_t patience; /* 0 = endless */
     /* run */
     int64_t seed, threads;
@@ -65,7 +65,7 @@ bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recip
 /* Whether the schedule's learning rates are the same for any number of epochs. */
 bool recipe_can_be_lengthened(const recipe *r);
 
-/* Pictures under this side are cropped from a padded border, as CIFAR's; larger ones by random
+/* Images under this side are cropped from a padded border, as CIFAR's; larger ones by random
  * area, as ImageNet's. */
 enum { SMALL_IMAGE_SIZE = 64 };
 

@@ -132,7 +132,7 @@ static int64_t stop_step(const repro_values *v, int run, int part)
     uint32_t dice[4];
     ls_random_words(
         (uint64_t)v->recipe.seed,
-        &(ls_draw){ .stream = LS_STREAM_USER, .layer = (uint32_t)part, .sample = (uint64_t)run },
+        &(ls_draw){ .stream = LS_RANDOM_USER, .layer = (uint32_t)part, .sample = (uint64_t)run },
         dice);
     const int64_t last = v->recipe.steps - 1;
     const int64_t begin = part * last / v->restarts, end = (part + 1) * last / v->restarts;

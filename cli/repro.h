@@ -26,7 +26,7 @@ typedef struct repro_run {
     ls_digest weights; /* after the last one */
     double seconds;    /* of training */
     int result;        /* runs with equal records have one number, in the order of coming up */
-    ls_record_difference split; /* against the first run; step -1 = none */
+    ls_run_log_difference split; /* against the first run; step -1 = none */
 } repro_run;
 
 typedef struct repro {
@@ -69,7 +69,7 @@ void repro_print_verdict(const repro *r);
 /* OUT/repro.csv, a line per run, and OUT/losses.csv, a line per step. */
 int repro_write_csv(const repro *r);
 
-/* ---- repro_picture.c ---- */
+/* ---- repro_image.c ---- */
 
 /* OUT/repro.png: the losses that all runs have in common, then a colour per result. */
 int repro_draw(const repro *r);

@@ -45,7 +45,7 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
 {
     int64_t n;
     ls_step_digest step = { .loss = 0 };
-    ls_status status = ls_record_count(r->ctx, path, &n);
+    ls_status status = ls_run_log_count(r->ctx, path, &n);
     if (status == LS_OK && n != r->steps) {
         print_text(stderr, "lockstep %s: %s has %lld steps, wanted %lld\n", r->verb->name, path,
                    (long long)n, (long long)r->steps);
@@ -54,7 +54,7 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
     run->losses = calloc((size_t)r->steps, sizeof(*run->losses));
     if (!run->losses) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
     for (int64_t i = 0; i < r->steps && status == LS_OK; i++) {
-        status = ls_record_read(r->ctx, path, i, &step);
+        status = ls_run_log_read(r->ctx, path, i, &step);
         run->losses[i] = step.loss;
     }
     run->weights = step.weights;
@@ -78,9 +78,9 @@ int repro_read(repro *r, int i)
     if (answer != EXIT_DONE) return answer;
     run->split.step = -1;
     for (run->result = 0; run->result < r->n_results; run->result++) {
-        ls_record_difference difference;
+        ls_run_log_difference difference;
         run_path(r, repro_first_of(r, run->result), "record.txt", other);
-        if (ls_record_compare(r->ctx, other, path, &difference) != LS_OK)
+        if (ls_run_log_compare(r->ctx, other, path, &difference) != LS_OK)
             return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
         if (run->result == 0) run->split = difference;
         if (difference.step < 0) return EXIT_DONE;
@@ -123,7 +123,7 @@ int repro_members(const repro *r, int result, const char *between, char *out, si
     return n;
 }
 
-static void differing_fields(const ls_record_difference *d, const char *between, char out[64])
+static void differing_fields(const ls_run_log_difference *d, const char *between, char out[64])
 {
     const struct {
         bool differs;

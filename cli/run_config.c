@@ -40,7 +40,7 @@ ls_status run_config_write(const trainer *t)
     json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
                                describe_options(t), "data", describe_data(t), "device",
                                ls_context_device(t->ctx), "parameters",
-                               (json_int_t)ls_net_parameter_count(t->net));
+                               (json_int_t)ls_net_parameter_elements(t->net));
     const ls_status status = write_config(t, config);
     json_decref(config);
     return status;
@@ -94,7 +94,7 @@ bool run_has_no_step(const char *dir)
     int64_t n_steps = -1;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     snprintf(path, sizeof(path), "%s/record.txt", dir);
-    ls_record_count(ctx, path, &n_steps);
+    ls_run_log_count(ctx, path, &n_steps);
     snprintf(path, sizeof(path), "%s/last.safetensors", dir);
     ls_tensor_file *last = n_steps == 0 ? ls_tensor_file_open(ctx, path) : NULL;
     const bool fresh = last && is_zero(ls_tensor_file_metadata(last, "epoch")) &&

@@ -11,11 +11,11 @@ enum { TEXT_SIZE = 512 };
 
 json_t *run_manifest_identity(const trainer *t)
 {
-    return ls__identity_make(t->ctx, &(ls_state){ .net = t->net,
-                                                  .optimizer = t->optimizer,
-                                                  .schedule = t->schedule,
-                                                  .loader = t->train,
-                                                  .validation = t->val });
+    return ls__identity_make(t->ctx, &(ls_training_state){ .net = t->net,
+                                                           .optimizer = t->optimizer,
+                                                           .schedule = t->schedule,
+                                                           .loader = t->train,
+                                                           .validation = t->val });
 }
 
 static bool is_manifest(const json_t *json)
@@ -91,11 +91,11 @@ ls_status run_manifest_begin(trainer *t)
 {
     if (!t->manifest) t->manifest = json_pack("{s:n, s:[]}", "identity", "sessions");
     if (!t->forced) t->forced = json_array();
-    json_t *session = json_pack("{s:I, s:{s:I, s:I, s:s?}, s:o, s:O}", "from_step",
-                                (json_int_t)trainer_steps_done(t), "executors", "workers",
-                                (json_int_t)t->recipe->workers, "threads",
-                                (json_int_t)ls_context_threads(t->ctx), "fault", t->recipe->fault,
-                                "provenance", ls__provenance_make(t->ctx), "forced", t->forced);
+    json_t *session = json_pack(
+        "{s:I, s:{s:I, s:I, s:s?}, s:o, s:O}", "from_step", (json_int_t)trainer_steps_done(t),
+        "executors", "workers", (json_int_t)t->recipe->workers, "threads",
+        (json_int_t)ls_context_thread_count(t->ctx), "fault", t->recipe->fault, "provenance",
+        ls__provenance_make(t->ctx), "forced", t->forced);
     const bool has_changes = json_array_size(t->changed) > 0;
     if (has_changes && json_object_set(session, "changed", t->changed) != 0) {
         json_decref(session);

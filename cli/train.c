@@ -15,7 +15,7 @@ static ls_status open_record(trainer *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/record.txt", t->dir);
-    t->record = ls_record_open(t->ctx, path, trainer_steps_done(t));
+    t->record = ls_run_log_open(t->ctx, path, trainer_steps_done(t));
     return ls_context_status(t->ctx);
 }
 
@@ -118,10 +118,11 @@ static void tell_begin(const trainer *t)
              (long long)ls_dataset_count(t->train_data));
     snprintf(texts[1], NUMBER_SIZE, "%lld validation images",
              (long long)(t->val ? ls_dataset_count(t->val_data) : 0));
-    snprintf(texts[2], NUMBER_SIZE, "%d classes", ls_dataset_classes(t->train_data));
+    snprintf(texts[2], NUMBER_SIZE, "%d classes", ls_dataset_class_count(t->train_data));
     print_fields(stdout, columns, 4, fields);
     snprintf(name, sizeof(name), "model   %s", r->model);
-    snprintf(texts[0], NUMBER_SIZE, "%lld parameters", (long long)ls_net_parameter_count(t->net));
+    snprintf(texts[0], NUMBER_SIZE, "%lld parameters",
+             (long long)ls_net_parameter_elements(t->net));
     snprintf(texts[1], NUMBER_SIZE, "images of %lldx%lld", (long long)r->image_size,
              (long long)r->image_size);
     snprintf(texts[2], NUMBER_SIZE, "batch size %lld", (long long)r->batch);

@@ -11,7 +11,7 @@ enum {
 
 int64_t trainer_steps_done(const trainer *t)
 {
-    return t->epoch * ls_loader_steps(t->train) + t->step;
+    return t->epoch * ls_loader_step_count(t->train) + t->step;
 }
 
 static void title(const trainer *t, const char *what, char out[TITLE_SIZE])
@@ -25,7 +25,7 @@ static bool is_halted(const trainer *t)
 {
     const recipe *r = t->recipe;
     const int64_t done = trainer_steps_done(t);
-    return t->step < ls_loader_steps(t->train) &&
+    return t->step < ls_loader_step_count(t->train) &&
            ((r->steps > 0 && done >= r->steps) || (r->stop_at > 0 && done >= r->stop_at));
 }
 
@@ -33,7 +33,8 @@ static bool is_halted(const trainer *t)
 static bool is_checkpoint_due(const trainer *t)
 {
     const int64_t every = t->recipe->checkpoint_every;
-    return every > 0 && trainer_steps_done(t) % every == 0 && t->step < ls_loader_steps(t->train);
+    return every > 0 && trainer_steps_done(t) % every == 0 &&
+           t->step < ls_loader_step_count(t->train);
 }
 
 /* Looked at from time to time, since it waits for the device. */
@@ -64,9 +65,9 @@ static ls_status begin_watch(trainer *t)
 
 static outcome train_step(trainer *t, const ls_batch *batch)
 {
-    const double rate = ls_schedule_rate(t->schedule, t->epoch, batch->step);
-    if (ls_net_step(t->net, t->optimizer, batch, rate) != LS_OK ||
-        ls_record_step(t->record, t->net, batch) != LS_OK)
+    const double lr = ls_schedule_lr(t->schedule, t->epoch, batch->step);
+    if (ls_net_step(t->net, t->optimizer, batch, lr) != LS_OK ||
+        ls_run_log_step(t->record, t->net, batch) != LS_OK)
         return OUTCOME_ERROR;
     const outcome end = tally_add(&t->tally, batch);
     if (end != OUTCOME_DONE) return end;
@@ -88,7 +89,7 @@ static outcome train_epoch(trainer *t)
     t->tally = (tally){ .net = t->net, .dataset = t->train_data, .sums = &t->sums, .trains = true };
     title(t, "epoch", text);
     if (ls_loader_start_at(t->train, t->epoch, t->step) != LS_OK) return OUTCOME_ERROR;
-    progress_begin(&t->progress, text, WORK_TRAIN, t->step, ls_loader_steps(t->train));
+    progress_begin(&t->progress, text, WORK_TRAIN, t->step, ls_loader_step_count(t->train));
     /* as if the part of the epoch that was done before had been done just now */
     const double begun = clock_seconds() - t->seconds, waited_before = t->wait_seconds;
     const double waited = ls_loader_statistics(t->train).wait_seconds - waited_before;
@@ -126,16 +127,16 @@ static outcome validate(trainer *t, sums *out)
                     out);
 }
 
-/* Pictures that could not be read, in training and validation. */
+/* Images that could not be read, in training and validation. */
 static int64_t count_bad(const trainer *t)
 {
     return ls_loader_statistics(t->train).n_bad + (t->val ? ls_loader_statistics(t->val).n_bad : 0);
 }
 
-static json_t *metrics_row(const trainer *t, const sums *val, double rate, double val_seconds)
+static json_t *metrics_row(const trainer *t, const sums *val, double lr, double val_seconds)
 {
     const double n = (double)t->sums.n_images;
-    json_t *row = json_pack("{s:I, s:f, s:f, s:f}", "epoch", (json_int_t)t->epoch + 1, "lr", rate,
+    json_t *row = json_pack("{s:I, s:f, s:f, s:f}", "epoch", (json_int_t)t->epoch + 1, "lr", lr,
                             "train_loss", t->sums.loss / n, "train_top1", t->sums.top1 / n);
     const bool has_top5 = t->card.options.n_classes > 5;
     if (has_top5) json_object_set_new(row, "train_top5", json_real(t->sums.top5 / n));
@@ -189,9 +190,9 @@ static ls_status finish_epoch(trainer *t, const sums *val, double val_seconds)
 {
     const double n = (double)t->sums.n_images;
     const double metric = t->val ? val->top1 / (double)val->n_images : t->sums.top1 / n;
-    const double rate = ls_schedule_rate(t->schedule, t->epoch, t->step - 1);
+    const double lr = ls_schedule_lr(t->schedule, t->epoch, t->step - 1);
     const bool is_best = metric > t->best;
-    LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, val, rate, val_seconds)));
+    LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, val, lr, val_seconds)));
     tell_epoch(t, val, t->seconds + val_seconds, is_best);
     LS_TRY(ls_schedule_report(t->schedule, metric));
     t->epoch++;
@@ -230,7 +231,7 @@ bool trainer_is_stale(const trainer *t)
 static outcome stop_at_bad_image(trainer *t)
 {
     char pass[TITLE_SIZE];
-    const bool trains = t->step < ls_loader_steps(t->train);
+    const bool trains = t->step < ls_loader_step_count(t->train);
     snprintf(pass, sizeof(pass), "epoch %lld, %s", (long long)t->epoch + 1,
              trains ? "step" : "validation batch");
     t->data_answer = print_loader_error(t->verb, t->ctx, pass);
@@ -242,12 +243,12 @@ static outcome stop_at_bad_image(trainer *t)
 outcome trainer_run(trainer *t)
 {
     const int64_t done = trainer_steps_done(t);
-    int64_t last = t->recipe->epochs * ls_loader_steps(t->train);
+    int64_t last = t->recipe->epochs * ls_loader_step_count(t->train);
     if (t->recipe->steps > 0 && t->recipe->steps < last) last = t->recipe->steps;
     if (t->recipe->stop_at > 0 && t->recipe->stop_at < last) last = t->recipe->stop_at;
-    const int64_t epochs_left = last / ls_loader_steps(t->train) - t->epoch;
+    const int64_t epochs_left = last / ls_loader_step_count(t->train) - t->epoch;
     progress_open(&t->progress, last > done ? last - done : 0,
-                  t->val && epochs_left > 0 ? epochs_left * ls_loader_steps(t->val) : 0);
+                  t->val && epochs_left > 0 ? epochs_left * ls_loader_step_count(t->val) : 0);
     outcome end = begin_watch(t) == LS_OK ? OUTCOME_DONE : OUTCOME_ERROR;
     while (end == OUTCOME_DONE && t->epoch < t->recipe->epochs && !trainer_is_stale(t)) {
         sums val = { 0 };

@@ -30,7 +30,7 @@ typedef struct trainer {
     json_t *changed;           /* what options_changed gives for a resumed run; else NULL */
     bool writes_plan;          /* to the file of --plan, unless that is of another machine */
     ls__metrics *metrics;
-    ls_record *record;
+    ls_run_log *record;
     progress progress;
 
     /* Where the run is. */

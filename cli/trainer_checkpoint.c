@@ -36,21 +36,22 @@ static ls_status save(trainer *t, const char *name, bool whole_state)
     const char *metadata[CARD_METADATA + 3] = { 0 };
     card_metadata pairs;
     const int n = card_write(&t->card, &pairs);
-    LS_TRY(ls_record_flush(t->record)); /* no checkpoint without the lines of its steps */
+    LS_TRY(ls_run_log_flush(t->record)); /* no checkpoint without the lines of its steps */
     memcpy(metadata, pairs.pairs, (size_t)n * sizeof(*metadata));
     if (whole_state) {
         metadata[n] = "progress";
         metadata[n + 1] = sums_text;
     }
-    return ls_checkpoint_save(path, &(ls_state){ .net = t->net,
-                                                 .optimizer = whole_state ? t->optimizer : NULL,
-                                                 .schedule = whole_state ? t->schedule : NULL,
-                                                 .loader = t->train,
-                                                 .validation = t->val,
-                                                 .epoch = t->epoch,
-                                                 .step = t->step,
-                                                 .best = t->best,
-                                                 .metadata = metadata });
+    return ls_checkpoint_save(path,
+                              &(ls_training_state){ .net = t->net,
+                                                    .optimizer = whole_state ? t->optimizer : NULL,
+                                                    .schedule = whole_state ? t->schedule : NULL,
+                                                    .loader = t->train,
+                                                    .validation = t->val,
+                                                    .epoch = t->epoch,
+                                                    .step = t->step,
+                                                    .best = t->best,
+                                                    .metadata = metadata });
 }
 
 ls_status trainer_save_best(trainer *t)
@@ -88,12 +89,12 @@ ls_status trainer_keep(trainer *t)
 
 bool trainer_resume(trainer *t, const char *path)
 {
-    ls_state state = { .net = t->net,
-                       .optimizer = t->optimizer,
-                       .schedule = t->schedule,
-                       .loader = t->train,
-                       .validation = t->val,
-                       .force = t->recipe->force };
+    ls_training_state state = { .net = t->net,
+                                .optimizer = t->optimizer,
+                                .schedule = t->schedule,
+                                .loader = t->train,
+                                .validation = t->val,
+                                .force = t->recipe->force };
     if (ls_checkpoint_load(path, &state) != LS_OK) {
         print_error(t->verb, t->ctx, EXIT_RUNTIME);
         return false;

@@ -17,7 +17,7 @@ static int open_data(trainer *t)
                        t->verb->name);
         return answer;
     }
-    const int n_classes = ls_dataset_classes(t->train_data);
+    const int n_classes = ls_dataset_class_count(t->train_data);
     t->classes = calloc((size_t)n_classes, sizeof(*t->classes));
     if (!t->classes) return print_error(t->verb, NULL, EXIT_RUNTIME);
     for (int i = 0; i < n_classes; i++) t->classes[i] = ls_dataset_class_name(t->train_data, i);
@@ -79,8 +79,8 @@ static int load_choices(trainer *t, bool resumed)
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     ls_status status = LS_OK;
-    if (resumed && file_exists(last)) status = ls_checkpoint_load_plan(last, t->ctx);
-    if (!resumed && plan && file_exists(plan)) status = ls_plan_load(t->ctx, plan);
+    if (resumed && file_exists(last)) status = ls_checkpoint_load_algorithms(last, t->ctx);
+    if (!resumed && plan && file_exists(plan)) status = ls_algorithm_cache_load(t->ctx, plan);
     t->writes_plan = !resumed && plan && status == LS_OK;
     status = forgive_plan(t, status);
     if (t->writes_plan && t->recipe->benchmark) status = check_place(t, plan);
@@ -95,11 +95,11 @@ static int load_choices(trainer *t, bool resumed)
 static int save_choices(trainer *t)
 {
     const char *plan = t->recipe->plan;
-    const bool news = t->writes_plan && ls_plan_timed(t->ctx) > 0;
+    const bool news = t->writes_plan && ls_algorithm_cache_timed_count(t->ctx) > 0;
     if (t->writes_plan && t->recipe->benchmark && !news && !file_exists(plan))
         print_text(stderr, "lockstep %s: warning: --plan %s is not written: no kernel was timed\n",
                    t->verb->name, plan);
-    const bool good = !news || ls_plan_save(t->ctx, plan) == LS_OK;
+    const bool good = !news || ls_algorithm_cache_save(t->ctx, plan) == LS_OK;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
@@ -116,7 +116,7 @@ static bool set_fault(trainer *t)
                    t->verb->name, text);
         return false;
     }
-    const int64_t steps = ls_loader_steps(t->train);
+    const int64_t steps = ls_loader_step_count(t->train);
     if (step / steps >= t->recipe->epochs) {
         print_text(stderr, "lockstep %s: --inject-fault '%s': the run has steps 0 to %lld\n",
                    t->verb->name, text, (long long)(steps * t->recipe->epochs - 1));
@@ -129,7 +129,7 @@ static bool set_fault(trainer *t)
 static int open_net(trainer *t)
 {
     const recipe *r = t->recipe;
-    const int64_t steps = r->epochs * ls_loader_steps(t->train);
+    const int64_t steps = r->epochs * ls_loader_step_count(t->train);
     const ls_net_config config = { .input = ls_loader_spec(t->train),
                                    .steps = r->steps && r->steps < steps ? r->steps : steps,
                                    .precision = (ls_precision)r->precision,
@@ -137,7 +137,7 @@ static int open_net(trainer *t)
                                              .label_smoothing = (float)r->label_smoothing } };
     t->net = ls_net_build(t->ctx, t->card.model->function, &t->card.options, &config);
     t->optimizer = recipe_open_optimizer(r, t->net);
-    t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_steps(t->train));
+    t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_step_count(t->train));
     const bool good = t->net && t->optimizer && t->schedule;
     if (good && r->fault && !set_fault(t)) return EXIT_USAGE;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);

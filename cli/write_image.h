@@ -1,4 +1,4 @@
-/* write_image.h: pictures as PNG and JPEG files. */
+/* write_image.h: images as PNG and JPEG files. */
 #ifndef LS_CLI_WRITE_IMAGE_H
 #define LS_CLI_WRITE_IMAGE_H
 

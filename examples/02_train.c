@@ -1,8 +1,8 @@
 /* 02_train.c: a whole training program: a folder of images, a small network, SGD with a cosine
  * schedule, and a checkpoint.
  *
- *     02_train           makes itself a folder of striped pictures
- *     02_train DIR       DIR/<class>/<picture>, pictures of at least 24x24 */
+ *     02_train           makes itself a folder of striped images
+ *     02_train DIR       DIR/<class>/<image>, images of at least 24x24 */
 #include "stripes.h"
 
 enum { EPOCHS = 10 };
@@ -20,7 +20,7 @@ static ls_node *tiny(ls_graph *g, ls_node *x, const void *options)
 static ls_status train(ls_context *ctx, const char *dir, double *top1)
 {
     ls_dataset *data = ls_image_folder_open(ctx, dir);
-    const int n_classes = ls_dataset_classes(data);
+    const int n_classes = ls_dataset_class_count(data);
     const ls_loader_config loading = {
         .batch = 32, .workers = 2, .shuffle = true, .crop = 24, .crop_padding = 2, .flip = 0.5f
     };
@@ -30,11 +30,11 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
     ls_net *net = ls_net_build(ctx, tiny, &n_classes, &training);
     const ls_sgd_config descent = { .momentum = 0.9f, .weight_decay = 5e-4f };
     ls_optimizer *opt = ls_sgd(net, &descent);
-    const ls_cosine_config rate = { .peak = 0.1,
-                                    .epochs = EPOCHS,
-                                    .warmup_epochs = 1,
-                                    .steps_per_epoch = ls_loader_steps(loader) };
-    ls_schedule *lr = ls_cosine(ctx, &rate);
+    const ls_schedule_cosine_config lr = { .max_lr = 0.1,
+                                           .epochs = EPOCHS,
+                                           .warmup_epochs = 1,
+                                           .steps_per_epoch = ls_loader_step_count(loader) };
+    ls_schedule *lr = ls_schedule_cosine(ctx, &lr);
     LS_TRY(ls_context_status(ctx)); /* all of the above went well */
 
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
@@ -42,7 +42,7 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
         int64_t n = 0;
         LS_TRY(ls_loader_start(loader, epoch));
         for (ls_batch b; ls_loader_next(loader, &b);) { /* b is borrowed until the next call */
-            LS_TRY(ls_net_step(net, opt, &b, ls_schedule_rate(lr, epoch, b.step)));
+            LS_TRY(ls_net_step(net, opt, &b, ls_schedule_lr(lr, epoch, b.step)));
             LS_TRY(ls_net_metric(net, "top1", top1));
             right += *top1 * (double)b.n;
             n += b.n;
@@ -51,12 +51,13 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
         *top1 = right / (double)n;
         printf("epoch %d: top-1 %.3f\n", epoch + 1, *top1);
     }
-    return ls_checkpoint_save("02_train", &(ls_state){ net, opt, lr, loader, .epoch = EPOCHS });
+    return ls_checkpoint_save("02_train",
+                              &(ls_training_state){ net, opt, lr, loader, .epoch = EPOCHS });
 }
 
 int main(int argc, char **argv)
 {
-    const char *dir = argc > 1 ? argv[1] : "02_train_pictures";
+    const char *dir = argc > 1 ? argv[1] : "02_train_images";
     if (argc < 2 && !stripes_folder(dir, 0, 160)) return 1;
 
     ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = 42 });

@@ -110,8 +110,8 @@ static ls_status check_gradients(ls_net *net, const ls_tensor *points, const ls_
 {
     const float h = 1e-2f;
     *worst = 0;
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
-        const ls_entry e = ls_net_entry(net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info e = ls_net_parameter_at(net, i);
         double loss, plus, minus;
         LS_TRY(loss_at(net, points, target, e.value, 0, &loss));
         LS_TRY(ls_net_backward(net));

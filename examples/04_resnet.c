@@ -1,24 +1,24 @@
 /* 04_resnet.c: a bundled ResNet on a folder of images, with validation, the best weights kept, and
  * AdamW in place of SGD.
  *
- *     04_resnet                     makes itself folders of striped pictures
- *     04_resnet TRAIN VAL EPOCHS    TRAIN/<class>/<picture>, VAL/<class>/<picture> */
+ *     04_resnet                     makes itself folders of striped images
+ *     04_resnet TRAIN VAL EPOCHS    TRAIN/<class>/<image>, VAL/<class>/<image> */
 #include "stripes.h"
 #include <lockstep/models.h>
 #include <stdlib.h>
 
 enum { SIDE = 24, BATCH = 32 };
 
-/* Share of the pictures that the net names rightly. */
+/* Share of the images that the net names rightly. */
 static ls_status validate(ls_net *net, ls_loader *loader, double *top1)
 {
-    double right = 0, rate;
+    double right = 0, lr;
     int64_t n = 0;
     LS_TRY(ls_loader_start(loader, 0));
     for (ls_batch b; ls_loader_next(loader, &b);) {
         LS_TRY(ls_net_evaluate(net, &b));
-        LS_TRY(ls_net_metric(net, "top1", &rate));
-        right += rate * (double)b.n;
+        LS_TRY(ls_net_metric(net, "top1", &lr));
+        right += lr * (double)b.n;
         n += b.n;
     }
     *top1 = right / (double)n;
@@ -29,7 +29,7 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
                        double *best)
 {
     ls_dataset *data = ls_image_folder_open(ctx, train_dir);
-    const int n_classes = ls_dataset_classes(data);
+    const int n_classes = ls_dataset_class_count(data);
     const char *names[1000] = { NULL }; /* validation has to number classes as training does */
     for (int i = 0; i < n_classes && i < 1000; i++) names[i] = ls_dataset_class_name(data, i);
     ls_dataset *val_data = ls_image_folder_open_classes(ctx, val_dir, n_classes, names);
@@ -51,27 +51,28 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
                                      .loss = { LS_CROSS_ENTROPY } };
     ls_net *net = ls_net_build(ctx, ls_resnet20, &options, &training);
     ls_optimizer *opt = ls_adamw(net, &(ls_adam_config){ .weight_decay = 0.05f });
-    const ls_one_cycle_config cycle = { .peak = 3e-3,
-                                        .epochs = epochs,
-                                        .steps_per_epoch = ls_loader_steps(loader) };
-    ls_schedule *lr = ls_one_cycle(ctx, &cycle);
+    const ls_schedule_one_cycle_config cycle = { .max_lr = 3e-3,
+                                                 .epochs = epochs,
+                                                 .steps_per_epoch = ls_loader_step_count(loader) };
+    ls_schedule *lr = ls_schedule_one_cycle(ctx, &cycle);
     LS_TRY(ls_context_status(ctx));
     for (int64_t i = 0; i < ls_context_warning_count(ctx); i++)
         fprintf(stderr, "warning: %s\n", ls_context_warning(ctx, i));
-    printf("%lld parameters on %s\n", (long long)ls_net_parameter_count(net),
+    printf("%lld parameters on %s\n", (long long)ls_net_parameter_elements(net),
            ls_context_device(ctx));
 
     for (int epoch = 0; epoch < epochs; epoch++) {
         double top1;
         LS_TRY(ls_loader_start(loader, epoch));
         for (ls_batch b; ls_loader_next(loader, &b);)
-            LS_TRY(ls_net_step(net, opt, &b, ls_schedule_rate(lr, epoch, b.step)));
+            LS_TRY(ls_net_step(net, opt, &b, ls_schedule_lr(lr, epoch, b.step)));
         LS_TRY(ls_loader_status(loader));
         LS_TRY(validate(net, val, &top1));
         printf("epoch %d: validation top-1 %.3f\n", epoch + 1, top1);
         if (top1 <= *best) continue;
         *best = top1;
-        LS_TRY(ls_checkpoint_save("04_resnet_best", &(ls_state){ .net = net, .loader = loader }));
+        LS_TRY(ls_checkpoint_save("04_resnet_best",
+                                  &(ls_training_state){ .net = net, .loader = loader }));
     }
     return LS_OK;
 }

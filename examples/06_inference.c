@@ -24,9 +24,10 @@ static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *an
         for (ls_batch b; ls_loader_next(loader, &b);) LS_TRY(ls_net_step(net, opt, &b, 0.1));
     }
     LS_TRY(ls_loader_status(loader));
-    LS_TRY(ls_checkpoint_save("06_inference", &(ls_state){ .net = net, .loader = loader }));
+    LS_TRY(
+        ls_checkpoint_save("06_inference", &(ls_training_state){ .net = net, .loader = loader }));
 
-    /* A batch by hand: labels are an input like any other; -1 leaves a picture out of the loss. */
+    /* A batch by hand: labels are an input like any other; -1 leaves an image out of the loss. */
     ls_tensor *label = ls_tensor_open(ctx, LS_I32, LS_SHAPE(1));
     LS_TRY(ls_tensor_fill(label, -1));
     LS_TRY(ls_net_feed(net, "input", question));
@@ -35,12 +36,12 @@ static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *an
     return ls_tensor_digest(ls_net_output(net, "output"), answer);
 }
 
-/* What the checkpoint says to the picture. */
+/* What the checkpoint says to the image. */
 static ls_status ask(ls_context *ctx, const ls_tensor *question, int *label, ls_digest *answer)
 {
     const ls_input_spec input = { .image = { LS_U8, *ls_tensor_shape(question) },
                                   .mean = { 0.485f, 0.456f, 0.406f },
-                                  .deviation = { 0.229f, 0.224f, 0.225f } };
+                                  .std = { 0.229f, 0.224f, 0.225f } };
     const ls_net_config inference = { .input = input, .inference = true };
     ls_net *net = ls_net_build(ctx, model, NULL, &inference);
     LS_TRY(ls_checkpoint_load_weights("06_inference.safetensors", net));
@@ -66,7 +67,7 @@ static ls_status run(ls_context *ctx, bool *good)
     ls_digest before, after;
     int label = -1;
     LS_TRY(train(ctx, question, &before));
-    printf("a picture of %s stripes:\n", stripes_names[LABEL]);
+    printf("an image of %s stripes:\n", stripes_names[LABEL]);
     LS_TRY(ask(ctx, question, &label, &after));
     *good = label == LABEL && ls_digest_equal(before, after);
     return LS_OK;

@@ -1,4 +1,4 @@
-/* stripes.h: pictures for the examples, so that they need no download: stripes that lie, stand or
+/* stripes.h: images for the examples, so that they need no download: stripes that lie, stand or
  * lean, in any colours and any place. */
 #ifndef EXAMPLES_STRIPES_H
 #define EXAMPLES_STRIPES_H
@@ -12,13 +12,13 @@
 enum { STRIPES_CLASSES = 3, STRIPES_SIDE = 24, STRIPES_BYTES = STRIPES_SIDE * STRIPES_SIDE * 3 };
 static const char *const stripes_names[STRIPES_CLASSES] = { "leaning", "lying", "standing" };
 
-/* Picture `number` of a class, [24,24,3]: a function of its arguments alone. */
+/* Image `number` of a class, [24,24,3]: a function of its arguments alone. */
 static void stripes_draw(int label, int64_t number, uint8_t pixels[STRIPES_BYTES])
 {
     uint32_t dice[8];
     for (uint32_t i = 0; i < 2; i++)
         ls_random_words(1,
-                        &(ls_draw){ .stream = LS_STREAM_USER,
+                        &(ls_draw){ .stream = LS_RANDOM_USER,
                                     .layer = (uint32_t)label,
                                     .sample = (uint64_t)number,
                                     .block = i },
@@ -33,7 +33,7 @@ static void stripes_draw(int label, int64_t number, uint8_t pixels[STRIPES_BYTES
         }
 }
 
-/* n pictures in memory, the classes in turn, numbered from `first`. */
+/* n images in memory, the classes in turn, numbered from `first`. */
 static inline ls_dataset *stripes_dataset(ls_context *ctx, int64_t first, int64_t n)
 {
     enum { MAX = 1024 };
@@ -47,7 +47,7 @@ static inline ls_dataset *stripes_dataset(ls_context *ctx, int64_t first, int64_
                                   labels, STRIPES_CLASSES);
 }
 
-/* A folder DIR/<class>/<number>.ppm with n pictures of each class; false when it cannot be written.
+/* A folder DIR/<class>/<number>.ppm with n images of each class; false when it cannot be written.
  */
 static inline bool stripes_folder(const char *dir, int64_t first, int64_t n)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# demo.sh: installs what is missing, builds into build/, draws a folder of small pictures, trains a network on them and
+# demo.sh: installs what is missing, builds into build/, draws a folder of small images, trains a network on them and
 # shows how it went. All that it makes is in build/. The exit status says whether the accuracy was reached.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -31,20 +31,20 @@ best() {
 }
 accuracy=$(best val_top1)
 
-scripts/curve.sh "$demo/run/metrics.csv" "$demo/curve.png" "resnet20 on the demo pictures"
+scripts/curve.sh "$demo/run/metrics.csv" "$demo/curve.png" "resnet20 on the demo images"
 
 # not head, which would leave sort with a broken pipe: the status of all under pipefail
-picture=$(find "$demo/data/val" -type f | sort | awk 'NR == 1')
+image=$(find "$demo/data/val" -type f | sort | awk 'NR == 1')
 echo
-echo "what the trained network sees in $picture:"
-"$lockstep" predict --checkpoint "$demo/run/best.safetensors" "$picture"
+echo "what the trained network sees in $image:"
+"$lockstep" predict --checkpoint "$demo/run/best.safetensors" "$image"
 cat <<TEXT
 
 validation accuracy: $accuracy (at least $wanted is wanted)
 training curve:      $demo/curve.png
 trained network:     $demo/run/best.safetensors
 
-With pictures of your own, in YOUR_FOLDER/train/CLASS/ and YOUR_FOLDER/val/CLASS/:
+With images of your own, in YOUR_FOLDER/train/CLASS/ and YOUR_FOLDER/val/CLASS/:
   $lockstep train --data-dir YOUR_FOLDER --model resnet20 --image-size 32
 TEXT
 awk -v a="$accuracy" -v w="$wanted" 'BEGIN { exit !(a >= w) }'

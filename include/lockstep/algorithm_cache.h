@@ -5,9 +5,9 @@
  * nothing and have the same bits:
  *
  *   ls_context_open with .benchmark = LS_BENCHMARK_ON
- *   ls_plan_load     if there is a file: before nets are built
+ *   ls_algorithm_cache_load     if there is a file: before nets are built
  *   ls_net_build     ops that are not in the table are timed
- *   ls_plan_save     if ls_plan_timed says that there is news
+ *   ls_algorithm_cache_save     if ls_algorithm_cache_timed_count says that there is news
  *
  * The file is JSON and may be edited: naming another of an op's kernels forces that one, whether
  * benchmark is on or off. Ops and the names of their kernels are in the log (LS_LOG_INFO) and, the
@@ -30,7 +30,7 @@
  *   }
  *
  * A checkpoint has all that the table had when its run's net was built. A run that goes on takes it
- * from there, by ls_checkpoint_load_plan (checkpoint.h), and needs no plan file. */
+ * from there, by ls_checkpoint_load_algorithms (checkpoint.h), and needs no plan file. */
 #ifndef LOCKSTEP_ALGORITHM_CACHE_H
 #define LOCKSTEP_ALGORITHM_CACHE_H
 
@@ -47,17 +47,17 @@ LS_BEGIN_DECLARATIONS
  * Whether the kernels exist is found out when a net first plans the op, and is then an error of
  * that call: LS_ERR_NOT_FOUND names the kernels that there are, LS_ERR_NONDETERMINISTIC is for one
  * that `deterministic` forbids. Choices for ops that no net has are without effect. */
-LS_API ls_status ls_plan_load(ls_context *ctx, const char *path);
+LS_API ls_status ls_algorithm_cache_load(ls_context *ctx, const char *path);
 
 /* Writes all that was loaded or timed, sorted, whole or not at all. What the file has for other ops
  * stays, so processes may share one: each waits for the other's save, by a lock of the file's
  * folder. Beyond 4096 ops those go of which this context knows nothing. Errors, with nothing
  * changed: LS_ERR_IO and LS_ERR_NOT_FOUND; LS_ERR_FORMAT and LS_ERR_MISMATCH when a file is there
- * that ls_plan_load would refuse; an empty one counts as none. */
-LS_API ls_status ls_plan_save(ls_context *ctx, const char *path);
+ * that ls_algorithm_cache_load would refuse; an empty one counts as none. */
+LS_API ls_status ls_algorithm_cache_save(ls_context *ctx, const char *path);
 
 /* How many ops and fusions were timed in this context. */
-LS_API int64_t ls_plan_timed(const ls_context *ctx);
+LS_API int64_t ls_algorithm_cache_timed_count(const ls_context *ctx);
 
 LS_END_DECLARATIONS
 

@@ -43,7 +43,7 @@ typedef enum ls_benchmark {
                          while a net is built, among those that `deterministic` leaves; they stay for
                          the net's life, and for nets that are built later. Another process measures
                          anew and may choose others, with other bits, unless it is given the choices:
-                         plan.h. Shapes that come up after the build go by the heuristic */
+                         algorithm_cache.h. Shapes that come up after the build go by the heuristic */
 } ls_benchmark;
 
 /* Info: the kernel of each op when a net first uses it, and why it was taken. */
@@ -113,7 +113,7 @@ LS_API ls_status ls_context_trim(ls_context *ctx);
 /* "cpu, 2 threads, AVX2, oneDNN 2.6.3": static text about the open device, or "" for NULL. Valid as
  * long as ctx. */
 LS_API const char *ls_context_device(const ls_context *ctx);
-LS_API int ls_context_threads(const ls_context *ctx);
+LS_API int ls_context_thread_count(const ls_context *ctx);
 LS_API uint64_t ls_context_seed(const ls_context *ctx);
 
 LS_API const char *ls_version(void); /* "0.1.0" */

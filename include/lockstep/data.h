@@ -50,7 +50,7 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
 /* What loaders over it still need lives until they are closed. */
 LS_API void ls_dataset_close(ls_dataset **dataset);
 LS_API int64_t ls_dataset_count(const ls_dataset *dataset);
-LS_API int ls_dataset_classes(const ls_dataset *dataset);
+LS_API int ls_dataset_class_count(const ls_dataset *dataset);
 LS_API const char *ls_dataset_class_name(const ls_dataset *dataset,
                                          int label); /* borrowed; NULL out of range */
 LS_API const char *ls_dataset_sample_path(const ls_dataset *dataset,
@@ -58,7 +58,7 @@ LS_API const char *ls_dataset_sample_path(const ls_dataset *dataset,
 LS_API int ls_dataset_label(const ls_dataset *dataset, int64_t sample); /* -1 out of range */
 /* Files below the class folders that were left out for their extension, and one of them ("" when
  * none). */
-LS_API int64_t ls_dataset_ignored(const ls_dataset *dataset, const char **example);
+LS_API int64_t ls_dataset_ignored_count(const ls_dataset *dataset, const char **example);
 
 /* Which data these are: a digest of the samples in order, with labels, paths (below the folder that
  * was opened) and sizes; with `contents` also of the files' bytes, which reads them all. Samples in
@@ -125,7 +125,7 @@ typedef enum ls_seeding {
     LS_SEED_BY_WORKER
 } ls_seeding;
 
-/* Of a JPEG file only what the crop needs is decoded, with the pixels of the whole picture. FAST
+/* Of a JPEG file only what the crop needs is decoded, with the pixels of the whole image. FAST
  * does so in a smaller version where one will do: JPEG files can be decoded at 1/2, 1/4 or 1/8 of
  * their size, and the smallest is taken that is no smaller than what it will be resized to. Other
  * pixels, a bit less sharp; a part of a run's identity. LS_ERR_INVALID for data that are pixels
@@ -150,10 +150,10 @@ typedef struct ls_loader_config {
     ls_seeding seeding;
 
     /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same
-     * height and width; a picture that cannot be brought to it is a bad image. Sizes and rounding
+     * height and width; an image that cannot be brought to it is a bad image. Sizes and rounding
      * are torchvision's. A field that would have no effect is an error. */
     int64_t resize; /* shorter side becomes this, keeping the aspect ratio; 0 = keep the size */
-    int64_t crop;   /* side of the square that is cut; 0 = pictures must all have one size already,
+    int64_t crop;   /* side of the square that is cut; 0 = images must all have one size already,
                        that of the first one that can be read */
     int64_t crop_padding; /* > 0: zeros added on each side, and the crop is at random (else it is
                              the centre) */
@@ -163,9 +163,9 @@ typedef struct ls_loader_config {
     float ratio_min, ratio_max; /* of its aspect; 0, 0 = 3/4, 4/3 */
     float flip;                 /* probability of a horizontal flip */
 
-    /* Normalisation, done on the device: (x / 255 - mean) / deviation per channel; all 0 =
+    /* Normalisation, done on the device: (x / 255 - mean) / std per channel; all 0 =
      * ImageNet's values (for one channel their average, 0.449 and 0.226). */
-    float mean[3], deviation[3];
+    float mean[3], std[3];
 } ls_loader_config;
 
 /* Opens a loader over a data set. Batches and threads are all made here. The threads block all
@@ -175,15 +175,14 @@ LS_API void ls_loader_close(ls_loader **loader);
 
 /* What a net needs to know of its input. */
 typedef struct ls_input_spec {
-    ls_spec image; /* u8 [batch,H,W,C], or f32 which is taken as it is */
-    float mean[4],
-        deviation[4]; /* for u8, per channel; deviation 0 = mean 0, deviation 1: just x / 255 */
-    int n_classes;    /* 0 = no labels */
+    ls_spec image;         /* u8 [batch,H,W,C], or f32 which is taken as it is */
+    float mean[4], std[4]; /* for u8, per channel; std 0 = mean 0, std 1: just x / 255 */
+    int n_classes;         /* 0 = no labels */
 } ls_input_spec;
 LS_API ls_input_spec ls_loader_spec(const ls_loader *loader);
 
 /* Steps per epoch, counting a partial last batch unless drop_last. */
-LS_API int64_t ls_loader_steps(const ls_loader *loader);
+LS_API int64_t ls_loader_step_count(const ls_loader *loader);
 
 /* Borrowed until the next ls_loader_next, _start or _close. */
 typedef struct ls_batch {

@@ -6,13 +6,13 @@
  *   ls_loader_open           batches: crop, flip, shuffle, workers         data.h
  *   ls_net_build             a model function becomes a planned program    nn.h, net.h
  *                            (or a bundled ResNet does                    models.h)
- *   ls_sgd, ls_cosine        optimizer and learning-rate schedule          optim.h
+ *   ls_sgd, ls_schedule_cosine        optimizer and learning-rate schedule          optim.h
  *   ls_context_status        did all of the above go well?
  *   ls_context_warning       probable mistakes in it, such as a wrong folder
  *   ls_loader_start, _next   for each epoch, for each batch:
  *   ls_net_step              forward, backward, update
  *   ls_net_results           its loss and metrics
- *   ls_record_step           digests of what went in and came out          record.h
+ *   ls_run_log_step           digests of what went in and came out          run_log.h
  *   ls_net_evaluate          validation
  *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
  *   ls_context_close         frees everything

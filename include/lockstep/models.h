@@ -13,8 +13,8 @@
 LS_BEGIN_DECLARATIONS
 
 typedef enum ls_stem {
-    LS_STEM_AUTO,  /* small for resnet20 to resnet110 and for pictures under 64 pixels high */
-    LS_STEM_SMALL, /* 3x3, stride 1: for pictures of about 32x32 */
+    LS_STEM_AUTO,  /* small for resnet20 to resnet110 and for images under 64 pixels high */
+    LS_STEM_SMALL, /* 3x3, stride 1: for images of about 32x32 */
     LS_STEM_LARGE  /* 7x7, stride 2, then a 3x3 max pool of stride 2: for about 224x224 */
 } ls_stem;
 

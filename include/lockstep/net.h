@@ -27,9 +27,9 @@ typedef struct ls_loss_config {
  * With BF16 and F16, activations and their gradients are of that type inside a program, and so are
  * the weights and biases of convolutions and linear layers, each program's own rounded copy. What
  * is computed between reading and writing them is f32: sums, normalisation, softmax. Parameters as
- * ls_net_entry shows and optimizers update them, their gradients, running statistics, losses,
- * metrics, outputs, inputs and their gradients, and whatever users' ops (ls_op) read and write are
- * F32, and cast where they meet the rest. */
+ * ls_net_parameter_at shows and optimizers update them, their gradients, running statistics,
+ * losses, metrics, outputs, inputs and their gradients, and whatever users' ops (ls_op) read and
+ * write are F32, and cast where they meet the rest. */
 typedef enum ls_precision {
     LS_PRECISION_F32,  /* f32 throughout */
     LS_PRECISION_TF32, /* f32, but convolutions and linear layers may round their factors to tf32's
@@ -70,8 +70,8 @@ typedef struct ls_net_config {
     ls_precision precision;
     ls_loss_scale_config loss_scale; /* not for inference, nor for other precisions than F16 */
     ls_recompute recompute;          /* trades time for memory */
-    int max_plans;  /* input shapes whose plans are kept; 0 = 8. The least recently used one goes
-                       first */
+    int max_execution_plans; /* input shapes whose plans are kept; 0 = 8. The least recently used
+                      one goes first */
     int64_t steps;  /* how many steps, or evaluations of an inference net, are expected with inputs
                        of  the shapes given here; 0 = unknown. With benchmark = on, the kernels are
                        timed  for at most 3 % of what so many steps are estimated to take, unknown
@@ -92,7 +92,7 @@ typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 /* Forward, backward and update as one program over one batch. opt NULL = forward and backward only.
  * Errors: LS_ERR_SHAPE where batch->n is not the number of images, those of ls_net_feed, and
  * LS_ERR_INVALID where another call is running on the net: it belongs to one thread at a time. */
-LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate);
+LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
 /* Forward in evaluation mode over one batch: output, losses, metrics. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
@@ -152,26 +152,20 @@ LS_API const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input);
 /* Parameters and buffers (running statistics) in the order of the graph. The tensors are borrowed
  * views into the net's blocks: dense, in memory order (convolution weights [O,H,W,I]); valid as
  * long as the net. */
-typedef enum ls_entry_kind {
-    LS_ENTRY_WEIGHT,
-    LS_ENTRY_BIAS,
-    LS_ENTRY_NORM,
-    LS_ENTRY_BUFFER
-} ls_entry_kind;
-typedef struct ls_entry {
+typedef struct ls_parameter_info {
     const char *name;
-    ls_entry_kind kind;
+    ls_parameter_kind kind;
     ls_tensor *value;
     const ls_tensor *gradient; /* NULL for buffers and in inference nets; with loss scaling that of
                                   the scaled loss */
     bool frozen;
-} ls_entry;
-LS_API int64_t ls_net_entries(const ls_net *net);
-LS_API ls_entry ls_net_entry(const ls_net *net, int64_t i);
+} ls_parameter_info;
+LS_API int64_t ls_net_parameter_count(const ls_net *net);
+LS_API ls_parameter_info ls_net_parameter_at(const ls_net *net, int64_t i);
 /* The value of a parameter or buffer; NULL and an error when there is none of that name. */
 LS_API ls_tensor *ls_net_parameter(ls_net *net, const char *name);
 LS_API int64_t
-ls_net_parameter_count(const ls_net *net); /* trained elements; buffers not counted */
+ls_net_parameter_elements(const ls_net *net); /* trained elements; buffers not counted */
 
 /* Parameters whose name matches the pattern (as in a shell: * ? [..]) are frozen, or trained again:
  * no gradient is computed for them and no optimizer touches them. Takes effect at the next step. A

@@ -33,10 +33,10 @@ LS_API ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node);
 LS_API ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight);
 
 typedef enum ls_init {
-    LS_INIT_DEFAULT,    /* the layer's own, named there */
-    LS_INIT_HE_FAN_OUT, /* normal, deviation sqrt(2 / fan_out) (He et al. 2015, "Delving deep") */
-    LS_INIT_HE_FAN_IN,  /* normal, deviation sqrt(2 / fan_in) */
-    LS_INIT_XAVIER,     /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
+    LS_INIT_DEFAULT,        /* the layer's own, named there */
+    LS_INIT_HE_FAN_OUT,     /* normal, std sqrt(2 / fan_out) (He et al. 2015, "Delving deep") */
+    LS_INIT_HE_FAN_IN,      /* normal, std sqrt(2 / fan_in) */
+    LS_INIT_XAVIER,         /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
     LS_INIT_UNIFORM_FAN_IN, /* uniform, limit 1 / sqrt(fan_in): PyTorch's default for linear and
                                conv */
     LS_INIT_ZERO,
@@ -124,7 +124,8 @@ LS_API ls_node *ls_top_k(ls_graph *graph, ls_node *logits, ls_node *labels, int 
 typedef enum ls_parameter_kind {
     LS_PARAMETER_WEIGHT,
     LS_PARAMETER_BIAS, /* left out of weight decay on request, like LS_PARAMETER_NORM */
-    LS_PARAMETER_NORM
+    LS_PARAMETER_NORM,
+    LS_PARAMETER_BUFFER /* running statistics: not trained; not for ls_parameter */
 } ls_parameter_kind;
 /* A trained f32 tensor, to be given to ls_op. fan_in and fan_out are taken from the shape
  * [out,...,in]. Default init: He normal, fan out, for weights, 0 for biases, 1 for norms. */
@@ -156,7 +157,7 @@ typedef struct ls_op_config {
         *settings;   /* all else that decides over the results, as text: "version 2, slope 0.1";
                         copied. A run's identity has it beside the kind, since callbacks can't
                         be looked into: a checkpoint of other settings is refused. May be NULL */
-    bool recordable; /* a promise, for CUDA: the callbacks do nothing but send work to the stream,
+    bool capturable; /* a promise, for CUDA: the callbacks do nothing but send work to the stream,
                         the same work at each call but for what the memory holds; they wait for
                         nothing, allocate nothing, read nothing on the host. Then steps with this op
                         are recorded as CUDA graphs as others are, and most steps are replayed

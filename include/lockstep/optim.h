@@ -49,11 +49,11 @@ LS_API ls_optimizer *ls_adamw(ls_net *net, const ls_adam_config *config);
 LS_API void ls_optimizer_close(ls_optimizer **opt);
 /* One update from the net's gradients at this learning rate (>= 0). Each backward pass serves one
  * update: LS_ERR_INVALID when there are no gradients, or they were used. */
-LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double rate);
+LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double lr);
 /* Updates done: Adam's t, counted for all parameters together; but those that loss scaling has
  * skipped count here, not in t. */
-LS_API int64_t ls_optimizer_steps(const ls_optimizer *opt);
-LS_API ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps); /* when restoring */
+LS_API int64_t ls_optimizer_step_count(const ls_optimizer *opt);
+LS_API ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps); /* when restoring */
 /* Global L2 norm of the gradients in the last step, before clipping, without the loss scale: not
  * finite when the update was skipped. Only with clip_norm or loss scaling. */
 LS_API ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm);
@@ -61,15 +61,16 @@ LS_API const char *ls_optimizer_name(const ls_optimizer *opt); /* "sgd", "adam",
 
 /* State tensors for checkpoints: one f32 tensor per state and parameter, borrowed views into the
  * optimizer's blocks, named "momentum", "exp_avg", "exp_avg_sq". */
-LS_API int ls_optimizer_states(const ls_optimizer *opt);
+LS_API int ls_optimizer_state_count(const ls_optimizer *opt);
 LS_API const char *ls_optimizer_state_name(const ls_optimizer *opt, int state);
 LS_API ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter);
 
 /* ---- Schedules: the rate as a pure function of (epoch, step), epochs and the steps in each
- * counted from 0. Only ls_reduce_on_plateau has a state: what was reported to it. ----
+ * counted from 0. Only ls_schedule_reduce_on_plateau has a state: what was reported to it. ----
  *
- * steps_per_epoch (ls_loader_steps) is required where the rate changes from step to step: with
- * warm-up, in ls_cosine unless by_epoch, in ls_one_cycle. Errors are as for optimizers. */
+ * steps_per_epoch (ls_loader_step_count) is required where the rate changes from step to step: with
+ * warm-up, in ls_schedule_cosine unless by_epoch, in ls_schedule_one_cycle. Errors are as for
+ * optimizers. */
 
 typedef struct ls_schedule ls_schedule;
 
@@ -77,104 +78,111 @@ typedef struct ls_schedule ls_schedule;
  * the first W steps i = 0, 1, ... have the rate r (start + (1 - start) i / W): `start` r in the
  * first one, r itself in the first one after them. The schedule's own clock starts only then: its
  * milestones and periods count epochs since the end of the warm-up. */
-typedef struct ls_warmup {
+typedef struct ls_schedule_warmup {
     int epochs;
     float start; /* 0 = 0.01; LS_ZERO = zero */
-} ls_warmup;
+} ls_schedule_warmup;
 
-typedef struct ls_constant_config {
-    double rate;
+typedef struct ls_schedule_constant_config {
+    double lr;
     int64_t steps_per_epoch;
-    ls_warmup warmup;
-} ls_constant_config;
-LS_API ls_schedule *ls_constant(ls_context *ctx, const ls_constant_config *config);
+    ls_schedule_warmup warmup;
+} ls_schedule_constant_config;
+LS_API ls_schedule *ls_schedule_constant(ls_context *ctx,
+                                         const ls_schedule_constant_config *config);
 
-/* rate gamma^floor(epoch / every_epochs) */
-typedef struct ls_step_config {
-    double rate;
-    int every_epochs; /* required */
-    double gamma;     /* 0 = 0.1 */
+/* rate gamma^floor(epoch / step_size) */
+typedef struct ls_schedule_step_config {
+    double lr;
+    int step_size; /* required */
+    double gamma;  /* 0 = 0.1 */
     int64_t steps_per_epoch;
-    ls_warmup warmup;
-} ls_step_config;
-LS_API ls_schedule *ls_step_decay(ls_context *ctx, const ls_step_config *config);
+    ls_schedule_warmup warmup;
+} ls_schedule_step_config;
+LS_API ls_schedule *ls_schedule_step(ls_context *ctx, const ls_schedule_step_config *config);
 
 /* rate gamma^(number of milestones <= epoch) */
-typedef struct ls_multi_step_config {
-    double rate;
+typedef struct ls_schedule_multi_step_config {
+    double lr;
     const int *milestones; /* epochs above 0, ascending; copied */
     int n_milestones;
     double gamma; /* 0 = 0.1 */
     int64_t steps_per_epoch;
-    ls_warmup warmup;
-} ls_multi_step_config;
-LS_API ls_schedule *ls_multi_step(ls_context *ctx, const ls_multi_step_config *config);
+    ls_schedule_warmup warmup;
+} ls_schedule_multi_step_config;
+LS_API ls_schedule *ls_schedule_multi_step(ls_context *ctx,
+                                           const ls_schedule_multi_step_config *config);
 
 /* rate gamma^epoch */
-typedef struct ls_exponential_config {
-    double rate;
+typedef struct ls_schedule_exponential_config {
+    double lr;
     double gamma; /* per epoch; required */
     int64_t steps_per_epoch;
-    ls_warmup warmup;
-} ls_exponential_config;
-LS_API ls_schedule *ls_exponential(ls_context *ctx, const ls_exponential_config *config);
+    ls_schedule_warmup warmup;
+} ls_schedule_exponential_config;
+LS_API ls_schedule *ls_schedule_exponential(ls_context *ctx,
+                                            const ls_schedule_exponential_config *config);
 
 /* Cosine annealing (Loshchilov & Hutter 2017) without restarts: floor + (peak - floor)
  * (1 + cos(pi t / T)) / 2, with t counted in steps. After T the rate stays at floor, where
  * PyTorch's CosineAnnealingLR rises again. */
-typedef struct ls_cosine_config {
-    double peak, floor;
+typedef struct ls_schedule_cosine_config {
+    double max_lr, min_lr;
     int epochs; /* warm-up included: T = epochs - warmup_epochs, in steps */
     int warmup_epochs;
     float warmup_start; /* 0 = 0.01; LS_ZERO = zero */
     int64_t steps_per_epoch;
     bool by_epoch; /* t and T counted in epochs: the rate changes between epochs only, as in
                       PyTorch's usual loop */
-} ls_cosine_config;
-LS_API ls_schedule *ls_cosine(ls_context *ctx, const ls_cosine_config *config);
+} ls_schedule_cosine_config;
+LS_API ls_schedule *ls_schedule_cosine(ls_context *ctx, const ls_schedule_cosine_config *config);
 
 /* floor + (rate - floor) (1 - epoch / T)^power, T = epochs - warmup.epochs. After T the rate stays
  * at floor. */
-typedef struct ls_polynomial_config {
-    double rate, floor;
+typedef struct ls_schedule_polynomial_config {
+    double lr, min_lr;
     double power; /* 0 = 1 */
     int epochs;   /* warm-up included */
     int64_t steps_per_epoch;
-    ls_warmup warmup;
-} ls_polynomial_config;
-LS_API ls_schedule *ls_polynomial(ls_context *ctx, const ls_polynomial_config *config);
+    ls_schedule_warmup warmup;
+} ls_schedule_polynomial_config;
+LS_API ls_schedule *ls_schedule_polynomial(ls_context *ctx,
+                                           const ls_schedule_polynomial_config *config);
 
 /* One cycle (Smith & Topin 2019), two cosine phases as PyTorch's OneCycleLR: peak / div -> peak ->
- * peak / div / final_div, step by step. Its rise is its warm-up. */
-typedef struct ls_one_cycle_config {
-    double peak;
-    double rise;           /* share of the steps spent rising; 0 = 0.3 */
-    double div, final_div; /* 0 = 25, 1e4 */
+ * peak / div / final_div, step by step. Its pct_start is its warm-up. */
+typedef struct ls_schedule_one_cycle_config {
+    double max_lr;
+    double pct_start;                    /* share of the steps spent rising; 0 = 0.3 */
+    double div_factor, final_div_factor; /* 0 = 25, 1e4 */
     int epochs;
     int64_t steps_per_epoch;
-} ls_one_cycle_config;
-LS_API ls_schedule *ls_one_cycle(ls_context *ctx, const ls_one_cycle_config *config);
+} ls_schedule_one_cycle_config;
+LS_API ls_schedule *ls_schedule_one_cycle(ls_context *ctx,
+                                          const ls_schedule_one_cycle_config *config);
 
 /* Multiplies the rate by gamma when the reported metric has not improved for more than `patience`
  * epochs; after that `cooldown` epochs count for nothing. To improve is to be below best * (1 -
  * threshold), or above best * (1 + threshold) with maximize, as in PyTorch; NaN is no improvement.
  * PyTorch's eps, below which a change of the rate is ignored, has no counterpart. */
-typedef struct ls_plateau_config {
-    double rate, floor;
+typedef struct ls_schedule_plateau_config {
+    double lr, min_lr;
     double gamma; /* below 1; 0 = 0.1 */
     int patience; /* 0 = 10; -1 = none */
     int cooldown;
     double threshold; /* relative, below 1; 0 = 1e-4 */
     bool maximize;    /* the metric is better when larger */
     int64_t steps_per_epoch;
-    ls_warmup warmup;
-} ls_plateau_config;
-LS_API ls_schedule *ls_reduce_on_plateau(ls_context *ctx, const ls_plateau_config *config);
+    ls_schedule_warmup warmup;
+} ls_schedule_plateau_config;
+LS_API ls_schedule *ls_schedule_reduce_on_plateau(ls_context *ctx,
+                                                  const ls_schedule_plateau_config *config);
 
 LS_API void ls_schedule_close(ls_schedule **schedule);
 /* The rate for one step; 0 for NULL. */
-LS_API double ls_schedule_rate(const ls_schedule *schedule, int64_t epoch, int64_t step);
-/* Tells an epoch's validation metric; only ls_reduce_on_plateau listens, others ignore it. */
+LS_API double ls_schedule_lr(const ls_schedule *schedule, int64_t epoch, int64_t step);
+/* Tells an epoch's validation metric; only ls_schedule_reduce_on_plateau listens, others ignore it.
+ */
 LS_API ls_status ls_schedule_report(ls_schedule *schedule, double metric);
 /* The state that reports have left, for checkpoints: at most LS_SCHEDULE_STATE numbers. */
 enum { LS_SCHEDULE_STATE = 4 };

@@ -32,8 +32,8 @@ typedef struct ls_pack_part {
 } ls_pack_part;
 
 typedef struct ls_pack_config {
-    bool pixels;    /* each picture decoded, u8 [H,W,3]: quick to read, but as large as it gets */
-    int64_t resize; /* > 0: pixels of each picture resized, the shorter side to this; enlarged where
+    bool pixels;    /* each image decoded, u8 [H,W,3]: quick to read, but as large as it gets */
+    int64_t resize; /* > 0: pixels of each image resized, the shorter side to this; enlarged where
                        it was less */
     ls_bad_image on_bad_image; /* SKIP: an unreadable image stays in the pack as such, and is listed
                                   through the context's log; loaders do with it as with the file.
@@ -65,7 +65,7 @@ typedef struct ls_pack_summary {
  *
  * LS_ERR_INVALID: a part without a name beside others, with a slash in it, or named twice; a data
  * set that is no image folder's, or of another context, or has its classes in another order than
- * that of their bytes; a path that is one of the pictures. LS_ERR_IO: a file that is there, a full
+ * that of their bytes; a path that is one of the images. LS_ERR_IO: a file that is there, a full
  * disk, or progress said false. Of an unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA,
  * as ls_loader_next. LS_ERR_DATA also where none can be used. LS_ERR_MEMORY. */
 LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,

@@ -12,25 +12,25 @@ LS_BEGIN_DECLARATIONS
 
 /* What is drawn for. New uses get a stream of their own at the end: the numbers are part of a run's
  * identity. */
-typedef enum ls_stream {
-    LS_STREAM_INIT,      /* initial values: layer = index among parameters and buffers; sample =
+typedef enum ls_random_stream {
+    LS_RANDOM_INIT,      /* initial values: layer = index among parameters and buffers; sample =
                             element / 2 (normal) or / 4 (uniform), which share the words in turn */
-    LS_STREAM_DROPOUT,   /* layer = dropout index, sample = logical element / 4, word element % 4 */
-    LS_STREAM_SHUFFLE,   /* permutation of a data set's samples in one epoch */
-    LS_STREAM_TRANSFORM, /* crop and flip of one sample in one epoch */
-    LS_STREAM_REPLACE,   /* which sample takes the place of an unreadable one */
-    LS_STREAM_TENSOR,    /* ls_tensor_random_* */
-    LS_STREAM_DEMO,      /* procedurally drawn images */
-    LS_STREAM_USER,      /* for programs */
-    LS_STREAM_WORKER /* a loader worker's own sequence (LS_SEED_BY_WORKER): layer = 1 + worker, 0
-                        for the caller's thread; sample = picture of its sequence */
-} ls_stream;
+    LS_RANDOM_DROPOUT,   /* layer = dropout index, sample = logical element / 4, word element % 4 */
+    LS_RANDOM_SHUFFLE,   /* permutation of a data set's samples in one epoch */
+    LS_RANDOM_TRANSFORM, /* crop and flip of one sample in one epoch */
+    LS_RANDOM_REPLACE,   /* which sample takes the place of an unreadable one */
+    LS_RANDOM_TENSOR,    /* ls_tensor_random_* */
+    LS_RANDOM_DEMO,      /* procedurally drawn images */
+    LS_RANDOM_USER,      /* for programs */
+    LS_RANDOM_WORKER /* a loader worker's own sequence (LS_SEED_BY_WORKER): layer = 1 + worker, 0
+                        for the caller's thread; sample = image of its sequence */
+} ls_random_stream;
 
 /* One draw's name. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample < 2^40,
  * block < 2^8: together the 128 bits of the counter, so no two draws share one. Values beyond a
  * limit are cut to it. */
 typedef struct ls_draw {
-    ls_stream stream;
+    ls_random_stream stream;
     uint32_t layer;
     uint32_t epoch;
     uint64_t step;

@@ -28,39 +28,39 @@ LS_API ls_status ls_net_digest(ls_net *net, const ls_batch *batch, ls_step_diges
 
 /* ---- Writing ---- */
 
-typedef struct ls_record ls_record;
+typedef struct ls_run_log ls_run_log;
 
 /* Opens the record for appending step n_steps: its first n_steps lines are kept, what follows them
  * (of a run that was stopped after its last checkpoint) is cut off. 0 begins anew. LS_ERR_DATA when
  * the file has fewer whole lines than that or one of them is none; LS_ERR_IO, also where path is a
  * symbolic link. */
-LS_API ls_record *ls_record_open(ls_context *ctx, const char *path, int64_t n_steps);
+LS_API ls_run_log *ls_run_log_open(ls_context *ctx, const char *path, int64_t n_steps);
 /* Adds a line and hands it to the system, so that a killed process loses none. */
-LS_API ls_status ls_record_append(ls_record *record, const ls_step_digest *digest);
-/* ls_net_digest and ls_record_append without waiting for the device: adds the line of the step that
- * the net has just done, on a GPU with the next line, ls_record_flush or ls_record_close, at the
- * latest. The net and the record have one context. */
-LS_API ls_status ls_record_step(ls_record *record, ls_net *net, const ls_batch *batch);
+LS_API ls_status ls_run_log_append(ls_run_log *record, const ls_step_digest *digest);
+/* ls_net_digest and ls_run_log_append without waiting for the device: adds the line of the step
+ * that the net has just done, on a GPU with the next line, ls_run_log_flush or ls_run_log_close, at
+ * the latest. The net and the record have one context. */
+LS_API ls_status ls_run_log_step(ls_run_log *record, ls_net *net, const ls_batch *batch);
 /* Waits until all lines are on the disk: before a checkpoint that counts on them. */
-LS_API ls_status ls_record_flush(ls_record *record);
-LS_API void ls_record_close(ls_record **record);
+LS_API ls_status ls_run_log_flush(ls_run_log *record);
+LS_API void ls_run_log_close(ls_run_log **record);
 
 /* ---- Reading ---- */
 
 /* How many steps a record has. A last line that was cut short, by a full disk or a killed writer,
  * does not count. LS_ERR_NOT_FOUND, LS_ERR_IO, LS_ERR_DATA name the file and the line. */
-LS_API ls_status ls_record_count(ls_context *ctx, const char *path, int64_t *n_steps);
-LS_API ls_status ls_record_read(ls_context *ctx, const char *path, int64_t step,
-                                ls_step_digest *out);
+LS_API ls_status ls_run_log_count(ls_context *ctx, const char *path, int64_t *n_steps);
+LS_API ls_status ls_run_log_read(ls_context *ctx, const char *path, int64_t step,
+                                 ls_step_digest *out);
 
-typedef struct ls_record_difference {
+typedef struct ls_run_log_difference {
     int64_t n_a, n_b; /* steps of either */
     int64_t step;     /* the first that differs; -1 when all that both have are equal */
     bool batch, loss, gradients, weights; /* what differs there */
     ls_step_digest a, b;                  /* of that step */
-} ls_record_difference;
-LS_API ls_status ls_record_compare(ls_context *ctx, const char *a, const char *b,
-                                   ls_record_difference *out);
+} ls_run_log_difference;
+LS_API ls_status ls_run_log_compare(ls_context *ctx, const char *a, const char *b,
+                                    ls_run_log_difference *out);
 
 LS_END_DECLARATIONS
 

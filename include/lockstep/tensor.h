@@ -90,8 +90,7 @@ LS_API ls_status ls_tensor_fill(ls_tensor *tensor, double value);
 /* f32 tensors: uniform in [low, high) or normal, from the context's seed and `draw` (element number
  * added as sample). */
 LS_API ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, float high);
-LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean,
-                                         float deviation);
+LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float std);
 
 /* How far two tensors of one type and shape are apart. */
 typedef struct ls_difference {

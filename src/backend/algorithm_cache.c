@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-ls_status ls__choices_open(ls_context *ctx, ls__choices **out)
+ls_status ls__selections_open(ls_context *ctx, ls__selections **out)
 {
     *out = ls__zalloc(ctx, sizeof **out);
     if (!*out) return ls__fail_memory(ctx, "kernel choices", sizeof **out);
@@ -15,10 +15,10 @@ ls_status ls__choices_open(ls_context *ctx, ls__choices **out)
     return LS_OK;
 }
 
-void ls__choices_close(ls__choices **choices)
+void ls__selections_close(ls__selections **selections)
 {
-    ls__choices *c = *choices;
-    *choices = NULL;
+    ls__selections *c = *selections;
+    *selections = NULL;
     if (!c) return;
     for (int i = 0; i < c->n; i++) ls__free(c->ctx, c->items[i]);
     ls__free(c->ctx, c->items);
@@ -26,13 +26,13 @@ void ls__choices_close(ls__choices **choices)
 }
 
 /* Where the op is, or belongs. */
-static int place_of(const ls__choices *choices, const char *op, bool *found)
+static int place_of(const ls__selections *selections, const char *op, bool *found)
 {
-    int low = 0, high = choices->n;
+    int low = 0, high = selections->n;
     *found = false;
     while (low < high && !*found) {
         const int middle = low + (high - low) / 2;
-        const int order = strcmp(choices->items[middle]->op, op);
+        const int order = strcmp(selections->items[middle]->op, op);
         *found = order == 0;
         if (order < 0)
             low = middle + 1;
@@ -42,93 +42,94 @@ static int place_of(const ls__choices *choices, const char *op, bool *found)
     return *found ? high : low;
 }
 
-const ls__choice *ls__choices_find(ls__choices *choices, const char *op)
+const ls__selection *ls__selections_find(ls__selections *selections, const char *op)
 {
     bool found;
-    const int i = place_of(choices, op, &found);
+    const int i = place_of(selections, op, &found);
     if (!found) return NULL;
-    choices->items[i]->used = ++choices->clock;
-    return choices->items[i];
+    selections->items[i]->used = ++selections->clock;
+    return selections->items[i];
 }
 
-static ls_status reserve(ls_context *ctx, ls__choices *choices)
+static ls_status reserve(ls_context *ctx, ls__selections *selections)
 {
-    if (choices->n < choices->room) return LS_OK;
-    const int room = choices->room ? 2 * choices->room : 64;
-    const size_t bytes = (size_t)room * sizeof *choices->items;
-    ls__choice **larger =
-        ls__realloc(ctx, choices->items, (size_t)choices->n * sizeof *choices->items, bytes);
+    if (selections->n < selections->room) return LS_OK;
+    const int room = selections->room ? 2 * selections->room : 64;
+    const size_t bytes = (size_t)room * sizeof *selections->items;
+    ls__selection **larger = ls__realloc(ctx, selections->items,
+                                         (size_t)selections->n * sizeof *selections->items, bytes);
     if (!larger) return ls__fail_memory(ctx, "kernel choices", bytes);
-    choices->items = larger;
-    choices->room = room;
+    selections->items = larger;
+    selections->room = room;
     return LS_OK;
 }
 
-static void drop(ls__choices *choices, int i)
+static void drop(ls__selections *selections, int i)
 {
-    ls__free(choices->ctx, choices->items[i]);
-    choices->n--;
-    memmove(&choices->items[i], &choices->items[i + 1],
-            (size_t)(choices->n - i) * sizeof *choices->items);
+    ls__free(selections->ctx, selections->items[i]);
+    selections->n--;
+    memmove(&selections->items[i], &selections->items[i + 1],
+            (size_t)(selections->n - i) * sizeof *selections->items);
 }
 
-ls_status ls__choices_put(ls_context *ctx, ls__choices *choices, const ls__choice *choice)
+ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
+                             const ls__selection *selection)
 {
-    const size_t length = strlen(choice->op);
-    ls__choice *item = ls__alloc(ctx, sizeof *item + length + 1);
+    const size_t length = strlen(selection->op);
+    ls__selection *item = ls__alloc(ctx, sizeof *item + length + 1);
     if (!item) return ls__fail_memory(ctx, "kernel choices", sizeof *item + length + 1);
-    *item = *choice;
-    item->op = memcpy(item + 1, choice->op, length + 1);
+    *item = *selection;
+    item->op = memcpy(item + 1, selection->op, length + 1);
     item->hash = ls__hash(item->op, length, 0);
-    item->used = ++choices->clock;
+    item->used = ++selections->clock;
     bool found;
-    const int i = place_of(choices, choice->op, &found);
+    const int i = place_of(selections, selection->op, &found);
     if (found) {
-        ls__free(ctx, choices->items[i]);
-        choices->items[i] = item;
+        ls__free(ctx, selections->items[i]);
+        selections->items[i] = item;
         return LS_OK;
     }
-    if (reserve(ctx, choices) != LS_OK) {
+    if (reserve(ctx, selections) != LS_OK) {
         ls__free(ctx, item);
         return LS_ERR_MEMORY;
     }
-    memmove(&choices->items[i + 1], &choices->items[i],
-            (size_t)(choices->n - i) * sizeof *choices->items);
-    choices->items[i] = item;
-    choices->n++;
+    memmove(&selections->items[i + 1], &selections->items[i],
+            (size_t)(selections->n - i) * sizeof *selections->items);
+    selections->items[i] = item;
+    selections->n++;
     return LS_OK;
 }
 
-void ls__choices_remove(ls__choices *choices, const char *op)
+void ls__selections_remove(ls__selections *selections, const char *op)
 {
     bool found;
-    const int i = place_of(choices, op, &found);
-    if (found) drop(choices, i);
+    const int i = place_of(selections, op, &found);
+    if (found) drop(selections, i);
 }
 
-void ls__choices_keep_recent(ls__choices *choices, int most)
+void ls__selections_keep_recent(ls__selections *selections, int most)
 {
-    while (choices->n > most) {
+    while (selections->n > most) {
         int oldest = 0;
-        for (int i = 1; i < choices->n; i++)
-            if (choices->items[i]->used < choices->items[oldest]->used) oldest = i;
-        drop(choices, oldest);
+        for (int i = 1; i < selections->n; i++)
+            if (selections->items[i]->used < selections->items[oldest]->used) oldest = i;
+        drop(selections, oldest);
     }
 }
 
-void ls__choices_keep_sample(ls__choices *choices, int most)
+void ls__selections_keep_sample(ls__selections *selections, int most)
 {
-    for (bool too_many = choices->n > most; too_many;) {
+    for (bool too_many = selections->n > most; too_many;) {
         int n_derived = 0, greatest = -1;
         uint64_t greatest_hash = 0;
-        for (int i = 0; i < choices->n; i++) {
-            const ls__choice *choice = choices->items[i];
-            if (!choice->derived) continue;
-            if (n_derived++ > 0 && choice->hash <= greatest_hash) continue;
+        for (int i = 0; i < selections->n; i++) {
+            const ls__selection *selection = selections->items[i];
+            if (!selection->derived) continue;
+            if (n_derived++ > 0 && selection->hash <= greatest_hash) continue;
             greatest = i;
-            greatest_hash = choice->hash;
+            greatest_hash = selection->hash;
         }
         too_many = n_derived > most;
-        if (too_many) drop(choices, greatest);
+        if (too_many) drop(selections, greatest);
     }
 }

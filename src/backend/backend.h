@@ -37,7 +37,7 @@ typedef struct ls__operand {
     X(REORDER, "reorder", "x -> y")                                                                \
     /* y = x in another type: f32 to bf16 or f16, or back; any shape, both in one block */         \
     X(CAST, "cast", "x -> y")                                                                      \
-    /* y = (x / 255 - mean[c]) / deviation[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels   \
+    /* y = (x / 255 - mean[c]) / std[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels         \
      * from C on are 0 */                                                                          \
     X(NORMALIZE, "normalize", "x -> y")                                                            \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
@@ -170,7 +170,7 @@ typedef struct ls__op {
             bool relu;
         } linear; /* LINEAR */
         struct {
-            float mean[4], deviation[4];
+            float mean[4], std[4];
         } normalize;
         struct {
             float probability;
@@ -212,7 +212,7 @@ typedef struct ls__op {
 typedef struct ls__step {
     uint64_t seed;
     int64_t epoch, step;
-    double rate;            /* learning rate */
+    double lr;              /* learning rate */
     int64_t optimizer_step; /* updates done before this one, with those that were skipped */
 } ls__step;
 
@@ -243,7 +243,7 @@ struct ls__kernel {
 
 typedef struct ls__event ls__event;
 /* Work that was queued once and can be queued again by one call. */
-typedef struct ls__recording ls__recording;
+typedef struct ls__captured ls__captured;
 
 /* Where work is queued. What is queued in one stream is done in order; two of them know nothing of
  * each other but by stream_wait. Everything goes to COMPUTE that is not said to go to COPY, or to
@@ -369,21 +369,20 @@ typedef struct ls__backend {
     ls_status (*timer_start)(ls__device *device);
     ls_status (*timer_stop)(ls__device *device, double *ms);
 
-    /* Optional, all four or none: between recording_begin and recording_end what kernels and copies
+    /* Optional, all four or none: between capture_begin and capture_end what kernels and copies
      * queue is not done but recorded, with the buffers it has then. Inside nothing may be waited
      * for, allocated or released, no host memory copied, and kernels are run with this step alone.
-     * recording_end must follow whatever failed between; then, and when it fails itself, *out is
+     * capture_end must follow whatever failed between; then, and when it fails itself, *out is
      * NULL. Kernels must have been run once before they are recorded: libraries finish their
-     * opening then. recording_launch queues all of it for another step. It must not be
+     * opening then. captured_launch queues all of it for another step. It must not be
      * launched once a kernel in it has been closed. */
-    ls_status (*recording_begin)(ls__device *device, const ls__step *step);
-    ls_status (*recording_end)(ls__device *device, ls__recording **out);
-    ls_status (*recording_launch)(ls__device *device, ls__recording *recording,
-                                  const ls__step *step);
-    void (*recording_close)(ls__device *device, ls__recording *recording);
+    ls_status (*capture_begin)(ls__device *device, const ls__step *step);
+    ls_status (*capture_end)(ls__device *device, ls__captured **out);
+    ls_status (*captured_launch)(ls__device *device, ls__captured *recording, const ls__step *step);
+    void (*captured_close)(ls__device *device, ls__captured *recording);
 
     /* Optional, both or neither: what is queued between belongs to this name, in a profiler's
-     * picture. Ranges nest. */
+     * image. Ranges nest. */
     void (*range_push)(ls__device *device, const char *name);
     void (*range_pop)(ls__device *device);
 

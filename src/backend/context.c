@@ -59,7 +59,7 @@ ls_context *ls_context_open(const ls_context_config *config)
     }
     if (status == LS_OK)
         status = ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &ctx->host_pool);
-    if (status == LS_OK) status = ls__choices_open(ctx, &ctx->choices);
+    if (status == LS_OK) status = ls__selections_open(ctx, &ctx->selections);
     ctx->unusable = status != LS_OK;
     /* the user's text need not outlive this call */
     ctx->config.device = ctx->device ? ctx->device->backend->name : NULL;
@@ -72,7 +72,7 @@ void ls_context_close(ls_context **ctx)
     ls_context *c = *ctx;
     *ctx = NULL;
     while (c->last_owned) ls__disown_and_close(c->last_owned);
-    ls__choices_close(&c->choices);
+    ls__selections_close(&c->selections);
     ls__pool_close(&c->host_pool);
     ls__pool_close(&c->pool);
     if (c->device) c->device->backend->close(c->device);
@@ -99,7 +99,7 @@ const char *ls_context_device(const ls_context *ctx)
     return ctx && ctx->device ? ctx->device->backend->describe(ctx->device) : "";
 }
 
-int ls_context_threads(const ls_context *ctx)
+int ls_context_thread_count(const ls_context *ctx)
 {
     return ctx && ctx->device ? ctx->device->backend->threads(ctx->device) : 0;
 }

@@ -6,9 +6,9 @@
 #include "backend/pool.h"
 #include <string.h>
 
-ls_status ls__late_open(ls__late *late, ls_context *ctx, const char *call, size_t bytes)
+ls_status ls__readback_open(ls__readback *late, ls_context *ctx, const char *call, size_t bytes)
 {
-    *late = (ls__late){ .ctx = ctx, .bytes = bytes };
+    *late = (ls__readback){ .ctx = ctx, .bytes = bytes };
     ls_status status = ctx->device->backend->event_open(ctx->device, &late->come);
     if (status == LS_OK) {
         late->memory = ls__pool_allocate(ctx->pool, bytes);
@@ -16,28 +16,28 @@ ls_status ls__late_open(ls__late *late, ls_context *ctx, const char *call, size_
         if (!late->memory || !late->host)
             status = ls__pool_fail(late->memory ? ctx->host_pool : ctx->pool, bytes, "%s", call);
     }
-    if (status != LS_OK) ls__late_close(late);
+    if (status != LS_OK) ls__readback_close(late);
     return status;
 }
 
-void ls__late_close(ls__late *late)
+void ls__readback_close(ls__readback *late)
 {
     ls_context *ctx = late->ctx;
     if (!ctx) return;
     /* What may still come must not come into memory that is another's. */
-    if (ls__late_wait(late) != LS_OK) (void)ctx->device->backend->wait(ctx->device);
+    if (ls__readback_wait(late) != LS_OK) (void)ctx->device->backend->wait(ctx->device);
     if (late->come) ctx->device->backend->event_close(ctx->device, late->come);
     ls__pool_release(ctx->pool, late->memory);
     ls__pool_release(ctx->host_pool, late->host);
-    *late = (ls__late){ 0 };
+    *late = (ls__readback){ 0 };
 }
 
-ls_status ls__late_clear(ls__late *late)
+ls_status ls__readback_clear(ls__readback *late)
 {
     return late->ctx->device->backend->clear(late->ctx->device, late->memory, late->bytes);
 }
 
-ls_status ls__late_send(ls__late *late)
+ls_status ls__readback_send(ls__readback *late)
 {
     ls__device *device = late->ctx->device;
     LS_TRY(device->backend->download(device, late->host, late->memory, late->bytes));
@@ -47,7 +47,7 @@ ls_status ls__late_send(ls__late *late)
     return status;
 }
 
-ls_status ls__late_wait(ls__late *late)
+ls_status ls__readback_wait(ls__readback *late)
 {
     ls__device *device = late->ctx->device;
     if (!late->sent) return LS_OK;

@@ -24,10 +24,10 @@ struct ls_context {
     _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL: there was no memory for the text */
     _Atomic int64_t n_warnings;                  /* with those that were dropped */
     ls__owned *last_owned;
-    struct ls__device *device;   /* tensor/backend.h */
-    struct ls__pool *pool;       /* device memory, tensor/pool.h */
-    struct ls__pool *host_pool;  /* host memory that the device copies from and to by itself */
-    struct ls__choices *choices; /* of kernels, tensor/choices.h */
+    struct ls__device *device;  /* tensor/backend.h */
+    struct ls__pool *pool;      /* device memory, tensor/pool.h */
+    struct ls__pool *host_pool; /* host memory that the device copies from and to by itself */
+    struct ls__selections *selections; /* of kernels, tensor/choices.h */
 };
 
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));

@@ -12,18 +12,18 @@ LS__SHARED float ls__relu(float x)
 }
 
 /* A pixel's byte. */
-LS__SHARED float ls__normalize(uint8_t byte, float mean, float deviation)
+LS__SHARED float ls__normalize(uint8_t byte, float mean, float std)
 {
-    return (float)((byte / 255.0 - (double)mean) / (double)deviation);
+    return (float)((byte / 255.0 - (double)mean) / (double)std);
 }
 
 /* ---- Loss scaling, which keeps f16 gradients from vanishing ---- */
 
 enum {
-    LS__SCALER_SCALE,   /* a power of two */
-    LS__SCALER_GOOD,    /* updates since the scale last changed */
-    LS__SCALER_SKIPPED, /* updates that were not done, for their gradients had overflowed */
-    LS__SCALER_SIZE
+    LS__LOSS_SCALE_SCALE,   /* a power of two */
+    LS__LOSS_SCALE_GOOD,    /* updates since the scale last changed */
+    LS__LOSS_SCALE_SKIPPED, /* updates that were not done, for their gradients had overflowed */
+    LS__LOSS_SCALE_SIZE
 };
 
 /* Of a norm of gradients: whether one of them is infinite or NaN. */
@@ -46,22 +46,23 @@ LS__SHARED void ls__scaler_update(float *scaler, float norm, int64_t growth_inte
     const float largest = 16777216.0f; /* 2^24, up to which the counts are exact, too */
     const float smallest = 1 / largest;
     if (ls__overflowed(norm)) {
-        if (scaler[LS__SCALER_SCALE] > smallest)
-            scaler[LS__SCALER_SCALE] = scaler[LS__SCALER_SCALE] * 0.5f;
-        scaler[LS__SCALER_GOOD] = 0;
-        scaler[LS__SCALER_SKIPPED] = scaler[LS__SCALER_SKIPPED] + 1;
+        if (scaler[LS__LOSS_SCALE_SCALE] > smallest)
+            scaler[LS__LOSS_SCALE_SCALE] = scaler[LS__LOSS_SCALE_SCALE] * 0.5f;
+        scaler[LS__LOSS_SCALE_GOOD] = 0;
+        scaler[LS__LOSS_SCALE_SKIPPED] = scaler[LS__LOSS_SCALE_SKIPPED] + 1;
         return;
     }
-    scaler[LS__SCALER_GOOD] = scaler[LS__SCALER_GOOD] + 1;
-    if (scaler[LS__SCALER_GOOD] < (float)growth_interval) return;
-    scaler[LS__SCALER_GOOD] = 0;
-    if (scaler[LS__SCALER_SCALE] < largest) scaler[LS__SCALER_SCALE] = scaler[LS__SCALER_SCALE] * 2;
+    scaler[LS__LOSS_SCALE_GOOD] = scaler[LS__LOSS_SCALE_GOOD] + 1;
+    if (scaler[LS__LOSS_SCALE_GOOD] < (float)growth_interval) return;
+    scaler[LS__LOSS_SCALE_GOOD] = 0;
+    if (scaler[LS__LOSS_SCALE_SCALE] < largest)
+        scaler[LS__LOSS_SCALE_SCALE] = scaler[LS__LOSS_SCALE_SCALE] * 2;
 }
 
 /* How many updates have been done before this one, of `begun`. scaler NULL: all. */
 LS__SHARED int64_t ls__updates_done(int64_t begun, const float *scaler)
 {
-    const int64_t done = scaler ? begun - (int64_t)scaler[LS__SCALER_SKIPPED] : begun;
+    const int64_t done = scaler ? begun - (int64_t)scaler[LS__LOSS_SCALE_SKIPPED] : begun;
     return done > 0 ? done : 0; /* with two optimizers some may be another's */
 }
 
@@ -72,15 +73,15 @@ LS__SHARED float ls__gradient_factor(const float *norm, float clip, const float 
     float factor = 1;
     if (norm && clip > 0) factor = clip / (*norm + 1e-6f);
     if (factor > 1) factor = 1;
-    return scaler ? factor / scaler[LS__SCALER_SCALE] : factor;
+    return scaler ? factor / scaler[LS__LOSS_SCALE_SCALE] : factor;
 }
 
 /* ---- Optimizers: the order of float operations is that of PyTorch 1.13's single-tensor
  * optimizers, but for AdamW's decay ---- */
 
 typedef struct ls__sgd_numbers {
-    float factor, momentum, share, rate; /* share: 1 - dampening */
-    bool first, nesterov;                /* first: the momentum begins as the gradient */
+    float factor, momentum, share, lr; /* share: 1 - dampening */
+    bool first, nesterov;              /* first: the momentum begins as the gradient */
 } ls__sgd_numbers;
 
 /* The new parameter. momentum NULL: there is none. */
@@ -94,7 +95,7 @@ LS__SHARED float ls__sgd_element(const ls__sgd_numbers *s, float decay, float gr
         *momentum = m;
         g = s->nesterov ? g + s->momentum * m : m;
     }
-    return parameter - s->rate * g;
+    return parameter - s->lr * g;
 }
 
 /* base^n by squaring: the same bits whatever the C library's pow. */
@@ -109,12 +110,12 @@ LS__SHARED double ls__power(double base, int64_t n)
 typedef struct ls__adam_numbers {
     float factor, beta1, beta2, share1, share2; /* shares: 1 - beta */
     float root_correction2, epsilon, step_size;
-    double rate;
+    double lr;
 } ls__adam_numbers;
 
 /* updates: how many have been done, this one counted. */
-LS__SHARED ls__adam_numbers ls__adam_numbers_of(float beta1, float beta2, float epsilon,
-                                                double rate, int64_t updates, float factor)
+LS__SHARED ls__adam_numbers ls__adam_numbers_of(float beta1, float beta2, float epsilon, double lr,
+                                                int64_t updates, float factor)
 {
     ls__adam_numbers s;
     s.factor = factor;
@@ -124,8 +125,8 @@ LS__SHARED ls__adam_numbers ls__adam_numbers_of(float beta1, float beta2, float 
     s.share2 = (float)(1 - (double)beta2);
     s.root_correction2 = (float)sqrt(1 - ls__power((double)beta2, updates));
     s.epsilon = epsilon;
-    s.step_size = (float)(rate / (1 - ls__power((double)beta1, updates)));
-    s.rate = rate;
+    s.step_size = (float)(lr / (1 - ls__power((double)beta1, updates)));
+    s.lr = lr;
     return s;
 }
 

@@ -36,7 +36,7 @@ uint64_t ls_random_below(uint32_t high, uint32_t low, uint64_t n)
 static uint32_t feistel_word(uint64_t seed, uint32_t epoch, uint32_t round, uint32_t half)
 {
     const ls_draw draw = {
-        .stream = LS_STREAM_SHUFFLE, .layer = round, .epoch = epoch, .sample = half
+        .stream = LS_RANDOM_SHUFFLE, .layer = round, .epoch = epoch, .sample = half
     };
     uint32_t words[4];
     ls_random_words(seed, &draw, words);
@@ -56,7 +56,7 @@ static uint64_t permute_few(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t 
     for (uint64_t k = 0; k < n; k++) order[k] = (uint8_t)k;
     for (uint64_t k = n - 1; k > 0; k--) {
         const ls_draw draw = {
-            .stream = LS_STREAM_SHUFFLE, .layer = FEISTEL_ROUNDS, .epoch = epoch, .sample = k
+            .stream = LS_RANDOM_SHUFFLE, .layer = FEISTEL_ROUNDS, .epoch = epoch, .sample = k
         };
         uint32_t words[4];
         ls_random_words(seed, &draw, words);

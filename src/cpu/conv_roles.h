@@ -34,7 +34,7 @@ static inline bool ls__conv_has_bias(const ls__op *op, const ls__conv_roles *rol
     return roles->b >= 0 && !ls__is_absent(&op->operands[roles->b]);
 }
 
-/* Whether the op is a convolution of dense N,H,W,C pictures in one group, with so many channels or
+/* Whether the op is a convolution of dense N,H,W,C images in one group, with so many channels or
  * more on both sides, and no bias's gradient to leave. */
 static inline bool ls__conv_is_plain(const ls__op *op, int64_t least_channels,
                                      ls__conv_roles *roles)

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "cuda/cuda.h"
 
-struct ls__recording {
+struct ls__captured {
     ls__cuda_replay replay;
     bool uses_numbers;
 };
@@ -28,12 +28,12 @@ ls_status ls__cuda_recording_begin(ls__device *device, const ls__step *step)
     return LS_OK;
 }
 
-ls_status ls__cuda_recording_end(ls__device *device, ls__recording **out)
+ls_status ls__cuda_recording_end(ls__device *device, ls__captured **out)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     const ls__cuda_driver *driver = cuda->driver;
     ls__cuda_graph graph = NULL;
-    ls__recording *r = NULL;
+    ls__captured *r = NULL;
     *out = NULL;
     cuda->records = false;
     ls_status status =
@@ -55,7 +55,7 @@ ls_status ls__cuda_recording_end(ls__device *device, ls__recording **out)
     return LS_OK;
 }
 
-ls_status ls__cuda_recording_launch(ls__device *device, ls__recording *recording,
+ls_status ls__cuda_recording_launch(ls__device *device, ls__captured *recording,
                                     const ls__step *step)
 {
     ls__cuda *cuda = (ls__cuda *)device;
@@ -64,7 +64,7 @@ ls_status ls__cuda_recording_launch(ls__device *device, ls__recording *recording
                           "a recorded step");
 }
 
-void ls__cuda_recording_close(ls__device *device, ls__recording *recording)
+void ls__cuda_recording_close(ls__device *device, ls__captured *recording)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     if (!recording) return;

@@ -49,7 +49,7 @@ struct ls__cuda {
     ls__cuda_numbers *numbers;           /* device memory: those of the step under way */
     ls__cuda_numbers known;              /* what they are, once numbers_known */
     bool numbers_known, numbers_used;    /* used: since the recording began */
-    bool records;                        /* between recording_begin and recording_end */
+    bool records;                        /* between capture_begin and capture_end */
     bool left_out[LS__CUDA_MAX_PROVIDERS];
     void *states[LS__CUDA_MAX_PROVIDERS];
     char libraries[512], processor[448], description[1024], driver_text[96];
@@ -118,10 +118,10 @@ ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step);
 
 /* In capture.c: slots of the backend. */
 ls_status ls__cuda_recording_begin(ls__device *device, const ls__step *step);
-ls_status ls__cuda_recording_end(ls__device *device, ls__recording **out);
-ls_status ls__cuda_recording_launch(ls__device *device, ls__recording *recording,
+ls_status ls__cuda_recording_end(ls__device *device, ls__captured **out);
+ls_status ls__cuda_recording_launch(ls__device *device, ls__captured *recording,
                                     const ls__step *step);
-void ls__cuda_recording_close(ls__device *device, ls__recording *recording);
+void ls__cuda_recording_close(ls__device *device, ls__captured *recording);
 
 /* Adds those of the process's environment variables by which NVIDIA's libraries may change their
  * kernels, ", NVIDIA_TF32_OVERRIDE=0", sorted; what is too long or has unusual characters as a

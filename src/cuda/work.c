@@ -160,7 +160,7 @@ ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step)
                                        .epoch = step->epoch,
                                        .step = step->step,
                                        .optimizer_step = step->optimizer_step,
-                                       .rate = step->rate };
+                                       .lr = step->lr };
     cuda->numbers_used = true;
     if (cuda->numbers_known && memcmp(&numbers, &cuda->known, sizeof(numbers)) == 0) return LS_OK;
     LS_TRY(ls__cuda_refuse_recording(cuda, "numbers of the step"));

@@ -32,7 +32,7 @@ struct ls_tensor_file {
     json_t *root;
     const json_t *metadata; /* an object of strings, or NULL */
     entry *entries;         /* by name */
-    int64_t n_entries;
+    int64_t n_parameters;
 };
 
 /* Types of the format that we have none for, to check their sizes all the same. */
@@ -256,8 +256,8 @@ static ls_status parse_entries(ls_tensor_file *file)
     json_object_foreach(file->root, name, record)
     {
         if (record == file->metadata) continue;
-        LS_TRY(parse_entry(file, &file->entries[file->n_entries], name, record));
-        file->n_entries++;
+        LS_TRY(parse_entry(file, &file->entries[file->n_parameters], name, record));
+        file->n_parameters++;
     }
     /* without holes or overlaps, from the header's end to the file's */
     qsort(file->entries, n, sizeof(entry), compare_places);
@@ -322,19 +322,19 @@ void ls_tensor_file_close(ls_tensor_file **file)
 
 int64_t ls_tensor_file_count(const ls_tensor_file *file)
 {
-    return file ? file->n_entries : 0;
+    return file ? file->n_parameters : 0;
 }
 
 const char *ls_tensor_file_name(const ls_tensor_file *file, int64_t i)
 {
-    return file && i >= 0 && i < file->n_entries ? file->entries[i].name : NULL;
+    return file && i >= 0 && i < file->n_parameters ? file->entries[i].name : NULL;
 }
 
 static const entry *find(const ls_tensor_file *file, const char *name)
 {
     if (!file || !name) return NULL;
     const entry key = { .name = name };
-    return bsearch(&key, file->entries, (size_t)file->n_entries, sizeof(key), compare_names);
+    return bsearch(&key, file->entries, (size_t)file->n_parameters, sizeof(key), compare_names);
 }
 
 bool ls_tensor_file_find(const ls_tensor_file *file, const char *name, ls_spec *spec)
@@ -442,14 +442,14 @@ ls_status ls__tensor_file_digest(const ls_tensor_file *file, const char *but, ls
         if (strcmp(key, but) != 0) ls__tensors_digest_text(&sum, key, json_string_value(value));
     }
     size_t largest = 1;
-    for (int64_t i = 0; i < file->n_entries; i++) {
+    for (int64_t i = 0; i < file->n_parameters; i++) {
         const size_t bytes = (size_t)(file->entries[i].end - file->entries[i].begin);
         if (bytes > largest) largest = bytes;
     }
     void *elements = ls__alloc(ctx, largest);
     if (!elements) return ls__fail_memory(ctx, file->path, largest);
     ls_status status = LS_OK;
-    for (int64_t i = 0; i < file->n_entries && status == LS_OK; i++) {
+    for (int64_t i = 0; i < file->n_parameters && status == LS_OK; i++) {
         const entry *e = &file->entries[i];
         const size_t bytes = (size_t)(e->end - e->begin);
         status = read_at(file, elements, bytes, e->begin);

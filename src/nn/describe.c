@@ -12,27 +12,27 @@ enum { DESCRIBE_COLUMNS = 80 };
 static const char common_reason[] = "heuristic"; /* said once, not with each kernel */
 
 /* "layer1.0.bn2 + add + relu" */
-static void stage_name(const ls__stage *stage, char *out, size_t size)
+static void stage_name(const ls__fused_op *fused, char *out, size_t size)
 {
-    const bool add = stage->addend != NULL;
-    snprintf(out, size, "%s%s%s", stage->head->name, add ? " + add" : "",
-             stage->relu ? " + relu" : "");
+    const bool add = fused->addend != NULL;
+    snprintf(out, size, "%s%s%s", fused->head->name, add ? " + add" : "",
+             fused->relu ? " + relu" : "");
 }
 
-static int64_t stage_parameters(const ls_graph *graph, const ls__stage *stage)
+static int64_t stage_parameters(const ls_graph *graph, const ls__fused_op *fused)
 {
     int64_t count = 0;
-    for (int i = 0; i < LS__MAX_NODE_ENTRIES; i++) {
-        const int entry = stage->head->entries[i];
-        if (entry >= 0 && graph->entries[entry].kind != LS_ENTRY_BUFFER)
-            count += graph->entries[entry].count;
+    for (int i = 0; i < LS__MAX_NODE_PARAMETERS; i++) {
+        const int parameter = fused->head->parameters[i];
+        if (parameter >= 0 && graph->parameters[parameter].kind != LS_PARAMETER_BUFFER)
+            count += graph->parameters[parameter].count;
     }
     return count;
 }
 
-static int64_t stage_multiply_adds(const ls__program *p, const ls__stage *stage)
+static int64_t stage_multiply_adds(const ls__program *p, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     const ls__node_rules *rules = ls__rules(node->kind);
     if (!rules->multiply_adds) return 0;
     ls_spec inputs[LS_MAX_OP_INPUTS];
@@ -59,14 +59,14 @@ static void instruction_text(const ls__instruction *in, char *out, size_t size)
 }
 
 /* The kernels of one stage in lines of their own, those of the backward part last. */
-static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stage)
+static void put_kernels(ls__text *t, const ls__program *p, const ls__fused_op *fused)
 {
     enum { INDENT = 4, TEXT_SIZE = 256 };
     char text[TEXT_SIZE];
     int column = 0;
     for (int i = 0; i < p->n_instructions; i++) {
         const ls__instruction *in = &p->instructions[i];
-        if (in->node != stage->tail || in->skipped) continue;
+        if (in->node != fused->tail || in->skipped) continue;
         instruction_text(in, text, sizeof text);
         const int length = (int)strlen(text);
         if (column > 0 && column + 2 + length + 1 <= DESCRIBE_COLUMNS) { /* a ";" may follow */
@@ -80,9 +80,9 @@ static void put_kernels(ls__text *t, const ls__program *p, const ls__stage *stag
     if (column > 0) ls__text_put(t, "\n");
 }
 
-static size_t output_bytes(const ls__program *p, const ls__stage *stage)
+static size_t output_bytes(const ls__program *p, const ls__fused_op *fused)
 {
-    const int v = p->node_values[stage->tail->id];
+    const int v = p->node_values[fused->tail->id];
     return p->values[v].bytes;
 }
 
@@ -90,16 +90,16 @@ typedef struct widths {
     int name, shape;
 } widths;
 
-static void put_stage(ls__text *t, const ls__program *p, const ls__stage *stage, widths w)
+static void put_stage(ls__text *t, const ls__program *p, const ls__fused_op *fused, widths w)
 {
     char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
-    stage_name(stage, name, sizeof name);
-    const ls_spec *spec = &p->specs[stage->tail->id];
+    stage_name(fused, name, sizeof name);
+    const ls_spec *spec = &p->specs[fused->tail->id];
     ls__text_put(t, "%-*s %-*s %10lld %13lld %10zu\n", w.name, name, w.shape,
                  ls_shape_text(&spec->shape, shape, sizeof shape),
-                 (long long)stage_parameters(p->graph, stage),
-                 (long long)stage_multiply_adds(p, stage), output_bytes(p, stage));
-    put_kernels(t, p, stage);
+                 (long long)stage_parameters(p->graph, fused),
+                 (long long)stage_multiply_adds(p, fused), output_bytes(p, fused));
+    put_kernels(t, p, fused);
 }
 
 static void widen(int *width, const char *text)
@@ -111,20 +111,20 @@ static void put_table(ls__text *t, const ls__program *p)
 {
     widths w = { 5, 6 }; /* of the titles */
     int64_t parameters = 0, multiply_adds = 0;
-    for (int i = 0; i < p->n_stages; i++) {
+    for (int i = 0; i < p->n_fused_ops; i++) {
         char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
-        const ls__stage *stage = &p->stages[i];
-        stage_name(stage, name, sizeof name);
+        const ls__fused_op *fused = &p->fused_ops[i];
+        stage_name(fused, name, sizeof name);
         widen(&w.name, name);
-        widen(&w.shape, ls_shape_text(&p->specs[stage->tail->id].shape, shape, sizeof shape));
-        parameters += stage_parameters(p->graph, stage);
-        multiply_adds += stage_multiply_adds(p, stage);
+        widen(&w.shape, ls_shape_text(&p->specs[fused->tail->id].shape, shape, sizeof shape));
+        parameters += stage_parameters(p->graph, fused);
+        multiply_adds += stage_multiply_adds(p, fused);
     }
     ls__text_put(t, "%-*s %-*s %10s %13s %10s\n", w.name, "layer", w.shape, "output", "parameters",
                  "multiply-adds", "bytes");
     ls__text_put(t, "    kernels, forward then backward, selected by the %s unless stated\n",
                  common_reason);
-    for (int i = 0; i < p->n_stages; i++) put_stage(t, p, &p->stages[i], w);
+    for (int i = 0; i < p->n_fused_ops; i++) put_stage(t, p, &p->fused_ops[i], w);
     ls__text_put(t, "%-*s %-*s %10lld %13lld\n", w.name, "total", w.shape, "",
                  (long long)parameters, (long long)multiply_adds);
 }
@@ -196,7 +196,7 @@ ls_net_memory ls_net_memory_plan(const ls_net *net)
     ls_net_memory memory = { .parameter_bytes = (size_t)net->block_elements * sizeof(float),
                              .arena_bytes = net->arena_bytes,
                              .scratch_bytes = device->backend->scratch_bytes(device) };
-    if (net->blocks.factors)
+    if (net->blocks.compute_weights)
         memory.parameter_bytes +=
             (size_t)net->blocks.parameter_elements * ls_dtype_bytes(ls__net_activations(net));
     if (net->blocks.gradients)

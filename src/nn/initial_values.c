@@ -36,17 +36,17 @@ static void draw_task(void *arg, int64_t task, int thread)
 }
 
 /* Whether all elements are one value, and which. */
-static bool is_constant(const ls__entry_init *init, ls_entry_kind kind, float *value)
+static bool is_constant(const ls__parameter_init *init, ls_parameter_kind kind, float *value)
 {
     ls_init how = init->init;
-    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_NORM) how = LS_INIT_ONE;
-    if (how == LS_INIT_DEFAULT && kind == LS_ENTRY_BIAS) how = LS_INIT_ZERO;
+    if (how == LS_INIT_DEFAULT && kind == LS_PARAMETER_NORM) how = LS_INIT_ONE;
+    if (how == LS_INIT_DEFAULT && kind == LS_PARAMETER_BIAS) how = LS_INIT_ZERO;
     *value = how == LS_INIT_ONE ? 1.0f : 0.0f;
     return how == LS_INIT_ONE || how == LS_INIT_ZERO;
 }
 
-/* The deviation of a normal draw, or the limit of a uniform one. */
-static void set_scale(const ls__entry_init *init, draw_job *job)
+/* The std of a normal draw, or the limit of a uniform one. */
+static void set_scale(const ls__parameter_init *init, draw_job *job)
 {
     const double in = init->fan_in, out = init->fan_out;
     job->normal = init->init != LS_INIT_XAVIER && init->init != LS_INIT_UNIFORM_FAN_IN;
@@ -62,15 +62,15 @@ static void set_scale(const ls__entry_init *init, draw_job *job)
 static ls_status draw_entry(ls_net *net, int i, ls__threads *threads, float *piece)
 {
     ls_context *ctx = net->owned.ctx;
-    const ls__entry *entry = &net->graph.entries[i];
-    const ls_draw name = { .stream = LS_STREAM_INIT, .layer = (uint32_t)i };
+    const ls__parameter *parameter = &net->graph.parameters[i];
+    const ls_draw name = { .stream = LS_RANDOM_INIT, .layer = (uint32_t)i };
     draw_job job = { .input = ls__random_input(ctx->config.seed, &name), .out = piece };
     float value;
-    const bool constant = is_constant(&net->graph.inits[i], entry->kind, &value);
+    const bool constant = is_constant(&net->graph.inits[i], parameter->kind, &value);
     if (constant && value == 0) return LS_OK;
     set_scale(&net->graph.inits[i], &job);
-    for (; job.first < entry->count; job.first += job.count) {
-        const int64_t rest = entry->count - job.first;
+    for (; job.first < parameter->count; job.first += job.count) {
+        const int64_t rest = parameter->count - job.first;
         job.count = rest < PIECE_ELEMENTS ? rest : PIECE_ELEMENTS;
         if (constant)
             for (int64_t j = 0; j < job.count; j++) piece[j] = value;
@@ -78,8 +78,8 @@ static ls_status draw_entry(ls_net *net, int i, ls__threads *threads, float *pie
             ls__threads_run(threads, (job.count + TASK_ELEMENTS - 1) / TASK_ELEMENTS, draw_task,
                             &job);
         LS_TRY(ctx->device->backend->write(ctx->device,
-                                           net->blocks.values + entry->offset + job.first, piece,
-                                           (size_t)job.count * sizeof(float)));
+                                           net->blocks.values + parameter->offset + job.first,
+                                           piece, (size_t)job.count * sizeof(float)));
     }
     return LS_OK;
 }
@@ -91,8 +91,9 @@ ls_status ls__net_set_initial_values(ls_net *net)
     const size_t bytes = PIECE_ELEMENTS * sizeof(float);
     float *piece = ls__alloc(ctx, bytes);
     ls_status status = piece ? LS_OK : ls__fail_memory(ctx, "initial values", bytes);
-    if (status == LS_OK) status = ls__threads_open(ctx, ls_context_threads(ctx), NULL, &threads);
-    for (int i = 0; i < net->graph.n_entries && status == LS_OK; i++)
+    if (status == LS_OK)
+        status = ls__threads_open(ctx, ls_context_thread_count(ctx), NULL, &threads);
+    for (int i = 0; i < net->graph.n_parameters && status == LS_OK; i++)
         status = draw_entry(net, i, threads, piece);
     ls__threads_close(&threads);
     ls__free(ctx, piece);

@@ -32,9 +32,10 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
             ctx, LS_ERR_SHAPE,
             "ls_net_build: config.input.image is U8 %s; wanted [N,H,W,C] with at most 4 channels",
             text);
-    if (config->max_plans < 0 || config->max_plans > MAX_PLANS)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.max_plans is %d, wanted 0 to %d",
-                        config->max_plans, MAX_PLANS);
+    if (config->max_execution_plans < 0 || config->max_execution_plans > MAX_PLANS)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: config.max_execution_plans is %d, wanted 0 to %d",
+                        config->max_execution_plans, MAX_PLANS);
     if (config->steps < 0)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.steps is %lld, wanted >= 0",
                         (long long)config->steps);
@@ -58,17 +59,17 @@ static ls_node *record_input(ls_net *net)
     ls_graph *graph = &net->graph;
     ls_node *x = ls__append_input(graph, "input", input->image);
     if (!x || input->image.dtype == LS_F32) return x;
-    float mean[4], deviation[4];
+    float mean[4], std[4];
     for (int i = 0; i < 4; i++) {
-        const bool unset = input->deviation[i] == 0;
+        const bool unset = input->std[i] == 0;
         mean[i] = unset ? 0 : input->mean[i];
-        deviation[i] = unset ? 1 : input->deviation[i];
-        if (isfinite(mean[i]) && isfinite(deviation[i]) && deviation[i] > 0) continue;
-        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_net_build: mean %g, deviation %g of channel %d",
-                 (double)mean[i], (double)deviation[i], i);
+        std[i] = unset ? 1 : input->std[i];
+        if (isfinite(mean[i]) && isfinite(std[i]) && std[i] > 0) continue;
+        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
+                 (double)mean[i], (double)std[i], i);
         return NULL;
     }
-    return ls__append_normalize(graph, x, mean, deviation);
+    return ls__append_normalize(graph, x, mean, std);
 }
 
 static bool record_loss(ls_net *net, ls_node *y)
@@ -128,9 +129,9 @@ static void close_net(ls__owned *owned)
     for (int i = 0; i < net->n_programs; i++) ls__program_close(&net->programs[i]);
     for (int i = 0; i < LS__WALKS_AHEAD; i++)
         if (net->ends[i]) ctx->device->backend->event_close(ctx->device, net->ends[i]);
-    ls__choices_close(&net->choices);
-    ls__choices_close(&net->known);
-    ls__choices_close(&net->tried);
+    ls__selections_close(&net->selections);
+    ls__selections_close(&net->known);
+    ls__selections_close(&net->tried);
     ls__net_close_results(net);
     ls__pool_release(ctx->pool, net->arena);
     ls__net_close_blocks(net);
@@ -147,10 +148,10 @@ static ls_status allocate_lists(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
     const size_t n_inputs = (size_t)net->graph.inputs.n, n_outputs = (size_t)net->graph.outputs.n;
-    LS_TRY(ls__choices_open(ctx, &net->choices));
-    LS_TRY(ls__choices_open(ctx, &net->tried));
-    net->max_programs =
-        2 * (net->config.max_plans ? net->config.max_plans : DEFAULT_PLANS); /* train and eval */
+    LS_TRY(ls__selections_open(ctx, &net->selections));
+    LS_TRY(ls__selections_open(ctx, &net->tried));
+    net->max_programs = 2 * (net->config.max_execution_plans ? net->config.max_execution_plans
+                                                             : DEFAULT_PLANS); /* train and eval */
     net->programs = ls__zalloc(ctx, (size_t)net->max_programs * sizeof *net->programs);
     net->feeds = ls__zalloc(ctx, n_inputs * sizeof *net->feeds);
     net->fed_specs = ls__zalloc(ctx, n_inputs * sizeof *net->fed_specs);
@@ -175,7 +176,7 @@ static ls_status plan(ls_net *net)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     ls__program *program;
-    LS_TRY(ls__net_inherit_choices(net));
+    LS_TRY(ls__net_inherit_selections(net));
     for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
     if (!net->config.inference)
         LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
@@ -242,12 +243,12 @@ const ls_input_spec *ls__net_input_spec(const ls_net *net)
     return &net->config.input;
 }
 
-const ls__choices *ls__net_choices(const ls_net *net)
+const ls__selections *ls__net_selections(const ls_net *net)
 {
-    return net->choices;
+    return net->selections;
 }
 
-const ls__choices *ls__net_known_choices(const ls_net *net)
+const ls__selections *ls__net_known_selections(const ls_net *net)
 {
     return net->known;
 }

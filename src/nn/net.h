@@ -8,27 +8,27 @@
 #include <lockstep/net.h>
 
 /* Entries start at multiples of this many elements; the gap's elements are zero in every block. */
-enum { LS__ENTRY_ALIGNMENT = 16 };
+enum { LS__PARAMETER_ALIGNMENT = 16 };
 
 /* A parameter or buffer. Parameters come first in the block, buffers after all of them. */
-typedef struct ls__entry {
+typedef struct ls__parameter {
     char *name; /* "layer1.0.conv1.weight" */
-    ls_entry_kind kind;
+    ls_parameter_kind kind;
     ls_shape shape;        /* memory order */
     int64_t offset, count; /* elements in the block */
     bool frozen;
-} ls__entry;
+} ls__parameter;
 
 typedef struct ls__net_blocks {
-    int64_t n_entries;
-    const ls__entry *entries;
+    int64_t n_parameters;
+    const ls__parameter *parameters;
     int64_t parameter_elements; /* length of the parameters' part, gaps included: also of the
                                    gradient block */
     float *values;              /* device memory: parameters, then buffers */
     float *gradients;           /* device memory; NULL for inference */
-    void *factors;          /* device memory: the parameters in the type of activations, element for
-                               element, as programs have cast them last; NULL when that is f32 */
-    float *scaler;          /* device memory: see LS__SCALER_*; NULL without loss scaling */
+    void *compute_weights;  /* device memory: the parameters in the type of activations, element for
+                       element, as programs have cast them last; NULL when that is f32 */
+    float *scaler;          /* device memory: see LS__LOSS_SCALE_*; NULL without loss scaling */
     int64_t frozen_version; /* changes with every freeze and unfreeze */
 } ls__net_blocks;
 
@@ -51,10 +51,10 @@ int ls__net_losses(const ls_net *net, const float **scalars, double *weights, in
 
 /* The kernels that the net's programs have used so far, and its optimizer's, sorted by op; programs
  * that the cache has dropped count too, and what a checkpoint's run had used before. Listed are ops
- * for which there are several kernels. Beyond LS__MAX_CHOICES ops that went by the heuristic there
- * is a sample of these, which depends on the set of ops alone. Ops and kernels are part of a run's
- * identity, reasons are not. */
-const ls__choices *ls__net_choices(const ls_net *net);
+ * for which there are several kernels. Beyond LS__MAX_SELECTIONS ops that went by the heuristic
+ * there is a sample of these, which depends on the set of ops alone. Ops and kernels are part of a
+ * run's identity, reasons are not. */
+const ls__selections *ls__net_selections(const ls_net *net);
 /* "f32", "tf32", "bf16", "f16" */
 const char *ls__net_precision(const ls_net *net);
 /* The type of activations: LS_F32 for TF32, too. */
@@ -69,14 +69,14 @@ ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net);
 /* Does the text of a choice begin with that word? */
 bool ls__is_weight_gradients(const char *text);
 
-/* The context's table as it was when the net had been built, or what ls__net_take_choices has put
- * in its place: it decides for ops that come up later. */
-const ls__choices *ls__net_known_choices(const ls_net *net);
+/* The context's table as it was when the net had been built, or what ls__net_take_selections has
+ * put in its place: it decides for ops that come up later. */
+const ls__selections *ls__net_known_selections(const ls_net *net);
 
 /* Makes the table of a run that goes on, read from the file `path`, the one that the net knows, as
  * if it had been built with it; *table becomes NULL. LS_ERR_MISMATCH, with nothing changed, when
  * the net has already used another kernel for an op. */
-ls_status ls__net_take_choices(ls_net *net, const char *path, ls__choices **table);
+ls_status ls__net_take_selections(ls_net *net, const char *path, ls__selections **table);
 
 /* Which network it is, whatever its weights: nodes, settings, shapes, initialisation, names. Custom
  * ops count by their kind, their settings and whether they have a backward. What is frozen is left

@@ -14,25 +14,25 @@
 /* Parameters in the order of the graph, then buffers. */
 static ls_status set_offsets(ls_net *net)
 {
-    const int64_t most = PTRDIFF_MAX / (int64_t)sizeof(float) - LS__ENTRY_ALIGNMENT;
+    const int64_t most = PTRDIFF_MAX / (int64_t)sizeof(float) - LS__PARAMETER_ALIGNMENT;
     ls_graph *graph = &net->graph;
     int64_t offset = 0;
     for (int buffers = 0; buffers < 2; buffers++) {
-        for (int i = 0; i < graph->n_entries; i++) {
-            ls__entry *entry = &graph->entries[i];
-            if ((entry->kind == LS_ENTRY_BUFFER) != (buffers == 1)) continue;
-            if (entry->count > most - offset)
+        for (int i = 0; i < graph->n_parameters; i++) {
+            ls__parameter *parameter = &graph->parameters[i];
+            if ((parameter->kind == LS_PARAMETER_BUFFER) != (buffers == 1)) continue;
+            if (parameter->count > most - offset)
                 return ls__fail(graph->ctx, LS_ERR_MEMORY,
                                 "net: the parameters up to '%s' are more than memory can address",
-                                entry->name);
-            entry->offset = offset;
-            offset += (int64_t)ls__round_up((size_t)entry->count, LS__ENTRY_ALIGNMENT);
+                                parameter->name);
+            parameter->offset = offset;
+            offset += (int64_t)ls__round_up((size_t)parameter->count, LS__PARAMETER_ALIGNMENT);
         }
         if (!buffers) net->blocks.parameter_elements = offset;
     }
     net->block_elements = offset;
-    net->blocks.n_entries = graph->n_entries;
-    net->blocks.entries = graph->entries;
+    net->blocks.n_parameters = graph->n_parameters;
+    net->blocks.parameters = graph->parameters;
     return LS_OK;
 }
 
@@ -49,9 +49,10 @@ static ls_status allocate(ls_net *net, const char *what, int64_t elements, ls_dt
 static ls_status open_scaler(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
-    const float scaler[LS__SCALER_SIZE] = { net->config.loss_scale.initial };
-    if (scaler[LS__SCALER_SCALE] == 0) return LS_OK;
-    LS_TRY(allocate(net, "the loss scale", LS__SCALER_SIZE, LS_F32, (void **)&net->blocks.scaler));
+    const float scaler[LS__LOSS_SCALE_SIZE] = { net->config.loss_scale.initial };
+    if (scaler[LS__LOSS_SCALE_SCALE] == 0) return LS_OK;
+    LS_TRY(
+        allocate(net, "the loss scale", LS__LOSS_SCALE_SIZE, LS_F32, (void **)&net->blocks.scaler));
     return ctx->device->backend->write(ctx->device, net->blocks.scaler, scaler, sizeof scaler);
 }
 
@@ -67,19 +68,19 @@ ls_status ls__net_open_blocks(ls_net *net)
                         (void **)&blocks->gradients));
     if (activations != LS_F32)
         LS_TRY(allocate(net, "the parameters' 16-bit copy", blocks->parameter_elements, activations,
-                        &blocks->factors));
+                        &blocks->compute_weights));
     LS_TRY(open_scaler(net));
-    const size_t bytes = (size_t)(net->graph.n_entries + 1) * sizeof(ls_tensor);
+    const size_t bytes = (size_t)(net->graph.n_parameters + 1) * sizeof(ls_tensor);
     net->value_views = ls__zalloc(ctx, bytes);
     net->gradient_views = ls__zalloc(ctx, bytes);
     if (!net->value_views || !net->gradient_views) return ls__fail_memory(ctx, "net", bytes);
-    for (int i = 0; i < net->graph.n_entries; i++) {
-        const ls__entry *entry = &net->graph.entries[i];
-        ls__tensor_view(ctx, &net->value_views[i], LS_F32, entry->shape,
-                        net->blocks.values + entry->offset);
-        if (net->blocks.gradients && entry->kind != LS_ENTRY_BUFFER)
-            ls__tensor_view(ctx, &net->gradient_views[i], LS_F32, entry->shape,
-                            net->blocks.gradients + entry->offset);
+    for (int i = 0; i < net->graph.n_parameters; i++) {
+        const ls__parameter *parameter = &net->graph.parameters[i];
+        ls__tensor_view(ctx, &net->value_views[i], LS_F32, parameter->shape,
+                        net->blocks.values + parameter->offset);
+        if (net->blocks.gradients && parameter->kind != LS_PARAMETER_BUFFER)
+            ls__tensor_view(ctx, &net->gradient_views[i], LS_F32, parameter->shape,
+                            net->blocks.gradients + parameter->offset);
     }
     return ls__net_set_initial_values(net);
 }
@@ -89,7 +90,7 @@ void ls__net_close_blocks(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     ls__pool_release(ctx->pool, net->blocks.values);
     ls__pool_release(ctx->pool, net->blocks.gradients);
-    ls__pool_release(ctx->pool, net->blocks.factors);
+    ls__pool_release(ctx->pool, net->blocks.compute_weights);
     ls__pool_release(ctx->pool, net->blocks.scaler);
     ls__free(ctx, net->value_views);
     ls__free(ctx, net->gradient_views);
@@ -102,51 +103,53 @@ ls__net_blocks ls__net_get_blocks(const ls_net *net)
 
 /* ---- Entries ---- */
 
-int64_t ls_net_entries(const ls_net *net)
+int64_t ls_net_parameter_count(const ls_net *net)
 {
-    return net ? net->graph.n_entries : 0;
+    return net ? net->graph.n_parameters : 0;
 }
 
-ls_entry ls_net_entry(const ls_net *net, int64_t i)
+ls_parameter_info ls_net_parameter_at(const ls_net *net, int64_t i)
 {
-    if (!net || i < 0 || i >= net->graph.n_entries) return (ls_entry){ 0 };
-    const ls__entry *entry = &net->graph.entries[i];
-    const bool trained = net->blocks.gradients && entry->kind != LS_ENTRY_BUFFER;
-    return (ls_entry){ .name = entry->name,
-                       .kind = entry->kind,
-                       .value = &net->value_views[i],
-                       .gradient = trained ? &net->gradient_views[i] : NULL,
-                       .frozen = entry->frozen };
+    if (!net || i < 0 || i >= net->graph.n_parameters) return (ls_parameter_info){ 0 };
+    const ls__parameter *parameter = &net->graph.parameters[i];
+    const bool trained = net->blocks.gradients && parameter->kind != LS_PARAMETER_BUFFER;
+    return (ls_parameter_info){ .name = parameter->name,
+                                .kind = parameter->kind,
+                                .value = &net->value_views[i],
+                                .gradient = trained ? &net->gradient_views[i] : NULL,
+                                .frozen = parameter->frozen };
 }
 
 ls_tensor *ls_net_parameter(ls_net *net, const char *name)
 {
     if (!net) return NULL;
     LS__ENTER_NULL(net->owned.ctx);
-    for (int i = 0; name && i < net->graph.n_entries; i++)
-        if (strcmp(net->graph.entries[i].name, name) == 0) return &net->value_views[i];
+    for (int i = 0; name && i < net->graph.n_parameters; i++)
+        if (strcmp(net->graph.parameters[i].name, name) == 0) return &net->value_views[i];
     char names[LS__NAMES_TEXT_SIZE];
     if (!name) name = "(null)";
-    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
-             "ls_net_parameter: the net has no parameter or buffer '%s'; %s", name,
-             ls__nearest_entries(net->graph.n_entries, net->graph.entries, true, name, names));
+    ls__fail(
+        net->owned.ctx, LS_ERR_NOT_FOUND,
+        "ls_net_parameter: the net has no parameter or buffer '%s'; %s", name,
+        ls__nearest_parameters(net->graph.n_parameters, net->graph.parameters, true, name, names));
     return NULL;
 }
 
-int64_t ls_net_parameter_count(const ls_net *net)
+int64_t ls_net_parameter_elements(const ls_net *net)
 {
     int64_t count = 0;
-    for (int i = 0; net && i < net->graph.n_entries; i++)
-        if (net->graph.entries[i].kind != LS_ENTRY_BUFFER) count += net->graph.entries[i].count;
+    for (int i = 0; net && i < net->graph.n_parameters; i++)
+        if (net->graph.parameters[i].kind != LS_PARAMETER_BUFFER)
+            count += net->graph.parameters[i].count;
     return count;
 }
 
-static ls_status clear_gradient(ls_net *net, const ls__entry *entry)
+static ls_status clear_gradient(ls_net *net, const ls__parameter *parameter)
 {
     ls__device *device = net->owned.ctx->device;
     if (!net->blocks.gradients) return LS_OK;
-    return device->backend->clear(device, net->blocks.gradients + entry->offset,
-                                  (size_t)entry->count * sizeof(float));
+    return device->backend->clear(device, net->blocks.gradients + parameter->offset,
+                                  (size_t)parameter->count * sizeof(float));
 }
 
 /* A frozen entry's gradient is zero, so that a digest of the block does not depend on what was
@@ -156,20 +159,21 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
     if (!net) return LS_ERR_EARLIER;
     LS__ENTER(net->owned.ctx);
     int n_matches = 0;
-    for (int i = 0; pattern && i < net->graph.n_entries; i++) {
-        ls__entry *entry = &net->graph.entries[i];
-        if (entry->kind == LS_ENTRY_BUFFER || fnmatch(pattern, entry->name, 0) != 0) continue;
+    for (int i = 0; pattern && i < net->graph.n_parameters; i++) {
+        ls__parameter *parameter = &net->graph.parameters[i];
+        if (parameter->kind == LS_PARAMETER_BUFFER || fnmatch(pattern, parameter->name, 0) != 0)
+            continue;
         n_matches++;
-        if (frozen) LS_TRY(clear_gradient(net, entry));
-        entry->frozen = frozen;
+        if (frozen) LS_TRY(clear_gradient(net, parameter));
+        parameter->frozen = frozen;
     }
     if (n_matches == 0) {
         char names[LS__NAMES_TEXT_SIZE];
         if (!pattern) pattern = "(null)";
-        return ls__fail(
-            net->owned.ctx, LS_ERR_NOT_FOUND,
-            "%s: the net has no parameter whose name matches '%s'; %s", call, pattern,
-            ls__nearest_entries(net->graph.n_entries, net->graph.entries, false, pattern, names));
+        return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
+                        "%s: the net has no parameter whose name matches '%s'; %s", call, pattern,
+                        ls__nearest_parameters(net->graph.n_parameters, net->graph.parameters,
+                                               false, pattern, names));
     }
     net->blocks.frozen_version++;
     net->has_gradients = false; /* those in the block are for other parameters */

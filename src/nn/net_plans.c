@@ -153,7 +153,7 @@ static bool is_open(const ls__program *p)
     for (int i = p->n_forward; i < p->n_instructions; i++)
         if (p->instructions[i].custom) return false;
     return p->timed && p->has_tuning_budget && p->tuning_left_ms > 0 &&
-           p->ctx->choices->n_timed > 0 && !ls__program_settled_overlap(p) &&
+           p->ctx->selections->n_timed > 0 && !ls__program_settled_overlap(p) &&
            ls__program_can_overlap(p);
 }
 
@@ -189,7 +189,7 @@ static ls_status choose_overlap(ls_net *net, ls__program **program)
     const bool faster = timed && side_ms < LS__CLEARLY_FASTER * main_ms;
     ls__program_forget_overlap(p);
     if (timed) {
-        char reason[LS__CHOICE_REASON_SIZE];
+        char reason[LS__SELECTION_REASON_SIZE];
         snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms", faster ? side_ms : main_ms,
                  faster ? main_ms : side_ms);
         status = ls__program_settle_overlap(p, faster, reason);
@@ -229,7 +229,7 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
         LS_TRY(ls__program_open(net, &net->graph, mode, gradients, input_specs, timed, &program));
         ls_status status = fit_arena(net, program);
         if (status == LS_OK) status = choose_overlap(net, &program);
-        if (status == LS_OK) status = ls__net_note_choices(net, program);
+        if (status == LS_OK) status = ls__net_note_selections(net, program);
         if (status != LS_OK) {
             ls__program_close(&program);
             return status;

@@ -207,7 +207,7 @@ static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const l
 }
 
 ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, const ls_batch *batch,
-                            double rate)
+                            double lr)
 {
     if (!net) return LS_ERR_EARLIER;
     ls_context *ctx = net->owned.ctx;
@@ -216,12 +216,12 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, co
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net was built for inference", call);
     if (opt && opt->net != net)
         return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
-    if (opt && !(rate >= 0 && rate <= 1e30))
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: rate %g, wanted >= 0 and finite", call, rate);
+    if (opt && !(lr >= 0 && lr <= 1e30))
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: lr %g, wanted >= 0 and finite", call, lr);
     ls__program *program;
     LS_TRY(take_batch(net, call, LS_TRAIN, batch, &program));
     if (opt) LS_TRY(opt->prepare(opt));
-    ls__walk_begin(net, program, opt, rate);
+    ls__walk_begin(net, program, opt, lr);
     view_outputs(net, program);
     const ls_status status = ls__fault_place(net);
     if (status != LS_OK) {
@@ -240,18 +240,18 @@ ls_status ls__net_run_step(ls_net *net, int end)
     return LS_OK;
 }
 
-static ls_status step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
+static ls_status step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
 {
-    LS_TRY(ls__net_take_step(net, "ls_net_step", opt, batch, rate));
+    LS_TRY(ls__net_take_step(net, "ls_net_step", opt, batch, lr));
     LS_TRY(ls__net_run_step(net, ls__walk_position(net, LS__WALK_END)));
     return ls__net_send_results(net, batch, opt);
 }
 
-ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
+ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
 {
     LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_step"));
-    return leave(net, step(net, opt, batch, rate));
+    return leave(net, step(net, opt, batch, lr));
 }
 
 static ls_status evaluate(ls_net *net, const ls_batch *batch)

@@ -23,7 +23,7 @@ enum { LS__WALKS_AHEAD = 2 };
 
 /* The results of a batch on their way; what is read last is one behind what is run. */
 typedef struct ls__results {
-    ls__late late;
+    ls__readback late;
     bool has_norm;
     int64_t epoch, step, n;
 } ls__results;
@@ -40,13 +40,13 @@ struct ls_net {
 
     ls__program **programs; /* cache, by mode and input shapes */
     int n_programs, max_programs;
-    int64_t clock;        /* counts uses, for the cache */
-    ls__choices *choices; /* what programs have used: for these ops it is so for ever */
-    ls__choices *tried;   /* which kernels have run for which ops, see trial.h */
-    ls__choices *known;   /* for other ops: the context's table as it was when the build was over,
-                             since what that learns later is not for this net, or the one of the
-                             run that goes on; NULL while the net is built */
-    int n_fallbacks;      /* ops whose library kernels all fail when they are run */
+    int64_t clock;              /* counts uses, for the cache */
+    ls__selections *selections; /* what programs have used: for these ops it is so for ever */
+    ls__selections *tried;      /* which kernels have run for which ops, see trial.h */
+    ls__selections *known; /* for other ops: the context's table as it was when the build was over,
+                           since what that learns later is not for this net, or the one of the
+                           run that goes on; NULL while the net is built */
+    int n_fallbacks;       /* ops whose library kernels all fail when they are run */
     char fallback[LS__FALLBACK_SIZE]; /* the first of these, until a warning has named it */
     bool plans_only;                  /* a program is made for its size alone, and never run */
     unsigned char *arena;             /* shared by all programs */
@@ -107,7 +107,7 @@ typedef enum ls__walk_part {
 } ls__walk_part;
 
 /* Starts the net's walk; its inputs have been fed, and the optimizer is prepared. */
-void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double rate);
+void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double lr);
 /* The position at which a part begins. */
 int ls__walk_position(const ls_net *net, ls__walk_part part);
 /* Whether anything happens at a position: not for inputs that the program has no need of, nor for
@@ -128,7 +128,7 @@ ls_status ls__walk_replay(ls_net *net, int end);
 
 /* All of ls_net_step but the running. */
 ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, const ls_batch *batch,
-                            double rate);
+                            double lr);
 /* Goes on with that step, up to position `end`. */
 ls_status ls__net_run_step(ls_net *net, int end);
 

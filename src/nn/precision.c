@@ -100,9 +100,9 @@ ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "ls_net_loss_scale: the net has none: %s, precision %s",
                         net->config.inference ? "inference" : "training", ls__net_precision(net));
-    float scaler[LS__SCALER_SIZE];
+    float scaler[LS__LOSS_SCALE_SIZE];
     LS_TRY(ctx->device->backend->read(ctx->device, scaler, net->blocks.scaler, sizeof scaler));
-    if (scale) *scale = (double)scaler[LS__SCALER_SCALE];
-    if (skipped) *skipped = (int64_t)scaler[LS__SCALER_SKIPPED];
+    if (scale) *scale = (double)scaler[LS__LOSS_SCALE_SCALE];
+    if (skipped) *skipped = (int64_t)scaler[LS__LOSS_SCALE_SKIPPED];
     return LS_OK;
 }

@@ -48,7 +48,7 @@ static ls_optimizer *open(ls_net *net, const ls_adam_config *config, bool decoup
                                  { "beta2", (double)op.u.adam.beta2, LS__BELOW_ONE },
                                  { "epsilon", (double)op.u.adam.epsilon, LS__POSITIVE },
                                  { "weight_decay", (double)weight_decay, LS__NOT_NEGATIVE },
-                                 { "decay", c.decay, LS__CHOICE_OF_2 },
+                                 { "decay", c.decay, LS__SELECTION_OF_2 },
                                  { "clip_norm", (double)c.clip_norm, LS__NOT_NEGATIVE } };
     if (!ls__check_fields(ctx, kind->call, fields, sizeof fields / sizeof fields[0])) return NULL;
     const ls__optimizer_options options = { .weight_decay = weight_decay,

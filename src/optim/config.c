@@ -26,7 +26,7 @@ static const struct {
     [LS__SOME] = { 1, MOST, false, false, "1 to 2^40" },
     [LS__EPOCHS] = { 0, MOST_EPOCHS, false, false, "0 to 2^20" },
     [LS__SOME_EPOCHS] = { 1, MOST_EPOCHS, false, false, "1 to 2^20" },
-    [LS__CHOICE_OF_2] = { 0, 1, false, false, "one of the enum's two values" },
+    [LS__SELECTION_OF_2] = { 0, 1, false, false, "one of the enum's two values" },
 };
 
 bool ls__in_range(double value, ls__range range)

@@ -10,15 +10,15 @@
 typedef enum ls__range {
     LS__NOT_NEGATIVE,
     LS__POSITIVE,
-    LS__BELOW_ONE,   /* [0, 1) */
-    LS__INSIDE_UNIT, /* (0, 1) */
-    LS__UNIT,        /* [0, 1] */
-    LS__SHARE,       /* (0, 1] */
-    LS__COUNT,       /* 0 to 2^40 */
-    LS__SOME,        /* 1 to 2^40 */
-    LS__EPOCHS,      /* 0 to 2^20: the most that random draws tell apart */
-    LS__SOME_EPOCHS, /* 1 to 2^20 */
-    LS__CHOICE_OF_2  /* an enum of two */
+    LS__BELOW_ONE,     /* [0, 1) */
+    LS__INSIDE_UNIT,   /* (0, 1) */
+    LS__UNIT,          /* [0, 1] */
+    LS__SHARE,         /* (0, 1] */
+    LS__COUNT,         /* 0 to 2^40 */
+    LS__SOME,          /* 1 to 2^40 */
+    LS__EPOCHS,        /* 0 to 2^20: the most that random draws tell apart */
+    LS__SOME_EPOCHS,   /* 1 to 2^20 */
+    LS__SELECTION_OF_2 /* an enum of two */
 } ls__range;
 
 typedef struct ls__field {

@@ -20,19 +20,20 @@ static void find_segments(ls__optimizer *opt)
     opt->frozen_version = blocks.frozen_version;
     opt->n_segments = 0;
     int64_t run_end = -1; /* where the last segment's entry ends, gap included */
-    for (int64_t i = 0; i < blocks.n_entries; i++) {
-        const ls__entry *entry = &blocks.entries[i];
-        if (entry->kind == LS_ENTRY_BUFFER || entry->frozen) continue;
-        const bool decays = opt->decay == LS_DECAY_ALL || entry->kind == LS_ENTRY_WEIGHT;
+    for (int64_t i = 0; i < blocks.n_parameters; i++) {
+        const ls__parameter *parameter = &blocks.parameters[i];
+        if (parameter->kind == LS_PARAMETER_BUFFER || parameter->frozen) continue;
+        const bool decays = opt->decay == LS_DECAY_ALL || parameter->kind == LS_PARAMETER_WEIGHT;
         const float weight_decay = decays ? opt->weight_decay : 0;
         ls__segment *last = opt->n_segments > 0 ? &opt->segments[opt->n_segments - 1] : NULL;
-        if (last && run_end == entry->offset && last->weight_decay == weight_decay) {
-            last->count = entry->offset + entry->count - last->offset;
+        if (last && run_end == parameter->offset && last->weight_decay == weight_decay) {
+            last->count = parameter->offset + parameter->count - last->offset;
         } else {
             opt->segments[opt->n_segments++] =
-                (ls__segment){ entry->offset, entry->count, weight_decay };
+                (ls__segment){ parameter->offset, parameter->count, weight_decay };
         }
-        run_end = entry->offset + (int64_t)ls__round_up((size_t)entry->count, LS__ENTRY_ALIGNMENT);
+        run_end = parameter->offset +
+                  (int64_t)ls__round_up((size_t)parameter->count, LS__PARAMETER_ALIGNMENT);
     }
 }
 
@@ -90,13 +91,13 @@ static void done(ls_optimizer *base)
     ls__net_use_gradients(base->net);
 }
 
-ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
+ls_status ls_optimizer_step(ls_optimizer *opt, double lr)
 {
     LS__DEFAULT_FLOATS;
     if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
-    const ls__field fields[] = { { "rate", rate, LS__NOT_NEGATIVE } };
+    const ls__field fields[] = { { "lr", lr, LS__NOT_NEGATIVE } };
     if (!ls__check_fields(ctx, "ls_optimizer_step", fields, 1)) return LS_ERR_INVALID;
     if (!ls__net_has_gradients(opt->net))
         return ls__fail(ctx, LS_ERR_INVALID,
@@ -104,7 +105,7 @@ ls_status ls_optimizer_step(ls_optimizer *opt, double rate)
                         "ls_net_backward makes them");
     LS_TRY(prepare(opt));
     ls__step step = *ls__net_get_step(opt->net);
-    step.rate = rate;
+    step.lr = lr;
     step.optimizer_step = opt->n_steps;
     ctx->device->backend->begin(ctx->device);
     ls_status status = LS_OK;
@@ -150,7 +151,7 @@ static ls_status open_states(ls__optimizer *opt)
 {
     ls_context *ctx = opt->base.owned.ctx;
     const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
-    const size_t n = (size_t)blocks.n_entries;
+    const size_t n = (size_t)blocks.n_parameters;
     const size_t view_bytes = n * LS__MAX_STATES * sizeof *opt->views;
     const size_t segment_bytes = n * sizeof *opt->segments;
     opt->segments = ls__zalloc(ctx, segment_bytes);
@@ -161,10 +162,10 @@ static ls_status open_states(ls__optimizer *opt)
         const size_t bytes = (size_t)blocks.parameter_elements * sizeof(float);
         LS_TRY(allocate(opt, opt->kind->state_names[s], bytes, (void **)&opt->states[s]));
         for (size_t i = 0; i < n; i++) {
-            const ls__entry *entry = &blocks.entries[i];
-            if (entry->kind == LS_ENTRY_BUFFER) continue;
-            ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + (size_t)s], LS_F32, entry->shape,
-                            opt->states[s] + entry->offset);
+            const ls__parameter *parameter = &blocks.parameters[i];
+            if (parameter->kind == LS_PARAMETER_BUFFER) continue;
+            ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + (size_t)s], LS_F32,
+                            parameter->shape, opt->states[s] + parameter->offset);
         }
     }
     if (opt->clip_norm > 0 || blocks.scaler)
@@ -188,7 +189,7 @@ static ls_status open_part(ls__optimizer *opt, ls__optimizer_part part)
     const ls__op *op = &opt->ops[part];
     ls__kernel **kernel = &opt->kernels[part];
     LS_TRY(ls__net_open_kernel(opt->base.net, op, opt->kind->call, kernel, &why));
-    LS_TRY(ls__net_note_choice(opt->base.net, op, opt->kind->call, *kernel, &why));
+    LS_TRY(ls__net_note_selection(opt->base.net, op, opt->kind->call, *kernel, &why));
     opt->parts[opt->base.n_ops++] = part;
     if ((*kernel)->workspace_bytes == 0) return LS_OK;
     return allocate(opt, "a workspace", (*kernel)->workspace_bytes, &opt->workspaces[part]);
@@ -231,7 +232,7 @@ static ls_status open_update(ls__optimizer *opt, int64_t n, const ls__operand *s
 static ls_status open_kernels(ls__optimizer *opt)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
-    const ls__operand scaler = operand(blocks.scaler ? LS__SCALER_SIZE : 0);
+    const ls__operand scaler = operand(blocks.scaler ? LS__LOSS_SCALE_SIZE : 0);
     LS_TRY(open_norm(opt, blocks.parameter_elements, &scaler));
     LS_TRY(open_update(opt, blocks.parameter_elements, &scaler));
     if (!blocks.scaler) return LS_OK;
@@ -295,17 +296,17 @@ void ls_optimizer_close(ls_optimizer **opt)
 
 /* ---- Looking inside ---- */
 
-int64_t ls_optimizer_steps(const ls_optimizer *opt)
+int64_t ls_optimizer_step_count(const ls_optimizer *opt)
 {
     return opt ? opt->n_steps - ls__optimizer_skipped_before(opt) : 0;
 }
 
-ls_status ls_optimizer_set_steps(ls_optimizer *opt, int64_t steps)
+ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)
 {
     if (!opt) return LS_ERR_EARLIER;
     LS__ENTER(opt->owned.ctx);
     const ls__field fields[] = { { "steps", (double)steps, LS__COUNT } };
-    if (!ls__check_fields(opt->owned.ctx, "ls_optimizer_set_steps", fields, 1))
+    if (!ls__check_fields(opt->owned.ctx, "ls_optimizer_set_step_count", fields, 1))
         return LS_ERR_INVALID;
     int64_t skipped;
     LS_TRY(read_skipped(opt->net, &skipped));
@@ -348,14 +349,14 @@ const char *ls_optimizer_name(const ls_optimizer *opt)
     return opt ? ((const ls__optimizer *)opt)->kind->name : "";
 }
 
-int ls_optimizer_states(const ls_optimizer *opt)
+int ls_optimizer_state_count(const ls_optimizer *opt)
 {
     return opt ? ((const ls__optimizer *)opt)->n_states : 0;
 }
 
 const char *ls_optimizer_state_name(const ls_optimizer *opt, int state)
 {
-    const bool known = state >= 0 && state < ls_optimizer_states(opt);
+    const bool known = state >= 0 && state < ls_optimizer_state_count(opt);
     return known ? ((const ls__optimizer *)opt)->kind->state_names[state] : "";
 }
 
@@ -364,20 +365,21 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
     if (!opt) return NULL;
     LS__ENTER_NULL(opt->owned.ctx);
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    if (state < 0 || state >= ls_optimizer_states(opt)) {
+    if (state < 0 || state >= ls_optimizer_state_count(opt)) {
         ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_state: state %d of %d of %s", state,
-                 ls_optimizer_states(opt), ls_optimizer_name(opt));
+                 ls_optimizer_state_count(opt), ls_optimizer_name(opt));
         return NULL;
     }
-    for (int64_t i = 0; parameter && i < blocks.n_entries; i++)
-        if (blocks.entries[i].kind != LS_ENTRY_BUFFER &&
-            strcmp(blocks.entries[i].name, parameter) == 0)
+    for (int64_t i = 0; parameter && i < blocks.n_parameters; i++)
+        if (blocks.parameters[i].kind != LS_PARAMETER_BUFFER &&
+            strcmp(blocks.parameters[i].name, parameter) == 0)
             return &((ls__optimizer *)opt)->views[i * LS__MAX_STATES + state];
     char names[LS__NAMES_TEXT_SIZE];
     if (!parameter) parameter = "(null)";
-    ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND,
-             "ls_optimizer_state: the net has no parameter '%s'; %s", parameter,
-             ls__nearest_entries(blocks.n_entries, blocks.entries, false, parameter, names));
+    ls__fail(
+        opt->owned.ctx, LS_ERR_NOT_FOUND, "ls_optimizer_state: the net has no parameter '%s'; %s",
+        parameter,
+        ls__nearest_parameters(blocks.n_parameters, blocks.parameters, false, parameter, names));
     return NULL;
 }
 

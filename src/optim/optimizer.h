@@ -61,7 +61,8 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
 /* Device memory of a state, laid out like the parameters' block. */
 float *ls__optimizer_state_block(const ls_optimizer *opt, int state);
 
-/* Updates that had been skipped before the first that ls_optimizer_steps counts; setting both. */
+/* Updates that had been skipped before the first that ls_optimizer_step_count counts; setting both.
+ */
 int64_t ls__optimizer_skipped_before(const ls_optimizer *opt);
 void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before);
 

@@ -13,7 +13,7 @@
 /* Beyond these no rate changes any more, and the sum of steps cannot overflow. */
 static const int64_t MAX_EPOCHS = INT64_C(1) << 22, MAX_STEPS = INT64_C(1) << 61;
 
-double ls_schedule_rate(const ls_schedule *s, int64_t epoch, int64_t step)
+double ls_schedule_lr(const ls_schedule *s, int64_t epoch, int64_t step)
 {
     LS__DEFAULT_FLOATS;
     if (!s) return 0;
@@ -22,13 +22,13 @@ double ls_schedule_rate(const ls_schedule *s, int64_t epoch, int64_t step)
     const int64_t now = epoch * s->steps_per_epoch + step;
     const int64_t warmup = s->warmup_epochs * s->steps_per_epoch;
     if (now < warmup) {
-        const double target = s->kind->rate(s, (ls__schedule_time){ 0, 0 });
+        const double target = s->kind->lr(s, (ls__schedule_time){ 0, 0 });
         const double share = (double)now / (double)warmup;
         return target * (s->warmup_start + (1 - s->warmup_start) * share);
     }
     /* epoch can lag behind when `step` goes on counting past an epoch's end */
     const int64_t since = epoch > s->warmup_epochs ? epoch - s->warmup_epochs : 0;
-    return s->kind->rate(s, (ls__schedule_time){ since, now - warmup });
+    return s->kind->lr(s, (ls__schedule_time){ since, now - warmup });
 }
 
 /* ---- State ---- */
@@ -95,15 +95,15 @@ void ls_schedule_close(ls_schedule **schedule)
 static bool check(ls_context *ctx, const ls_schedule *s, bool start_given)
 {
     const char *call = s->kind->call;
-    const ls__field fields[] = { { "rate", s->base, LS__POSITIVE },
-                                 { "floor", s->floor, LS__NOT_NEGATIVE },
+    const ls__field fields[] = { { "lr", s->base, LS__POSITIVE },
+                                 { "min_lr", s->min_lr, LS__NOT_NEGATIVE },
                                  { "warm-up epochs", (double)s->warmup_epochs, LS__EPOCHS },
                                  { "warm-up start", s->warmup_start, LS__UNIT },
                                  { "steps_per_epoch", (double)s->steps_per_epoch, LS__COUNT } };
     if (!ls__check_fields(ctx, call, fields, sizeof fields / sizeof fields[0])) return false;
-    if (s->floor > s->base) {
-        ls__fail(ctx, LS_ERR_INVALID, "%s: floor is %.9g, above the rate %.9g", call, s->floor,
-                 s->base);
+    if (s->min_lr > s->base) {
+        ls__fail(ctx, LS_ERR_INVALID, "%s: min_lr is %.9g, above the learning rate %.9g", call,
+                 s->min_lr, s->base);
         return false;
     }
     if (start_given && s->warmup_epochs == 0) {
@@ -113,7 +113,8 @@ static bool check(ls_context *ctx, const ls_schedule *s, bool start_given)
     }
     if (s->steps_per_epoch == 0 && (s->by_step || s->warmup_epochs > 0)) {
         ls__fail(ctx, LS_ERR_INVALID,
-                 "%s: steps_per_epoch is required, because the rate changes from step to step%s",
+                 "%s: steps_per_epoch is required, because the learning rate changes from step to "
+                 "step%s",
                  call, s->by_step ? "" : " while it warms up");
         return false;
     }
@@ -121,7 +122,7 @@ static bool check(ls_context *ctx, const ls_schedule *s, bool start_given)
 }
 
 ls_schedule *ls__schedule_open(ls_context *ctx, const ls_schedule *prototype,
-                               int64_t steps_per_epoch, ls_warmup warmup)
+                               int64_t steps_per_epoch, ls_schedule_warmup warmup)
 {
     LS__DEFAULT_FLOATS;
     const bool start_given = warmup.start != 0 || signbit(warmup.start);
@@ -155,14 +156,14 @@ void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
     const struct {
         const char *name;
         double value;
-    } settings[] = { { "rate", s->base },
-                     { "floor", s->floor },
+    } settings[] = { { "lr", s->base },
+                     { "min_lr", s->min_lr },
                      { "gamma", s->gamma },
                      { "power", s->power },
-                     { "rise", s->rise },
-                     { "div", s->div },
-                     { "final_div", s->final_div },
-                     { "every_epochs", (double)s->every_epochs },
+                     { "pct_start", s->pct_start },
+                     { "div_factor", s->div_factor },
+                     { "final_div_factor", s->final_div_factor },
+                     { "step_size", (double)s->step_size },
                      /* as it was asked for: with the warm-up */
                      { "epochs", s->epochs > 0 ? (double)(s->epochs + s->warmup_epochs) : 0 },
                      { "patience", (double)s->patience },

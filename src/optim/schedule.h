@@ -13,8 +13,8 @@ typedef struct ls__schedule_time {
 } ls__schedule_time;
 
 typedef struct ls__schedule_kind {
-    const char *name, *call; /* "cosine", "ls_cosine" */
-    double (*rate)(const ls_schedule *s, ls__schedule_time t);
+    const char *name, *call; /* "cosine", "ls_schedule_cosine" */
+    double (*lr)(const ls_schedule *s, ls__schedule_time t);
     void (*report)(ls_schedule *s, double metric); /* NULL = does not listen */
 } ls__schedule_kind;
 
@@ -23,9 +23,9 @@ struct ls_schedule {
     const ls__schedule_kind *kind;
 
     /* What was configured; each kind uses some of it and leaves the rest 0. */
-    double base, floor, gamma, power;
-    double rise, div, final_div;
-    int64_t every_epochs, epochs; /* epochs: of the schedule's own clock */
+    double base, min_lr, gamma, power;
+    double pct_start, div_factor, final_div_factor;
+    int64_t step_size, epochs; /* epochs: of the schedule's own clock */
     int *milestones;
     int n_milestones;
     int64_t patience, cooldown;
@@ -41,7 +41,7 @@ struct ls_schedule {
 
 /* Checks what all kinds have, copies the prototype and hands it over to ctx. */
 ls_schedule *ls__schedule_open(ls_context *ctx, const ls_schedule *prototype,
-                               int64_t steps_per_epoch, ls_warmup warmup);
+                               int64_t steps_per_epoch, ls_schedule_warmup warmup);
 
 const char *ls__schedule_name(const ls_schedule *s);
 /* All that tells two schedules of one kind apart. */

@@ -36,12 +36,13 @@ static double constant_rate(const ls_schedule *s, ls__schedule_time t)
     return s->base;
 }
 
-static const ls__schedule_kind constant = { "constant", "ls_constant", constant_rate, NULL };
+static const ls__schedule_kind constant = { "constant", "ls_schedule_constant", constant_rate,
+                                            NULL };
 
-ls_schedule *ls_constant(ls_context *ctx, const ls_constant_config *config)
+ls_schedule *ls_schedule_constant(ls_context *ctx, const ls_schedule_constant_config *config)
 {
     if (!enter(ctx, &constant, config)) return NULL;
-    const ls_schedule s = { .kind = &constant, .base = config->rate };
+    const ls_schedule s = { .kind = &constant, .base = config->lr };
     return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
 }
 
@@ -49,19 +50,19 @@ ls_schedule *ls_constant(ls_context *ctx, const ls_constant_config *config)
 
 static double step_rate(const ls_schedule *s, ls__schedule_time t)
 {
-    return s->base * ls__power(s->gamma, t.epoch / s->every_epochs);
+    return s->base * ls__power(s->gamma, t.epoch / s->step_size);
 }
 
-static const ls__schedule_kind step_decay = { "step", "ls_step_decay", step_rate, NULL };
+static const ls__schedule_kind step_decay = { "step", "ls_schedule_step", step_rate, NULL };
 
-ls_schedule *ls_step_decay(ls_context *ctx, const ls_step_config *config)
+ls_schedule *ls_schedule_step(ls_context *ctx, const ls_schedule_step_config *config)
 {
     if (!enter(ctx, &step_decay, config)) return NULL;
     const ls_schedule s = { .kind = &step_decay,
-                            .base = config->rate,
-                            .every_epochs = config->every_epochs,
+                            .base = config->lr,
+                            .step_size = config->step_size,
                             .gamma = or_default(config->gamma, 0.1) };
-    if (!CHECK(ctx, step_decay, { "every_epochs", config->every_epochs, LS__SOME_EPOCHS },
+    if (!CHECK(ctx, step_decay, { "step_size", config->step_size, LS__SOME_EPOCHS },
                { "gamma", s.gamma, LS__POSITIVE }))
         return NULL;
     return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
@@ -74,10 +75,10 @@ static double multi_step_rate(const ls_schedule *s, ls__schedule_time t)
     return s->base * ls__power(s->gamma, n);
 }
 
-static const ls__schedule_kind multi_step = { "multi_step", "ls_multi_step", multi_step_rate,
-                                              NULL };
+static const ls__schedule_kind multi_step = { "multi_step", "ls_schedule_multi_step",
+                                              multi_step_rate, NULL };
 
-static bool check_milestones(ls_context *ctx, const ls_multi_step_config *config)
+static bool check_milestones(ls_context *ctx, const ls_schedule_multi_step_config *config)
 {
     if (config->n_milestones > 0 && !config->milestones) {
         ls__fail(ctx, LS_ERR_INVALID, "%s: n_milestones is %d, but milestones is NULL",
@@ -94,11 +95,11 @@ static bool check_milestones(ls_context *ctx, const ls_multi_step_config *config
     return true;
 }
 
-ls_schedule *ls_multi_step(ls_context *ctx, const ls_multi_step_config *config)
+ls_schedule *ls_schedule_multi_step(ls_context *ctx, const ls_schedule_multi_step_config *config)
 {
     if (!enter(ctx, &multi_step, config)) return NULL;
     ls_schedule s = { .kind = &multi_step,
-                      .base = config->rate,
+                      .base = config->lr,
                       .gamma = or_default(config->gamma, 0.1),
                       .n_milestones = config->n_milestones };
     if (!CHECK(ctx, multi_step, { "n_milestones", config->n_milestones, LS__EPOCHS },
@@ -122,13 +123,13 @@ static double exponential_rate(const ls_schedule *s, ls__schedule_time t)
     return s->base * ls__power(s->gamma, t.epoch);
 }
 
-static const ls__schedule_kind exponential = { "exponential", "ls_exponential", exponential_rate,
-                                               NULL };
+static const ls__schedule_kind exponential = { "exponential", "ls_schedule_exponential",
+                                               exponential_rate, NULL };
 
-ls_schedule *ls_exponential(ls_context *ctx, const ls_exponential_config *config)
+ls_schedule *ls_schedule_exponential(ls_context *ctx, const ls_schedule_exponential_config *config)
 {
     if (!enter(ctx, &exponential, config)) return NULL;
-    const ls_schedule s = { .kind = &exponential, .base = config->rate, .gamma = config->gamma };
+    const ls_schedule s = { .kind = &exponential, .base = config->lr, .gamma = config->gamma };
     if (!CHECK(ctx, exponential, { "gamma", s.gamma, LS__POSITIVE })) return NULL;
     return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
 }
@@ -137,14 +138,14 @@ ls_schedule *ls_exponential(ls_context *ctx, const ls_exponential_config *config
 
 static double cosine_rate(const ls_schedule *s, ls__schedule_time t)
 {
-    if (t.epoch >= s->epochs) return s->floor;
+    if (t.epoch >= s->epochs) return s->min_lr;
     const double total = (double)(s->by_step ? s->epochs * s->steps_per_epoch : s->epochs);
     const double now = (double)(s->by_step ? t.step : t.epoch);
-    if (now >= total) return s->floor;
-    return s->floor + (s->base - s->floor) * (1 + ls__cos_pi(now / total)) / 2;
+    if (now >= total) return s->min_lr;
+    return s->min_lr + (s->base - s->min_lr) * (1 + ls__cos_pi(now / total)) / 2;
 }
 
-static const ls__schedule_kind cosine = { "cosine", "ls_cosine", cosine_rate, NULL };
+static const ls__schedule_kind cosine = { "cosine", "ls_schedule_cosine", cosine_rate, NULL };
 
 /* The epochs of a schedule's own clock, when `epochs` counts the warm-up too. */
 static bool check_epochs(ls_context *ctx, const ls__schedule_kind *kind, int epochs, int warmup)
@@ -158,37 +159,37 @@ static bool check_epochs(ls_context *ctx, const ls__schedule_kind *kind, int epo
     return false;
 }
 
-ls_schedule *ls_cosine(ls_context *ctx, const ls_cosine_config *config)
+ls_schedule *ls_schedule_cosine(ls_context *ctx, const ls_schedule_cosine_config *config)
 {
     if (!enter(ctx, &cosine, config)) return NULL;
     if (!check_epochs(ctx, &cosine, config->epochs, config->warmup_epochs)) return NULL;
     const ls_schedule s = { .kind = &cosine,
-                            .base = config->peak,
-                            .floor = config->floor,
+                            .base = config->max_lr,
+                            .min_lr = config->min_lr,
                             .by_step = !config->by_epoch,
                             .epochs = config->epochs - config->warmup_epochs };
     return ls__schedule_open(ctx, &s, config->steps_per_epoch,
-                             (ls_warmup){ config->warmup_epochs, config->warmup_start });
+                             (ls_schedule_warmup){ config->warmup_epochs, config->warmup_start });
 }
 
 /* ---- Polynomial: floor + (rate - floor) (1 - t / T)^power, t counted in epochs ---- */
 
 static double polynomial_rate(const ls_schedule *s, ls__schedule_time t)
 {
-    if (t.epoch >= s->epochs) return s->floor;
+    if (t.epoch >= s->epochs) return s->min_lr;
     const double left = 1 - (double)t.epoch / (double)s->epochs;
-    return s->floor + (s->base - s->floor) * ls__power_of(left, s->power);
+    return s->min_lr + (s->base - s->min_lr) * ls__power_of(left, s->power);
 }
 
-static const ls__schedule_kind polynomial = { "polynomial", "ls_polynomial", polynomial_rate,
-                                              NULL };
+static const ls__schedule_kind polynomial = { "polynomial", "ls_schedule_polynomial",
+                                              polynomial_rate, NULL };
 
-ls_schedule *ls_polynomial(ls_context *ctx, const ls_polynomial_config *config)
+ls_schedule *ls_schedule_polynomial(ls_context *ctx, const ls_schedule_polynomial_config *config)
 {
     if (!enter(ctx, &polynomial, config)) return NULL;
     const ls_schedule s = { .kind = &polynomial,
-                            .base = config->rate,
-                            .floor = config->floor,
+                            .base = config->lr,
+                            .min_lr = config->min_lr,
                             .power = or_default(config->power, 1),
                             .epochs = (int64_t)config->epochs - config->warmup.epochs };
     if (!check_epochs(ctx, &polynomial, config->epochs, config->warmup.epochs) ||
@@ -207,31 +208,33 @@ static double cosine_between(double start, double end, double share)
 
 static double one_cycle_rate(const ls_schedule *s, ls__schedule_time t)
 {
-    const double first = s->base / s->div, last = first / s->final_div;
+    const double first = s->base / s->div_factor, last = first / s->final_div_factor;
     const double total = (double)(s->epochs * s->steps_per_epoch);
-    const double top = s->rise * total - 1, end = total - 1;
+    const double top = s->pct_start * total - 1, end = total - 1;
     const double now = (double)t.step < end ? (double)t.step : end;
     if (now <= top) return cosine_between(first, s->base, top > 0 ? now / top : 1);
     return cosine_between(s->base, last, (now - top) / (end - top));
 }
 
-static const ls__schedule_kind one_cycle = { "one_cycle", "ls_one_cycle", one_cycle_rate, NULL };
+static const ls__schedule_kind one_cycle = { "one_cycle", "ls_schedule_one_cycle", one_cycle_rate,
+                                             NULL };
 
-ls_schedule *ls_one_cycle(ls_context *ctx, const ls_one_cycle_config *config)
+ls_schedule *ls_schedule_one_cycle(ls_context *ctx, const ls_schedule_one_cycle_config *config)
 {
     if (!enter(ctx, &one_cycle, config)) return NULL;
     const ls_schedule s = { .kind = &one_cycle,
-                            .base = config->peak,
+                            .base = config->max_lr,
                             .by_step = true,
-                            .rise = or_default(config->rise, 0.3),
-                            .div = or_default(config->div, 25),
-                            .final_div = or_default(config->final_div, 1e4),
+                            .pct_start = or_default(config->pct_start, 0.3),
+                            .div_factor = or_default(config->div_factor, 25),
+                            .final_div_factor = or_default(config->final_div_factor, 1e4),
                             .epochs = config->epochs };
     if (!CHECK(ctx, one_cycle, { "epochs", config->epochs, LS__SOME_EPOCHS },
-               { "rise", s.rise, LS__SHARE }, { "div", s.div, LS__POSITIVE },
-               { "final_div", s.final_div, LS__POSITIVE }))
+               { "pct_start", s.pct_start, LS__SHARE },
+               { "div_factor", s.div_factor, LS__POSITIVE },
+               { "final_div_factor", s.final_div_factor, LS__POSITIVE }))
         return NULL;
-    return ls__schedule_open(ctx, &s, config->steps_per_epoch, (ls_warmup){ 0 });
+    return ls__schedule_open(ctx, &s, config->steps_per_epoch, (ls_schedule_warmup){ 0 });
 }
 
 /* ---- Reduce on plateau ---- */
@@ -239,8 +242,8 @@ ls_schedule *ls_one_cycle(ls_context *ctx, const ls_one_cycle_config *config)
 static double plateau_rate(const ls_schedule *s, ls__schedule_time t)
 {
     (void)t;
-    const double rate = s->base * s->factor;
-    return rate > s->floor ? rate : s->floor;
+    const double lr = s->base * s->factor;
+    return lr > s->min_lr ? lr : s->min_lr;
 }
 
 /* As PyTorch's ReduceLROnPlateau with a relative threshold, but that its eps, which keeps rates
@@ -265,16 +268,17 @@ static void plateau_report(ls_schedule *s, double metric)
     }
 }
 
-static const ls__schedule_kind plateau = { "reduce_on_plateau", "ls_reduce_on_plateau",
+static const ls__schedule_kind plateau = { "reduce_on_plateau", "ls_schedule_reduce_on_plateau",
                                            plateau_rate, plateau_report };
 
-ls_schedule *ls_reduce_on_plateau(ls_context *ctx, const ls_plateau_config *config)
+ls_schedule *ls_schedule_reduce_on_plateau(ls_context *ctx,
+                                           const ls_schedule_plateau_config *config)
 {
     if (!enter(ctx, &plateau, config)) return NULL;
     const int patience = config->patience == 0 ? 10 : config->patience == -1 ? 0 : config->patience;
     const ls_schedule s = { .kind = &plateau,
-                            .base = config->rate,
-                            .floor = config->floor,
+                            .base = config->lr,
+                            .min_lr = config->min_lr,
                             .gamma = or_default(config->gamma, 0.1),
                             .patience = patience,
                             .cooldown = config->cooldown,

@@ -28,7 +28,7 @@ static bool check(ls_context *ctx, const ls_sgd_config *c)
     const ls__field fields[] = { { "momentum", (double)c->momentum, LS__NOT_NEGATIVE },
                                  { "dampening", (double)c->dampening, LS__NOT_NEGATIVE },
                                  { "weight_decay", (double)c->weight_decay, LS__NOT_NEGATIVE },
-                                 { "decay", c->decay, LS__CHOICE_OF_2 },
+                                 { "decay", c->decay, LS__SELECTION_OF_2 },
                                  { "clip_norm", (double)c->clip_norm, LS__NOT_NEGATIVE } };
     if (!ls__check_fields(ctx, kind.call, fields, sizeof fields / sizeof fields[0])) return false;
     if (c->nesterov && (c->momentum == 0 || c->dampening != 0)) {

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 static const char FORMAT[] = "lockstep plan 1";
-/* LS__MAX_CHOICES of the longest lines fit. */
+/* LS__MAX_SELECTIONS of the longest lines fit. */
 enum { MAX_FILE_BYTES = 8 << 20 };
 
 /* ---- What a plan must agree on ---- */
@@ -43,28 +43,28 @@ static bool put_text(json_t *object, const char *key, const char *value)
 }
 
 /* All but those that `without`, which may be NULL, has. */
-static json_t *list(const ls__choices *choices, bool derived, const json_t *without)
+static json_t *list(const ls__selections *selections, bool derived, const json_t *without)
 {
     json_t *out = json_object();
     bool good = out != NULL;
-    for (int i = 0; i < choices->n && good; i++) {
-        const ls__choice *choice = choices->items[i];
-        if (choice->derived == derived && !json_object_get(without, choice->op))
-            good = put_text(out, choice->op, choice->kernel);
+    for (int i = 0; i < selections->n && good; i++) {
+        const ls__selection *selection = selections->items[i];
+        if (selection->derived == derived && !json_object_get(without, selection->op))
+            good = put_text(out, selection->op, selection->kernel);
     }
     if (good) return out;
     json_decref(out);
     return NULL;
 }
 
-json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices)
+json_t *ls__plan_json(const ls_context *ctx, const ls__selections *selections)
 {
     field fields[N_FIELDS];
     make_fields(ctx, fields);
     json_t *out = json_object();
     bool good = out != NULL;
     for (int i = 0; i < N_FIELDS && good; i++) good = put_text(out, fields[i].key, fields[i].value);
-    good = good && json_object_set_new(out, "choices", list(choices, false, NULL)) == 0;
+    good = good && json_object_set_new(out, "choices", list(selections, false, NULL)) == 0;
     if (good) return out;
     json_decref(out);
     return NULL;
@@ -72,11 +72,11 @@ json_t *ls__plan_json(const ls_context *ctx, const ls__choices *choices)
 
 json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net)
 {
-    const ls__choices *used = ls__net_choices(net), *known = ls__net_known_choices(net);
+    const ls__selections *used = ls__net_selections(net), *known = ls__net_known_selections(net);
     json_t *out = ls__plan_json(ctx, used);
-    const json_t *choices = json_object_get(out, "choices");
+    const json_t *selections = json_object_get(out, "choices");
     if (out && json_object_set_new(out, "heuristic", list(used, true, NULL)) == 0 &&
-        json_object_set_new(out, "known", list(known, false, choices)) == 0)
+        json_object_set_new(out, "known", list(known, false, selections)) == 0)
         return out;
     json_decref(out);
     return NULL;
@@ -86,7 +86,7 @@ json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net)
 
 typedef struct reading {
     ls_context *ctx;
-    ls__choices *table;
+    ls__selections *table;
     const char *path;
 } reading;
 
@@ -127,9 +127,9 @@ static ls_status check_list(const reading *r, const char *key, json_t *all)
         return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is no object of ops and kernels", r->path,
                         key);
     const size_t n = json_object_size(all);
-    if (n > LS__MAX_CHOICES)
+    if (n > LS__MAX_SELECTIONS)
         return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s has %zu ops; at most %d are kept", r->path,
-                        key, n, LS__MAX_CHOICES);
+                        key, n, LS__MAX_SELECTIONS);
     const char *op;
     json_t *kernel;
     json_object_foreach(all, op, kernel)
@@ -149,18 +149,18 @@ static ls_status check_list(const reading *r, const char *key, json_t *all)
     return LS_OK;
 }
 
-static ls_status take(const reading *r, json_t *all, const ls__choice *as)
+static ls_status take(const reading *r, json_t *all, const ls__selection *as)
 {
     const char *op;
     json_t *kernel;
     json_object_foreach(all, op, kernel)
     {
-        ls__choice choice = *as;
-        choice.op = op;
-        snprintf(choice.kernel, sizeof choice.kernel, "%s", json_string_value(kernel));
-        LS_TRY(ls__choices_put(r->ctx, r->table, &choice));
+        ls__selection selection = *as;
+        selection.op = op;
+        snprintf(selection.kernel, sizeof selection.kernel, "%s", json_string_value(kernel));
+        LS_TRY(ls__selections_put(r->ctx, r->table, &selection));
     }
-    ls__choices_keep_recent(r->table, LS__MAX_CHOICES);
+    ls__selections_keep_recent(r->table, LS__MAX_SELECTIONS);
     return LS_OK;
 }
 
@@ -169,7 +169,7 @@ static ls_status read_json(const reading *r, const json_t *json, bool checkpoint
     /* what the table has no room for goes from the front; the heuristic would say the same again */
     static const struct {
         const char *key;
-        ls__choice as;
+        ls__selection as;
     } lists[] = {
         { "heuristic", { .reason = "checkpoint", .derived = true, .inherited = true } },
         { "known", { .reason = "checkpoint" } },
@@ -184,13 +184,13 @@ static ls_status read_json(const reading *r, const json_t *json, bool checkpoint
     LS_TRY(check_fields(r, json));
     for (int i = first; i < end; i++)
         LS_TRY(check_list(r, lists[i].key, json_object_get(json, lists[i].key)));
-    if (checkpoint) ls__choices_keep_recent(r->table, 0);
+    if (checkpoint) ls__selections_keep_recent(r->table, 0);
     for (int i = first; i < end; i++)
         LS_TRY(take(r, json_object_get(json, lists[i].key), &lists[i].as));
     return LS_OK;
 }
 
-ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, const char *text,
+ls_status ls__plan_read(ls_context *ctx, ls__selections *table, const char *path, const char *text,
                         bool checkpoint)
 {
     const reading r = { ctx, table, path };
@@ -207,7 +207,8 @@ ls_status ls__plan_read(ls_context *ctx, ls__choices *table, const char *path, c
     return status;
 }
 
-static ls_status read_file(ls_context *ctx, ls__choices *table, const char *path, const char *call)
+static ls_status read_file(ls_context *ctx, ls__selections *table, const char *path,
+                           const char *call)
 {
     unsigned char *bytes;
     size_t size;
@@ -229,30 +230,30 @@ static ls_status check_path(ls_context *ctx, const char *path, const char *call)
     return ls__fail(ctx, LS_ERR_INVALID, "%s: path is %s", call, path ? "empty" : "NULL");
 }
 
-ls_status ls_plan_load(ls_context *ctx, const char *path)
+ls_status ls_algorithm_cache_load(ls_context *ctx, const char *path)
 {
     LS__DEFAULT_FLOATS;
-    LS_TRY(check_path(ctx, path, "ls_plan_load"));
-    return read_file(ctx, ctx->choices, path, "ls_plan_load");
+    LS_TRY(check_path(ctx, path, "ls_algorithm_cache_load"));
+    return read_file(ctx, ctx->selections, path, "ls_algorithm_cache_load");
 }
 
 /* ---- Saving ---- */
 
 /* What the file has, and over it what the context's table has, but for the heuristic's choices: no
  * file has those, and one that was timed is worth more. */
-static ls_status merge(ls_context *ctx, ls__choices *all, const char *path)
+static ls_status merge(ls_context *ctx, ls__selections *all, const char *path)
 {
     struct stat there;
     if (stat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0)
-        LS_TRY(read_file(ctx, all, path, "ls_plan_save"));
-    for (int i = 0; i < ctx->choices->n; i++)
-        if (!ctx->choices->items[i]->derived)
-            LS_TRY(ls__choices_put(ctx, all, ctx->choices->items[i]));
-    ls__choices_keep_recent(all, LS__MAX_CHOICES);
+        LS_TRY(read_file(ctx, all, path, "ls_algorithm_cache_save"));
+    for (int i = 0; i < ctx->selections->n; i++)
+        if (!ctx->selections->items[i]->derived)
+            LS_TRY(ls__selections_put(ctx, all, ctx->selections->items[i]));
+    ls__selections_keep_recent(all, LS__MAX_SELECTIONS);
     return LS_OK;
 }
 
-static ls_status save_merged(ls_context *ctx, ls__choices *all, const char *path)
+static ls_status save_merged(ls_context *ctx, ls__selections *all, const char *path)
 {
     ls__atomic_file *file;
     LS_TRY(ls__atomic_file_open(ctx, path, &file));
@@ -269,27 +270,27 @@ static ls_status save_merged(ls_context *ctx, ls__choices *all, const char *path
     return status;
 }
 
-ls_status ls_plan_save(ls_context *ctx, const char *path)
+ls_status ls_algorithm_cache_save(ls_context *ctx, const char *path)
 {
     LS__DEFAULT_FLOATS;
-    LS_TRY(check_path(ctx, path, "ls_plan_save"));
-    ls__choices *all;
-    LS_TRY(ls__choices_open(ctx, &all));
+    LS_TRY(check_path(ctx, path, "ls_algorithm_cache_save"));
+    ls__selections *all;
+    LS_TRY(ls__selections_open(ctx, &all));
     const ls_status status = save_merged(ctx, all, path);
-    ls__choices_close(&all);
+    ls__selections_close(&all);
     return status;
 }
 
 ls_status ls__plan_check_place(ls_context *ctx, const char *path)
 {
     ls__atomic_file *file;
-    LS_TRY(check_path(ctx, path, "ls_plan_save"));
+    LS_TRY(check_path(ctx, path, "ls_algorithm_cache_save"));
     LS_TRY(ls__atomic_file_open(ctx, path, &file));
     ls__atomic_file_abandon(&file);
     return LS_OK;
 }
 
-int64_t ls_plan_timed(const ls_context *ctx)
+int64_t ls_algorithm_cache_timed_count(const ls_context *ctx)
 {
-    return ctx && ctx->choices ? ctx->choices->n_timed : 0;
+    return ctx && ctx->selections ? ctx->selections->n_timed : 0;
 }

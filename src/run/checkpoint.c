@@ -10,7 +10,7 @@
 
 static const char EXTENSION[] = ".safetensors";
 
-ls_status ls__state_context(const char *call, const ls_state *state, ls_context **out)
+ls_status ls__state_context(const char *call, const ls_training_state *state, ls_context **out)
 {
     if (!state) return LS_ERR_INVALID;
     ls_context *const all[] = { state->net ? ls_net_context(state->net) : NULL,

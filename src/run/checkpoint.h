@@ -43,7 +43,7 @@ bool ls__is_torch_counter(const char *name);
 #define LS__CHECKPOINT_DIGEST "lockstep digest"
 
 /* key, value, key, value, ..., NULL, with those of state->metadata at the end. */
-ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *state,
+ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_training_state *state,
                             const char *const **out);
 
 /* Samples that a loader has found to be unreadable. */
@@ -65,7 +65,8 @@ typedef struct ls__position {
  * skipped_before and schedule are set only where state has an optimizer and a schedule, bad samples
  * for loaders that go on with the same data, so not with `force`. */
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
-                             const ls_tensor_file *file, const ls_state *state, ls__position *out);
+                             const ls_tensor_file *file, const ls_training_state *state,
+                             ls__position *out);
 
 /* A number of epochs or steps, 0 to 2^40, in a file's metadata; false where there is none. file may
  * be NULL. */
@@ -79,7 +80,7 @@ bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *ou
 ls_status ls__checkpoint_check(ls_context *ctx, const char *path);
 
 /* The one context of state's members, without an unread error. */
-ls_status ls__state_context(const char *call, const ls_state *state, ls_context **out);
+ls_status ls__state_context(const char *call, const ls_training_state *state, ls_context **out);
 /* path with the extension; NULL and an error when path is NULL or there is no memory. */
 const char *ls__checkpoint_path(ls_context *ctx, ls__bump *bump, const char *call,
                                 const char *path);

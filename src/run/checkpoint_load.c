@@ -20,8 +20,8 @@ typedef struct loading {
     const char *path;
     ls_tensor_file *file;
     ls__records net, optimizer;
-    float *values;        /* all elements to be restored, record by record, in our order */
-    ls__choices *choices; /* of the run that goes on; NULL where it is to be another */
+    float *values;              /* all elements to be restored, record by record, in our order */
+    ls__selections *selections; /* of the run that goes on; NULL where it is to be another */
 } loading;
 
 /* ---- Checking ---- */
@@ -196,7 +196,7 @@ static ls_status set_bads(ls_loader *loader, const ls__bad_samples *bads)
     return ls__loader_set_bads(loader, bads->n, bads->samples, bads->reasons);
 }
 
-static ls_status apply(const loading *l, const ls__position *position, ls_state *state)
+static ls_status apply(const loading *l, const ls__position *position, ls_training_state *state)
 {
     LS_TRY(set_bads(state->loader, &position->of_loader));
     LS_TRY(set_bads(state->validation, &position->of_validation));
@@ -221,16 +221,16 @@ static ls_status open(loading *l, const char *call, const char *path)
     return l->file ? LS_OK : l->ctx->error;
 }
 
-static ls_status read_choices(const loading *l, ls__choices *out)
+static ls_status read_choices(const loading *l, ls__selections *out)
 {
-    const char *choices = ls_tensor_file_metadata(l->file, "choices");
-    if (!choices)
+    const char *selections = ls_tensor_file_metadata(l->file, "choices");
+    if (!selections)
         return ls__fail(l->ctx, LS_ERR_FORMAT,
                         "'%s' has no kernel choices: its metadata has no 'choices'", l->path);
-    return ls__plan_read(l->ctx, out, l->path, choices, true);
+    return ls__plan_read(l->ctx, out, l->path, selections, true);
 }
 
-static ls_status load(loading *l, const char *path, ls_state *state)
+static ls_status load(loading *l, const char *path, ls_training_state *state)
 {
     ls__position position;
     LS_TRY(open(l, "ls_checkpoint_load", path));
@@ -244,9 +244,9 @@ static ls_status load(loading *l, const char *path, ls_state *state)
     if (state->optimizer) LS_TRY(check_rest(l, &l->optimizer, true));
     LS_TRY(read_all(l));
     if (state->net && state->optimizer && !state->force) {
-        LS_TRY(ls__choices_open(l->ctx, &l->choices));
-        LS_TRY(read_choices(l, l->choices));
-        LS_TRY(ls__net_take_choices(state->net, l->path, &l->choices));
+        LS_TRY(ls__selections_open(l->ctx, &l->selections));
+        LS_TRY(read_choices(l, l->selections));
+        LS_TRY(ls__net_take_selections(state->net, l->path, &l->selections));
     }
     return apply(l, &position, state);
 }
@@ -267,11 +267,11 @@ static ls_status load_weights(loading *l, const char *path, ls_net *net)
 static void close(loading *l)
 {
     ls_tensor_file_close(&l->file);
-    ls__choices_close(&l->choices);
+    ls__selections_close(&l->selections);
     ls__bump_close(l->bump);
 }
 
-ls_status ls_checkpoint_load(const char *path, ls_state *state)
+ls_status ls_checkpoint_load(const char *path, ls_training_state *state)
 {
     LS__DEFAULT_FLOATS;
     ls__bump bump;
@@ -294,11 +294,11 @@ ls_status ls__checkpoint_check(ls_context *ctx, const char *path)
 
 static ls_status load_plan(loading *l, const char *path)
 {
-    LS_TRY(open(l, "ls_checkpoint_load_plan", path));
-    return read_choices(l, l->ctx->choices);
+    LS_TRY(open(l, "ls_checkpoint_load_algorithms", path));
+    return read_choices(l, l->ctx->selections);
 }
 
-ls_status ls_checkpoint_load_plan(const char *path, ls_context *ctx)
+ls_status ls_checkpoint_load_algorithms(const char *path, ls_context *ctx)
 {
     LS__DEFAULT_FLOATS;
     LS__ENTER(ctx);

@@ -4,9 +4,9 @@
  *   epoch, step      the next step to run;  best: the best metric so far
  *   identity         {"seed": "5", ...}, as identity.h says
  *   classes          ["cat", "dog"]
- *   mean, std, crop  how pictures are prepared: [0.485, ...], [0.229, ...], side or [height, width]
+ *   mean, std, crop  how images are prepared: [0.485, ...], [0.229, ...], side or [height, width]
  *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
- *   bad_images       {"loader": [[7, "no picture"], ...], "validation": []}
+ *   bad_images       {"loader": [[7, "no image"], ...], "validation": []}
  *   optimizer_steps  updates done;  schedule_state: four numbers
  *   skipped_before   with loss scaling: updates that had been skipped before the optimizer began
  *   digest           of all the rest of the file, tensors and texts (checkpoint_save.c)
@@ -128,8 +128,8 @@ static void add(pairs *p, const char *key, const char *value)
     p->items[p->n++] = value;
 }
 
-/* How pictures are prepared, by the loader or else by the net that takes them. */
-static void add_input(pairs *p, const ls_state *state)
+/* How images are prepared, by the loader or else by the net that takes them. */
+static void add_input(pairs *p, const ls_training_state *state)
 {
     if (!state->loader && !state->net) return;
     const ls_input_spec spec =
@@ -137,7 +137,7 @@ static void add_input(pairs *p, const ls_state *state)
     const int64_t *d = spec.image.shape.dims;
     if (spec.image.dtype != LS_U8 || spec.image.shape.n_dims != 4 || d[3] > 4) return;
     add(p, "mean", dump_new(p->bump, ls__json_floats(spec.mean, d[3], 0)));
-    add(p, "std", dump_new(p->bump, ls__json_floats(spec.deviation, d[3], 1)));
+    add(p, "std", dump_new(p->bump, ls__json_floats(spec.std, d[3], 1)));
     add(p, "crop",
         d[1] == d[2] ? copy(p->bump, "%" PRId64, d[1])
                      : copy(p->bump, "[%" PRId64 ", %" PRId64 "]", d[1], d[2]));
@@ -161,12 +161,12 @@ static json_t *bad_samples_json(const ls_loader *loader)
     return out;
 }
 
-static bool has_loss_scale(const ls_state *state)
+static bool has_loss_scale(const ls_training_state *state)
 {
     return state->optimizer && ls__net_get_blocks(state->optimizer->net).scaler;
 }
 
-static void add_state(pairs *p, const ls_state *state)
+static void add_state(pairs *p, const ls_training_state *state)
 {
     if (state->loader)
         add(p, "classes",
@@ -176,7 +176,8 @@ static void add_state(pairs *p, const ls_state *state)
             dump_new(p->bump, json_pack("{s:o, s:o}", "loader", bad_samples_json(state->loader),
                                         "validation", bad_samples_json(state->validation))));
     if (state->optimizer)
-        add(p, "optimizer_steps", copy(p->bump, "%" PRId64, ls_optimizer_steps(state->optimizer)));
+        add(p, "optimizer_steps",
+            copy(p->bump, "%" PRId64, ls_optimizer_step_count(state->optimizer)));
     if (has_loss_scale(state))
         add(p, "skipped_before",
             copy(p->bump, "%" PRId64, ls__optimizer_skipped_before(state->optimizer)));
@@ -194,7 +195,7 @@ static void add_state(pairs *p, const ls_state *state)
     }
 }
 
-ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *state,
+ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_training_state *state,
                             const char *const **out)
 {
     pairs p = { .bump = bump };
@@ -206,8 +207,8 @@ ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_state *sta
     add_input(&p, state);
     add_state(&p, state);
     if (state->net) {
-        json_t *choices = ls__plan_of_net(ctx, state->net);
-        add(&p, "choices", dump_new(bump, choices));
+        json_t *selections = ls__plan_of_net(ctx, state->net);
+        add(&p, "choices", dump_new(bump, selections));
     }
     for (const char *const *pair = state->metadata; pair && *pair; pair += 2) {
         if (!pair[1])
@@ -265,7 +266,7 @@ static json_t *parse(const checking *c, const char *key)
 
 /* What the run that goes on can be compared by: what state points to, and with an optimizer all
  * else. NULL without memory. */
-static json_t *make_comparable(const checking *c, const ls_state *state)
+static json_t *make_comparable(const checking *c, const ls_training_state *state)
 {
     static const char *const with_optimizer[] = { "device",    "libraries", "libc",   "processor",
                                                   "precision", "model",     "kernels" };
@@ -307,7 +308,7 @@ static ls_status check_differences(const checking *c, const json_t *differences,
     return LS_OK;
 }
 
-static ls_status check_identity(const checking *c, const ls_state *state)
+static ls_status check_identity(const checking *c, const ls_training_state *state)
 {
     json_t *here = make_comparable(c, state), *there = NULL, *differences = NULL;
     ls_status status = here ? LS_OK : ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
@@ -350,7 +351,8 @@ static ls_status read_bad_samples(const checking *c, const json_t *all, const ls
     return LS_OK;
 }
 
-static ls_status read_bad_images(const checking *c, const ls_state *state, ls__position *out)
+static ls_status read_bad_images(const checking *c, const ls_training_state *state,
+                                 ls__position *out)
 {
     if (state->force || (!state->loader && !state->validation)) return LS_OK;
     json_t *json = parse(c, "bad_images");
@@ -382,7 +384,8 @@ static ls_status read_schedule_state(const checking *c, double out[LS_SCHEDULE_S
 }
 
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
-                             const ls_tensor_file *file, const ls_state *state, ls__position *out)
+                             const ls_tensor_file *file, const ls_training_state *state,
+                             ls__position *out)
 {
     const checking c = { bump, ctx, path, file };
     *out = (ls__position){ 0 };

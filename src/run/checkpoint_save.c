@@ -98,7 +98,8 @@ static ls_status write(ls_context *ctx, ls__bump *bump, const char *path, writin
     return ls__tensors_write(ctx, path, ls__atomic_file_replace, n, names, specs, put, w, metadata);
 }
 
-static ls_status save(ls_context *ctx, ls__bump *bump, const char *path, const ls_state *state)
+static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
+                      const ls_training_state *state)
 {
     static const char call[] = "ls_checkpoint_save";
     if (state->epoch < 0 || state->step < 0)
@@ -108,13 +109,13 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path, const l
     if (!path) return ctx->error;
     writing w = { .device = ctx->device };
     const char *const *metadata;
-    LS_TRY(ls__records_of_net(bump, state->net, ls_optimizer_steps(state->optimizer), &w.net));
+    LS_TRY(ls__records_of_net(bump, state->net, ls_optimizer_step_count(state->optimizer), &w.net));
     LS_TRY(ls__records_of_optimizer(bump, state->optimizer, &w.optimizer));
     LS_TRY(ls__metadata_make(bump, ctx, state, &metadata));
     return write(ctx, bump, path, &w, metadata);
 }
 
-ls_status ls_checkpoint_save(const char *path, const ls_state *state)
+ls_status ls_checkpoint_save(const char *path, const ls_training_state *state)
 {
     LS__DEFAULT_FLOATS;
     ls_context *ctx;

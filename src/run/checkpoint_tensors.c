@@ -56,14 +56,14 @@ static ls_status add(ls_context *ctx, ls__records *records, ls__record record)
 }
 
 /* A parameter's or buffer's record, or that of a state of it. */
-static ls__record record_of(const ls__entry *entry, const char *name, float *block)
+static ls__record record_of(const ls__parameter *parameter, const char *name, float *block)
 {
     ls__record record = { .name = name,
-                          .spec = { LS_F32, entry->shape },
-                          .memory = block + entry->offset,
-                          .transposed =
-                              entry->kind == LS_ENTRY_WEIGHT && entry->shape.n_dims == 4 };
-    const int64_t *ours = entry->shape.dims;
+                          .spec = { LS_F32, parameter->shape },
+                          .memory = block + parameter->offset,
+                          .transposed = parameter->kind == LS_PARAMETER_WEIGHT &&
+                                        parameter->shape.n_dims == 4 };
+    const int64_t *ours = parameter->shape.dims;
     if (record.transposed)
         record.spec.shape = LS_SHAPE(ours[0], ours[3], ours[1], ours[2]); /* O,H,W,I: O,I,H,W */
     return record;
@@ -75,14 +75,15 @@ ls_status ls__records_of_net(ls__bump *bump, const ls_net *net, int64_t n_steps,
     if (!net) return LS_OK;
     ls_context *ctx = ls_net_context((ls_net *)net);
     const ls__net_blocks blocks = ls__net_get_blocks(net);
-    LS_TRY(open_records(bump, ctx, 2 * blocks.n_entries, out));
-    for (int64_t i = 0; i < blocks.n_entries; i++) {
-        const ls__entry *entry = &blocks.entries[i];
-        LS_TRY(add(ctx, out, record_of(entry, entry->name, blocks.values)));
-        if (entry->kind != LS_ENTRY_BUFFER || !ends_with(entry->name, RUNNING_MEAN)) continue;
-        char *name = ls__bump_alloc(bump, strlen(entry->name) + sizeof(COUNTER));
+    LS_TRY(open_records(bump, ctx, 2 * blocks.n_parameters, out));
+    for (int64_t i = 0; i < blocks.n_parameters; i++) {
+        const ls__parameter *parameter = &blocks.parameters[i];
+        LS_TRY(add(ctx, out, record_of(parameter, parameter->name, blocks.values)));
+        if (parameter->kind != LS_PARAMETER_BUFFER || !ends_with(parameter->name, RUNNING_MEAN))
+            continue;
+        char *name = ls__bump_alloc(bump, strlen(parameter->name) + sizeof(COUNTER));
         if (name) {
-            strcpy(name, entry->name);
+            strcpy(name, parameter->name);
             strcpy(name + strlen(name) - strlen(RUNNING_MEAN), COUNTER);
         }
         LS_TRY(add(ctx, out,
@@ -97,21 +98,22 @@ ls_status ls__records_of_optimizer(ls__bump *bump, const ls_optimizer *opt, ls__
     if (!opt) return LS_OK;
     ls_context *ctx = opt->owned.ctx;
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    const int n_states = ls_optimizer_states(opt);
-    LS_TRY(open_records(bump, ctx, blocks.n_entries * n_states + 1, out));
+    const int n_states = ls_optimizer_state_count(opt);
+    LS_TRY(open_records(bump, ctx, blocks.n_parameters * n_states + 1, out));
     for (int state = 0; state < n_states; state++) {
-        for (int64_t i = 0; i < blocks.n_entries; i++) {
-            const ls__entry *entry = &blocks.entries[i];
-            if (entry->kind == LS_ENTRY_BUFFER) continue;
+        for (int64_t i = 0; i < blocks.n_parameters; i++) {
+            const ls__parameter *parameter = &blocks.parameters[i];
+            if (parameter->kind == LS_PARAMETER_BUFFER) continue;
             const char *name =
-                join(bump, OPTIMIZER, ls_optimizer_state_name(opt, state), entry->name);
-            LS_TRY(add(ctx, out, record_of(entry, name, ls__optimizer_state_block(opt, state))));
+                join(bump, OPTIMIZER, ls_optimizer_state_name(opt, state), parameter->name);
+            LS_TRY(
+                add(ctx, out, record_of(parameter, name, ls__optimizer_state_block(opt, state))));
         }
     }
     if (!blocks.scaler) return LS_OK;
     return add(ctx, out,
                (ls__record){ .name = LOSS_SCALE,
-                             .spec = { LS_F32, LS_SHAPE(LS__SCALER_SIZE) },
+                             .spec = { LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE) },
                              .memory = blocks.scaler });
 }
 

@@ -268,13 +268,13 @@ static ls_status compare_ops(comparison *c)
 
 static int64_t steps_done(const ls__compare_side *side)
 {
-    return side->epoch * ls_loader_steps(side->loader) + side->step;
+    return side->epoch * ls_loader_step_count(side->loader) + side->step;
 }
 
 /* Moves on by the step that has just been done. */
 static ls_status advance(ls__compare_side *side)
 {
-    if (++side->step < ls_loader_steps(side->loader)) return LS_OK;
+    if (++side->step < ls_loader_step_count(side->loader)) return LS_OK;
     if (side->end_epoch) LS_TRY(side->end_epoch(side->user, side->epoch));
     side->epoch++;
     side->step = 0;
@@ -294,10 +294,10 @@ static ls_status check_record(ls__compare_side *side, int64_t step, const ls_ste
     if (!side->record || side->departed >= 0) return LS_OK;
     ls_context *ctx = context_of(side);
     int64_t n_steps;
-    LS_TRY(ls_record_count(ctx, side->record, &n_steps));
+    LS_TRY(ls_run_log_count(ctx, side->record, &n_steps));
     if (step >= n_steps) return LS_OK;
     ls_step_digest wrote;
-    LS_TRY(ls_record_read(ctx, side->record, step, &wrote));
+    LS_TRY(ls_run_log_read(ctx, side->record, step, &wrote));
     if (!same_digests(&wrote, digest)) side->departed = step;
     return LS_OK;
 }
@@ -317,29 +317,30 @@ static ls_status replay_step(ls__compare_side *side)
     ls_batch batch;
     ls_step_digest digest;
     LS_TRY(next_batch(side, &batch));
-    const double rate = ls_schedule_rate(side->schedule, side->epoch, side->step);
-    LS_TRY(ls_net_step(side->net, side->optimizer, &batch, rate));
+    const double lr = ls_schedule_lr(side->schedule, side->epoch, side->step);
+    LS_TRY(ls_net_step(side->net, side->optimizer, &batch, lr));
     LS_TRY(ls_net_digest(side->net, &batch, &digest));
     LS_TRY(check_record(side, steps_done(side), &digest));
     return advance(side);
 }
 
-static ls__trace_value state_value(const ls_optimizer *opt, int state, const ls__entry *entry)
+static ls__trace_value state_value(const ls_optimizer *opt, int state,
+                                   const ls__parameter *parameter)
 {
-    ls__trace_value value = { .entry = entry->name,
+    ls__trace_value value = { .parameter = parameter->name,
                               .dtype = LS_F32,
-                              .shape = entry->shape,
-                              .count = entry->count,
-                              .memory = ls__optimizer_state_block(opt, state) + entry->offset };
+                              .shape = parameter->shape,
+                              .count = parameter->count,
+                              .memory = ls__optimizer_state_block(opt, state) + parameter->offset };
     snprintf(value.role, sizeof(value.role), "%s", ls_optimizer_state_name(opt, state));
     return value;
 }
 
 static bool same_entries(const ls__net_blocks *a, const ls__net_blocks *b)
 {
-    for (int64_t i = 0; i < a->n_entries && i < b->n_entries; i++)
-        if (!ls_shape_equal(&a->entries[i].shape, &b->entries[i].shape)) return false;
-    return a->n_entries == b->n_entries;
+    for (int64_t i = 0; i < a->n_parameters && i < b->n_parameters; i++)
+        if (!ls_shape_equal(&a->parameters[i].shape, &b->parameters[i].shape)) return false;
+    return a->n_parameters == b->n_parameters;
 }
 
 /* The optimizers' states, which digests of weights do not show. Other models than each other's are
@@ -350,14 +351,15 @@ static ls_status compare_states(comparison *c)
     const ls__net_blocks blocks = ls__net_get_blocks(c->sides[0].net);
     const ls__net_blocks others = ls__net_get_blocks(c->sides[1].net);
     ls_context *const contexts[2] = { context_of(&c->sides[0]), context_of(&c->sides[1]) };
-    const int n_states = ls_optimizer_states(opts[0]);
-    if (!same_entries(&blocks, &others) || n_states != ls_optimizer_states(opts[1])) return LS_OK;
+    const int n_states = ls_optimizer_state_count(opts[0]);
+    if (!same_entries(&blocks, &others) || n_states != ls_optimizer_state_count(opts[1]))
+        return LS_OK;
     for (int s = 0; s < n_states; s++) {
-        for (int64_t e = 0; e < blocks.n_entries; e++) {
-            const ls__entry *entry = &blocks.entries[e];
-            if (entry->kind == LS_ENTRY_BUFFER) continue;
-            const ls__trace_value values[2] = { state_value(opts[0], s, entry),
-                                                state_value(opts[1], s, entry) };
+        for (int64_t e = 0; e < blocks.n_parameters; e++) {
+            const ls__parameter *parameter = &blocks.parameters[e];
+            if (parameter->kind == LS_PARAMETER_BUFFER) continue;
+            const ls__trace_value values[2] = { state_value(opts[0], s, parameter),
+                                                state_value(opts[1], s, parameter) };
             LS_TRY(compare_values(c, contexts, values));
             if (c->out->element < 0) continue;
             set_found(c, LS__FOUND_EARLIER, &values[1], 0);
@@ -375,7 +377,7 @@ static ls_status compare_step(comparison *c)
     for (int i = 0; i < 2; i++) {
         ls__compare_side *side = &c->sides[i];
         LS_TRY(next_batch(side, &c->batches[i]));
-        out->rates[i] = ls_schedule_rate(side->schedule, side->epoch, side->step);
+        out->rates[i] = ls_schedule_lr(side->schedule, side->epoch, side->step);
     }
     LS_TRY(compare_batches(c));
     if (out->found == LS__FOUND_NOTHING &&
@@ -400,7 +402,7 @@ static ls_status start(ls__compare_side *side, int64_t step)
     if (steps_done(side) > step)
         return ls__fail(context_of(side), LS_ERR_INVALID,
                         "compare: to step %" PRId64 " from step %" PRId64, step, steps_done(side));
-    if (side->step == ls_loader_steps(side->loader)) { /* saved before the epoch's end */
+    if (side->step == ls_loader_step_count(side->loader)) { /* saved before the epoch's end */
         side->step--;
         LS_TRY(advance(side));
     }

@@ -45,7 +45,7 @@ typedef struct ls__finding {
     /* LS__FOUND_RATE: the rates. */
     double rates[2];
 
-    /* LS__FOUND_BATCH: the first place whose sample, label or picture differs; -1 when the batches
+    /* LS__FOUND_BATCH: the first place whose sample, label or image differs; -1 when the batches
      * have different sizes. */
     int64_t place, samples[2], labels[2];
 

@@ -104,7 +104,7 @@ static json_t *loader_json(const ls_loader *loader)
     const ls_input_spec spec = ls_loader_spec(loader);
     const int64_t channels = spec.image.shape.dims[3];
     put(&s, "mean", ls__json_floats(spec.mean, channels, 0));
-    put(&s, "std", ls__json_floats(spec.deviation, channels, 1));
+    put(&s, "std", ls__json_floats(spec.std, channels, 1));
     return finish(&s);
 }
 
@@ -138,9 +138,10 @@ static json_t *validation_json(ls_context *ctx, ls_loader *loader)
 static json_t *frozen_json(const ls_net *net)
 {
     json_t *out = json_array();
-    for (int64_t i = 0; out && i < ls_net_entries(net); i++) {
-        const ls_entry entry = ls_net_entry(net, i);
-        if (!entry.frozen || json_array_append_new(out, json_string(entry.name)) == 0) continue;
+    for (int64_t i = 0; out && i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(net, i);
+        if (!parameter.frozen || json_array_append_new(out, json_string(parameter.name)) == 0)
+            continue;
         json_decref(out);
         out = NULL;
     }
@@ -152,7 +153,7 @@ static json_t *model_json(ls_net *net)
     char text[LS_DIGEST_TEXT_SIZE];
     settings s = { json_object(), false };
     put_text(&s, "digest", ls_digest_text(ls__net_model_digest(net), text));
-    put(&s, "parameters", json_integer(ls_net_parameter_count(net)));
+    put(&s, "parameters", json_integer(ls_net_parameter_elements(net)));
     json_t *frozen = frozen_json(net);
     if (frozen && json_array_size(frozen) == 0)
         json_decref(frozen);
@@ -163,11 +164,11 @@ static json_t *model_json(ls_net *net)
 
 static json_t *kernels_json(const ls_net *net)
 {
-    const ls__choices *choices = ls__net_choices(net);
+    const ls__selections *selections = ls__net_selections(net);
     settings s = { json_object(), false };
-    for (int i = 0; i < choices->n; i++)
-        if (!ls__is_weight_gradients(choices->items[i]->op)) /* no bit depends on it */
-            put_text(&s, choices->items[i]->op, choices->items[i]->kernel);
+    for (int i = 0; i < selections->n; i++)
+        if (!ls__is_weight_gradients(selections->items[i]->op)) /* no bit depends on it */
+            put_text(&s, selections->items[i]->op, selections->items[i]->kernel);
     return finish(&s);
 }
 
@@ -181,7 +182,7 @@ static const char *libc_version(void)
 #endif
 }
 
-json_t *ls__identity_make(ls_context *ctx, const ls_state *state)
+json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
 {
     const ls__backend *backend = ctx->device->backend;
     settings s = { json_object(), false };

@@ -11,7 +11,7 @@
  *   "seed", "device", "libraries", "libc", "processor", "precision"
  *   (libraries ends with base/own_kernels.h's number)
  *   "data"        samples, classes, digest of them, by paths and sizes or by contents
- *   "decoders"    of pictures, with their versions
+ *   "decoders"    of images, with their versions
  *   "loader"      settings that are not 0
  *   "validation"  the same two of state->validation
  *   "model"       digest, parameters, names of those that are frozen, if any
@@ -19,7 +19,7 @@
  *   "kernels"     op: kernel, of those that the net has used
  *
  * NULL without memory, with the error kept. */
-json_t *ls__identity_make(ls_context *ctx, const ls_state *state);
+json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state);
 
 /* The list of {"field": "optimizer.momentum", "there": 0.9, "here": 0.8}, in the order of `here`;
  * null stands for what one side lacks. Of kernels, those of ops that both have are compared: other

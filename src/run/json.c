@@ -151,7 +151,7 @@ bool ls__json_restore(ls_context *ctx, json_t *text)
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset)
 {
     json_t *out = json_array();
-    for (int i = 0; out && i < ls_dataset_classes(dataset); i++) {
+    for (int i = 0; out && i < ls_dataset_class_count(dataset); i++) {
         if (json_array_append_new(out, ls__json_text(ctx, ls_dataset_class_name(dataset, i))) == 0)
             continue;
         json_decref(out);

@@ -44,9 +44,9 @@ bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE])
 {
     DIR *folder = opendir(dir);
     *name = '\0';
-    for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (!is_of_run(entry->d_name) && (!*name || strcmp(entry->d_name, name) < 0))
-            snprintf(name, LS__FILE_NAME_SIZE, "%s", entry->d_name);
+    for (const struct dirent *parameter; folder && (parameter = readdir(folder));)
+        if (!is_of_run(parameter->d_name) && (!*name || strcmp(parameter->d_name, name) < 0))
+            snprintf(name, LS__FILE_NAME_SIZE, "%s", parameter->d_name);
     if (folder) closedir(folder);
     return *name != '\0';
 }

@@ -1,4 +1,4 @@
-/* run_log.c: writing the record of a run; see lockstep/record.h. */
+/* run_log.c: writing the record of a run; see lockstep/run_log.h. */
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -12,16 +12,16 @@
 
 static const int64_t MAX_STEP = INT64_C(999999999999); /* of LS__STEP_DIGITS digits */
 
-struct ls_record {
+struct ls_run_log {
     ls__owned owned;
     char *path;
     int fd;
     int64_t n_steps;
-    ls__step_digest digests[2]; /* of ls_record_step, in turn */
+    ls__step_digest digests[2]; /* of ls_run_log_step, in turn */
     int64_t n_begun, n_ended;   /* of them */
 };
 
-static ls_status write_line(ls_record *record, const ls_step_digest *digest)
+static ls_status write_line(ls_run_log *record, const ls_step_digest *digest)
 {
     ls_context *ctx = record->owned.ctx;
     if (record->n_steps > MAX_STEP)
@@ -44,8 +44,8 @@ static ls_status write_line(ls_record *record, const ls_step_digest *digest)
     return LS_OK;
 }
 
-/* Writes the lines that ls_record_step has begun, but for the last `left`. */
-static ls_status append_late(ls_record *record, int64_t left)
+/* Writes the lines that ls_run_log_step has begun, but for the last `left`. */
+static ls_status append_late(ls_run_log *record, int64_t left)
 {
     ls_status status = LS_OK;
     while (status == LS_OK && record->n_begun - record->n_ended > left) {
@@ -60,7 +60,7 @@ static ls_status append_late(ls_record *record, int64_t left)
 
 static void close_record(ls__owned *owned)
 {
-    ls_record *record = (ls_record *)owned;
+    ls_run_log *record = (ls_run_log *)owned;
     if (record->fd >= 0) (void)append_late(record, 0);
     for (int i = 0; i < 2; i++) ls__step_digest_close(&record->digests[i]);
     if (record->fd >= 0) close(record->fd);
@@ -68,14 +68,14 @@ static void close_record(ls__owned *owned)
     ls__free(owned->ctx, record);
 }
 
-static ls_status cut(const ls_record *record)
+static ls_status cut(const ls_run_log *record)
 {
     if (ftruncate(record->fd, (off_t)(record->n_steps * LS__LINE_SIZE)) == 0) return LS_OK;
     return ls__record_fail_errno(record->owned.ctx, errno, record->path);
 }
 
 /* Keeps the first n_steps lines. */
-static ls_status keep_steps(ls_record *record, int64_t n_lines, int64_t n_steps)
+static ls_status keep_steps(ls_run_log *record, int64_t n_lines, int64_t n_steps)
 {
     ls_context *ctx = record->owned.ctx;
     if (n_lines < n_steps)
@@ -89,17 +89,17 @@ static ls_status keep_steps(ls_record *record, int64_t n_lines, int64_t n_steps)
     return cut(record);
 }
 
-ls_record *ls_record_open(ls_context *ctx, const char *path, int64_t n_steps)
+ls_run_log *ls_run_log_open(ls_context *ctx, const char *path, int64_t n_steps)
 {
     LS__ENTER_NULL(ctx);
     if (!path || n_steps < 0 || n_steps > MAX_STEP) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_record_open: path '%s', %" PRId64 " steps to keep",
+        ls__fail(ctx, LS_ERR_INVALID, "ls_run_log_open: path '%s', %" PRId64 " steps to keep",
                  path ? path : "(null)", n_steps);
         return NULL;
     }
-    ls_record *record = ls__zalloc(ctx, sizeof(*record));
+    ls_run_log *record = ls__zalloc(ctx, sizeof(*record));
     if (!record) {
-        ls__fail_memory(ctx, "ls_record_open", sizeof(*record));
+        ls__fail_memory(ctx, "ls_run_log_open", sizeof(*record));
         return NULL;
     }
     record->owned.ctx = ctx;
@@ -107,7 +107,7 @@ ls_record *ls_record_open(ls_context *ctx, const char *path, int64_t n_steps)
     record->path = ls__strdup(ctx, path);
     int64_t n_lines;
     ls_status status =
-        record->path ? LS_OK : ls__fail_memory(ctx, "ls_record_open", strlen(path) + 1);
+        record->path ? LS_OK : ls__fail_memory(ctx, "ls_run_log_open", strlen(path) + 1);
     if (status == LS_OK)
         status = ls__record_open_file(ctx, path, O_RDWR | (n_steps > 0 ? 0 : O_CREAT), &record->fd,
                                       &n_lines);
@@ -120,37 +120,37 @@ ls_record *ls_record_open(ls_context *ctx, const char *path, int64_t n_steps)
     return record;
 }
 
-void ls_record_close(ls_record **record)
+void ls_run_log_close(ls_run_log **record)
 {
     if (!record || !*record) return;
     ls__disown_and_close(&(*record)->owned);
     *record = NULL;
 }
 
-ls_status ls_record_append(ls_record *record, const ls_step_digest *digest)
+ls_status ls_run_log_append(ls_run_log *record, const ls_step_digest *digest)
 {
     if (!record) return LS_ERR_EARLIER;
     ls_context *ctx = record->owned.ctx;
     LS__ENTER(ctx);
-    if (!digest) return ls__fail(ctx, LS_ERR_INVALID, "ls_record_append: the digest is NULL");
+    if (!digest) return ls__fail(ctx, LS_ERR_INVALID, "ls_run_log_append: the digest is NULL");
     LS_TRY(append_late(record, 0));
     return write_line(record, digest);
 }
 
-ls_status ls_record_step(ls_record *record, ls_net *net, const ls_batch *batch)
+ls_status ls_run_log_step(ls_run_log *record, ls_net *net, const ls_batch *batch)
 {
     if (!record || !net) return LS_ERR_EARLIER;
     ls_context *ctx = record->owned.ctx;
     LS__ENTER(ctx);
     if (ls_net_context(net) != ctx)
         return ls__fail(ctx, LS_ERR_MISMATCH,
-                        "ls_record_step: the net belongs to another context than the record");
+                        "ls_run_log_step: the net belongs to another context than the record");
     LS_TRY(ls__step_digest_begin(&record->digests[record->n_begun % 2], net, batch));
     record->n_begun++;
-    return append_late(record, ls__late_lag(ctx->device));
+    return append_late(record, ls__readback_lag(ctx->device));
 }
 
-ls_status ls_record_flush(ls_record *record)
+ls_status ls_run_log_flush(ls_run_log *record)
 {
     if (!record) return LS_ERR_EARLIER;
     LS__ENTER(record->owned.ctx);

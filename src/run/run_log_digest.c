@@ -1,4 +1,4 @@
-/* run_log_digest.c: digests of a step that a net has done; see lockstep/record.h. */
+/* run_log_digest.c: digests of a step that a net has done; see lockstep/run_log.h. */
 #include "run/step_digest.h"
 
 #include "base/alloc.h"
@@ -18,9 +18,9 @@ typedef struct device_part {
 static int64_t block_elements(const ls__net_blocks *blocks)
 {
     int64_t end = blocks->parameter_elements;
-    for (int64_t i = 0; i < blocks->n_entries; i++) {
-        const ls__entry *entry = &blocks->entries[i];
-        if (entry->offset + entry->count > end) end = entry->offset + entry->count;
+    for (int64_t i = 0; i < blocks->n_parameters; i++) {
+        const ls__parameter *parameter = &blocks->parameters[i];
+        if (parameter->offset + parameter->count > end) end = parameter->offset + parameter->count;
     }
     return end;
 }
@@ -32,7 +32,7 @@ static ls_status open_digest(ls__step_digest *digest, ls_net *net)
     const size_t bytes = sizeof(device_part) + (size_t)n * sizeof(float);
     if (digest->late.ctx == ctx && digest->n_losses == n) return LS_OK;
     ls__step_digest_close(digest);
-    LS_TRY(ls__late_open(&digest->late, ctx, "ls_net_digest", bytes));
+    LS_TRY(ls__readback_open(&digest->late, ctx, "ls_net_digest", bytes));
     digest->n_losses = n;
     digest->weights = ls__alloc(ctx, (size_t)n * sizeof(double));
     if (digest->weights) return LS_OK;
@@ -45,7 +45,7 @@ void ls__step_digest_close(ls__step_digest *digest)
     const ls_context *ctx = digest->late.ctx;
     if (!ctx) return;
     ls__free(ctx, digest->weights);
-    ls__late_close(&digest->late);
+    ls__readback_close(&digest->late);
     *digest = (ls__step_digest){ 0 };
 }
 
@@ -97,7 +97,7 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_b
     digest->gradient_bytes = (size_t)blocks.parameter_elements * sizeof(float);
     digest->value_bytes = (size_t)block_elements(&blocks) * sizeof(float);
     count_samples(digest, batch);
-    LS_TRY(ls__late_clear(&digest->late));
+    LS_TRY(ls__readback_clear(&digest->late));
     LS_TRY(ls__tensor_digest_queue(batch->images, &part->sums[IMAGES]));
     if (batch->labels) LS_TRY(ls__tensor_digest_queue(batch->labels, &part->sums[LABELS]));
     LS_TRY(device->backend->digest(device, blocks.gradients, digest->gradient_bytes, 0,
@@ -105,7 +105,7 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_b
     LS_TRY(device->backend->digest(device, blocks.values, digest->value_bytes, 0,
                                    &part->sums[WEIGHTS]));
     LS_TRY(queue_losses(digest, net, part->losses));
-    return ls__late_send(&digest->late);
+    return ls__readback_send(&digest->late);
 }
 
 static ls_digest finish(ls__digest_sum sum, size_t bytes)
@@ -133,7 +133,7 @@ static ls_digest finish_batch(const ls__step_digest *digest, const device_part *
 
 ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out)
 {
-    LS_TRY(ls__late_wait(&digest->late));
+    LS_TRY(ls__readback_wait(&digest->late));
     const device_part *part = digest->late.host;
     *out = (ls_step_digest){ .batch = finish_batch(digest, part),
                              .gradients = finish(part->sums[GRADIENTS], digest->gradient_bytes),

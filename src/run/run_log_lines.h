@@ -1,4 +1,4 @@
-/* run_log_lines.h: the lines of a record's file; lockstep/record.h describes them. */
+/* run_log_lines.h: the lines of a record's file; lockstep/run_log.h describes them. */
 #ifndef LS_RUN_RUN_LOG_LINES_H
 #define LS_RUN_RUN_LOG_LINES_H
 

@@ -1,4 +1,4 @@
-/* run_log_read.c: reading records, and where two of them part; see lockstep/record.h. */
+/* run_log_read.c: reading records, and where two of them part; see lockstep/run_log.h. */
 #include "base/error.h"
 #include "run/run_log_lines.h"
 #include <fcntl.h>
@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-ls_status ls_record_count(ls_context *ctx, const char *path, int64_t *n_steps)
+ls_status ls_run_log_count(ls_context *ctx, const char *path, int64_t *n_steps)
 {
     LS__ENTER(ctx);
     if (!path || !n_steps)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_record_count: %s is NULL",
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_run_log_count: %s is NULL",
                         path ? "n_steps" : "path");
     int fd;
     LS_TRY(ls__record_open_file(ctx, path, O_RDONLY, &fd, n_steps));
@@ -18,11 +18,11 @@ ls_status ls_record_count(ls_context *ctx, const char *path, int64_t *n_steps)
     return LS_OK;
 }
 
-ls_status ls_record_read(ls_context *ctx, const char *path, int64_t step, ls_step_digest *out)
+ls_status ls_run_log_read(ls_context *ctx, const char *path, int64_t step, ls_step_digest *out)
 {
     LS__ENTER(ctx);
     if (!path || !out)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_record_read: %s is NULL", path ? "out" : "path");
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_run_log_read: %s is NULL", path ? "out" : "path");
     int fd;
     int64_t n_lines;
     LS_TRY(ls__record_open_file(ctx, path, O_RDONLY, &fd, &n_lines));
@@ -30,7 +30,7 @@ ls_status ls_record_read(ls_context *ctx, const char *path, int64_t step, ls_ste
         step >= 0 && step < n_lines
             ? ls__record_read_step(ctx, path, fd, step, out)
             : ls__fail(ctx, LS_ERR_INVALID,
-                       "ls_record_read: step %" PRId64 ", '%s' has %" PRId64 " steps", step, path,
+                       "ls_run_log_read: step %" PRId64 ", '%s' has %" PRId64 " steps", step, path,
                        n_lines);
     close(fd);
     return status;
@@ -63,7 +63,7 @@ static ls_status find_difference(ls_context *ctx, const char *const paths[2], co
 }
 
 static ls_status compare(ls_context *ctx, const char *const paths[2], const int fds[2],
-                         ls_record_difference *out)
+                         ls_run_log_difference *out)
 {
     const int64_t n = out->n_a < out->n_b ? out->n_a : out->n_b;
     LS_TRY(find_difference(ctx, paths, fds, n, &out->step));
@@ -77,16 +77,16 @@ static ls_status compare(ls_context *ctx, const char *const paths[2], const int 
     return LS_OK;
 }
 
-ls_status ls_record_compare(ls_context *ctx, const char *a, const char *b,
-                            ls_record_difference *out)
+ls_status ls_run_log_compare(ls_context *ctx, const char *a, const char *b,
+                             ls_run_log_difference *out)
 {
     LS__ENTER(ctx);
     if (!a || !b || !out)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_record_compare: %s is NULL",
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_run_log_compare: %s is NULL",
                         a && b ? "out" : "a path");
     const char *const paths[] = { a, b };
     int fds[2] = { -1, -1 };
-    *out = (ls_record_difference){ .step = -1 };
+    *out = (ls_run_log_difference){ .step = -1 };
     ls_status status = ls__record_open_file(ctx, a, O_RDONLY, &fds[0], &out->n_a);
     if (status == LS_OK) status = ls__record_open_file(ctx, b, O_RDONLY, &fds[1], &out->n_b);
     if (status == LS_OK) status = compare(ctx, paths, fds, out);

@@ -7,9 +7,9 @@
 #include <lockstep/run_log.h>
 
 typedef struct ls__step_digest {
-    ls__late late;    /* a device_part of record_digest.c */
-    ls_tensor images; /* type and shape alone; the memory may hold another batch by now */
-    ls_tensor labels; /* no context: there are none */
+    ls__readback late; /* a device_part of record_digest.c */
+    ls_tensor images;  /* type and shape alone; the memory may hold another batch by now */
+    ls_tensor labels;  /* no context: there are none */
     ls__digest_sum samples;
     int64_t n_samples;
     size_t gradient_bytes, value_bytes;

@@ -94,14 +94,14 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
     LS__ENTER(tensor ? tensor->owned.ctx : NULL);
     ls_context *ctx = tensor->owned.ctx;
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_digest: out is NULL");
-    ls__late late;
-    LS_TRY(ls__late_open(&late, ctx, "ls_tensor_digest", sizeof(ls__digest_sum)));
-    ls_status status = ls__late_clear(&late);
+    ls__readback late;
+    LS_TRY(ls__readback_open(&late, ctx, "ls_tensor_digest", sizeof(ls__digest_sum)));
+    ls_status status = ls__readback_clear(&late);
     if (status == LS_OK) status = ls__tensor_digest_queue(tensor, late.memory);
-    if (status == LS_OK) status = ls__late_send(&late);
-    if (status == LS_OK) status = ls__late_wait(&late);
+    if (status == LS_OK) status = ls__readback_send(&late);
+    if (status == LS_OK) status = ls__readback_wait(&late);
     if (status == LS_OK) *out = ls__tensor_digest_finish(tensor, late.host);
-    ls__late_close(&late);
+    ls__readback_close(&late);
     return status;
 }
 

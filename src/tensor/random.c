@@ -9,13 +9,13 @@
 /* What an element's four words become. */
 typedef struct distribution {
     bool normal;
-    float low, high;       /* uniform */
-    float mean, deviation; /* normal */
+    float low, high; /* uniform */
+    float mean, std; /* normal */
 } distribution;
 
 static float element_value(const distribution *d, const uint32_t words[4])
 {
-    if (d->normal) return d->mean + d->deviation * ls__random_normal(words[0], words[1]);
+    if (d->normal) return d->mean + d->std * ls__random_normal(words[0], words[1]);
     const float value = d->low + (d->high - d->low) * ls_random_uniform(words[0]);
     return value < d->high ? value : nextafterf(d->high, d->low); /* the sum may round up */
 }
@@ -29,7 +29,7 @@ static ls_status fill_random(ls_tensor *tensor, const char *call, uint64_t draw,
                         ls_dtype_name(tensor->dtype));
     }
     /* the 64 bits of draw go to the three fields that nothing else needs here */
-    ls_draw name = { .stream = LS_STREAM_TENSOR,
+    ls_draw name = { .stream = LS_RANDOM_TENSOR,
                      .step = draw & 0xfffffffffu,
                      .epoch = (uint32_t)(draw >> 36 & 0xfffffu),
                      .layer = (uint32_t)(draw >> 56) };
@@ -64,16 +64,16 @@ ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, 
     return fill_random(tensor, "ls_tensor_random_uniform", draw, &d);
 }
 
-ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float deviation)
+ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float std)
 {
     LS__DEFAULT_FLOATS;
     LS__ENTER(tensor ? tensor->owned.ctx : NULL);
-    if (!isfinite(mean) || !isfinite(deviation) || deviation < 0.0f) {
+    if (!isfinite(mean) || !isfinite(std) || std < 0.0f) {
         return ls__fail(tensor->owned.ctx, LS_ERR_INVALID,
-                        "ls_tensor_random_normal: got mean %g, deviation %g, wanted finite numbers "
-                        "and no negative deviation",
-                        (double)mean, (double)deviation);
+                        "ls_tensor_random_normal: got mean %g, std %g, wanted finite numbers "
+                        "and no negative std",
+                        (double)mean, (double)std);
     }
-    const distribution d = { .normal = true, .mean = mean, .deviation = deviation };
+    const distribution d = { .normal = true, .mean = mean, .std = std };
     return fill_random(tensor, "ls_tensor_random_normal", draw, &d);
 }

@@ -14,7 +14,7 @@ START_TEST(defaults)
     ck_assert_int_eq(ls_context_status(ctx), LS_OK);
     ck_assert_str_eq(ls_context_message(ctx), "");
     ck_assert_int_eq(strncmp(ls_context_device(ctx), "cpu, ", 5), 0);
-    ck_assert_int_ge(ls_context_threads(ctx), 1);
+    ck_assert_int_ge(ls_context_thread_count(ctx), 1);
     ck_assert_uint_eq(ls_context_seed(ctx), 0);
     ck_assert_uint_gt(strlen(ls_version()), 0);
     ls_context_close(&ctx);
@@ -59,10 +59,10 @@ START_TEST(every_field_acts_or_is_rejected)
             ck_assert_int_eq(ls_context_trim(ctx), LS_ERR_EARLIER);
             ck_assert_int_eq(ls_context_status(ctx), cases[i].status);
             ck_assert_str_eq(ls_context_device(ctx), "");
-            ck_assert_int_eq(ls_context_threads(ctx), 0);
+            ck_assert_int_eq(ls_context_thread_count(ctx), 0);
             ck_assert_uint_eq(ls_context_memory(ctx).current_bytes, 0);
         } else if (cases[i].config.threads) {
-            ck_assert_int_eq(ls_context_threads(ctx), cases[i].config.threads);
+            ck_assert_int_eq(ls_context_thread_count(ctx), cases[i].config.threads);
         }
         ls_context_close(&ctx);
     }
@@ -163,7 +163,7 @@ START_TEST(null_in_null_out)
     ls_tensor_file_close(&no_file);
     ls_tensor_file_close(NULL);
     ck_assert_str_eq(ls_context_device(NULL), "");
-    ck_assert_int_eq(ls_context_threads(NULL), 0);
+    ck_assert_int_eq(ls_context_thread_count(NULL), 0);
     ck_assert_uint_eq(ls_context_seed(NULL), 0);
     ck_assert_uint_eq(ls_context_memory(NULL).peak_bytes, 0);
 }

@@ -85,7 +85,7 @@ START_TEST(order_and_pairs_of_changes_count)
 END_TEST
 
 /* Both halves of every pair of words change places, among them halves with small numbers in them,
- * as labels and mostly black pictures have. */
+ * as labels and mostly black images have. */
 START_TEST(all_swaps_count)
 {
     fill();

@@ -38,7 +38,7 @@ START_TEST(every_field_of_a_draw_has_bits_of_its_own)
     for (int field = 0; field < 6; field++) {
         for (int bit = 0; bit < bits[field]; bit++) {
             const uint64_t v = UINT64_C(1) << bit;
-            const ls_draw draw = { .stream = field == 0 ? (ls_stream)v : 0,
+            const ls_draw draw = { .stream = field == 0 ? (ls_random_stream)v : 0,
                                    .layer = field == 1 ? (uint32_t)v : 0,
                                    .epoch = field == 2 ? (uint32_t)v : 0,
                                    .step = field == 3 ? v : 0,
@@ -83,12 +83,12 @@ static void draw_into(word_set *set, uint64_t seed, const ls_draw *draw)
 
 static void draw_tuples(word_set *set, uint64_t seed, uint32_t n_epochs, uint64_t n_samples)
 {
-    for (uint32_t stream = 0; stream <= LS_STREAM_WORKER; stream++)
+    for (uint32_t stream = 0; stream <= LS_RANDOM_WORKER; stream++)
         for (uint32_t epoch = 0; epoch < n_epochs; epoch++)
             for (uint64_t sample = 0; sample < n_samples; sample++)
                 for (uint32_t block = 0; block < 4; block++)
                     draw_into(set, seed,
-                              &(ls_draw){ .stream = (ls_stream)stream,
+                              &(ls_draw){ .stream = (ls_random_stream)stream,
                                           .epoch = epoch,
                                           .sample = sample,
                                           .block = block });
@@ -183,7 +183,7 @@ START_TEST(permutations_of_neighbours_are_unrelated)
 }
 END_TEST
 
-/* Chi-square of n_cells counts that are all expected to be `expected`, in standard deviations from
+/* Chi-square of n_cells counts that are all expected to be `expected`, in standard stds from
  * its mean. */
 static double chi_square_score(const int *count, int n_cells, double expected)
 {
@@ -195,7 +195,7 @@ static double chi_square_score(const int *count, int n_cells, double expected)
 }
 
 /* Fixed seeds, so the outcome is fixed too. For so few degrees of freedom as 1 chi-square is far
- * from normal: 8 deviations there have a probability of 5e-4, from 23 on below 1e-6. */
+ * from normal: 8 stds there have a probability of 5e-4, from 23 on below 1e-6. */
 enum { MAX_SCORE = 8 };
 
 START_TEST(all_orders_of_a_few_are_equally_frequent)
@@ -214,7 +214,7 @@ START_TEST(all_orders_of_a_few_are_equally_frequent)
             count[code]++;
         }
         const double score = chi_square_score(count, (int)n_orders, PER_ORDER);
-        ck_assert_msg(fabs(score) < MAX_SCORE, "n = %d: %g deviations", (int)n, score);
+        ck_assert_msg(fabs(score) < MAX_SCORE, "n = %d: %g stds", (int)n, score);
     }
 }
 END_TEST
@@ -231,7 +231,7 @@ static void expect_even_pairs(int n, int a, int b, int per_pair)
         count[x * (n - 1) + y - (y > x)]++;
     }
     const double score = chi_square_score(count, n_pairs, per_pair);
-    ck_assert_msg(fabs(score) < MAX_SCORE, "%d and %d of %d: %g deviations", a, b, n, score);
+    ck_assert_msg(fabs(score) < MAX_SCORE, "%d and %d of %d: %g stds", a, b, n, score);
 }
 
 /* Where two elements go: all n (n-1) pairs of places, over many keys. */
@@ -258,7 +258,7 @@ START_TEST(places_are_equally_frequent)
                 count[i * n + ls_random_permute(7, (uint32_t)key, n, i)]++;
         for (uint64_t i = 0; i < n; i += n / 4 + 1) {
             const double score = chi_square_score(count + i * n, (int)n, PER_CELL);
-            ck_assert_msg(fabs(score) < MAX_SCORE, "place %d of %d: %g deviations", (int)i, (int)n,
+            ck_assert_msg(fabs(score) < MAX_SCORE, "place %d of %d: %g stds", (int)i, (int)n,
                           score);
         }
     }
@@ -305,7 +305,7 @@ START_TEST(normal_draws_have_the_right_moments_and_bits)
     double sum = 0, squares = 0, fourth = 0;
     for (uint64_t i = 0; i < N; i++) {
         uint32_t words[4];
-        ls_random_words(42, &(ls_draw){ .stream = LS_STREAM_USER, .sample = i }, words);
+        ls_random_words(42, &(ls_draw){ .stream = LS_RANDOM_USER, .sample = i }, words);
         const double z = ls__random_normal(words[0], words[1]);
         sum += z;
         squares += z * z;
@@ -339,7 +339,7 @@ START_TEST(normal_draws_by_the_batch_have_the_same_bits)
     uint32_t words[2 * N + 2]; /* a draw has four */
     float batch[N];
     for (uint32_t i = 0; i < N; i++) {
-        ls_random_words(7, &(ls_draw){ .stream = LS_STREAM_USER, .sample = i }, words + 2 * i);
+        ls_random_words(7, &(ls_draw){ .stream = LS_RANDOM_USER, .sample = i }, words + 2 * i);
         const int shift = i % 7 == 0 ? 31 : i % 5 == 0 ? 27 : 0; /* towards the tail */
         words[2 * i] = i % 2 ? words[2 * i] >> shift : ~(words[2 * i] >> shift);
     }

@@ -142,7 +142,7 @@ START_TEST(one_warning_of_small_batches)
 }
 END_TEST
 
-START_TEST(unusable_pictures)
+START_TEST(unusable_images)
 {
     begin_folder();
     expect(0, "demo-data data --train 8 --val 2");
@@ -203,8 +203,8 @@ START_TEST(images_beyond_max_pixels)
     expect_err("larger images need a larger limit: --max-pixels N\n");
     expect(3, "eval %s --data-dir data --on-bad-image skip", with);
     expect_err("larger images need a larger limit: --max-pixels N\n");
-    ck_assert_int_eq(system("cp $(ls data/val/star/* | head -1) picture"), 0);
-    expect(3, "predict %s picture", with);
+    ck_assert_int_eq(system("cp $(ls data/val/star/* | head -1) image"), 0);
+    expect(3, "predict %s image", with);
     expect_err("limit of 1000 (max_pixels)");
     expect_err("larger images need a larger limit: --max-pixels N\n");
     expect(3, "pack data data.pack --max-pixels 1000");
@@ -223,6 +223,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("command_data", unusable_folders, data_folders_of_the_wrong_kind,
-                     warnings_before_training, one_warning_of_small_batches, unusable_pictures,
+                     warnings_before_training, one_warning_of_small_batches, unusable_images,
                      images_beyond_max_pixels);
 }

@@ -120,10 +120,10 @@ START_TEST(predictions)
     expect(0, "demo-data data --train 8 --val 2");
     expect(0, TRAIN);
     ck_assert_int_eq(system("mkdir elsewhere; cp run/best.safetensors elsewhere/w.safetensors;"
-                            "cp $(ls data/val/star/* | head -1) elsewhere/picture;"
-                            "echo no picture > elsewhere/text.jpg; rm -r data run"),
+                            "cp $(ls data/val/star/* | head -1) elsewhere/image;"
+                            "echo no image > elsewhere/text.jpg; rm -r data run"),
                      0);
-    expect(0, "predict --checkpoint elsewhere/w.safetensors elsewhere/picture");
+    expect(0, "predict --checkpoint elsewhere/w.safetensors elsewhere/image");
     double sum = 0, last = 1;
     int n = 0;
     const char *at = strchr(said_out, '\n');
@@ -133,12 +133,12 @@ START_TEST(predictions)
     }
     ck_assert_int_eq(n, 5);
     ck_assert(sum > 0.5 && sum < 1.001);
-    expect(0, "predict --checkpoint elsewhere/w.safetensors --top 99 elsewhere/picture");
+    expect(0, "predict --checkpoint elsewhere/w.safetensors --top 99 elsewhere/image");
     expect_out("triangle");
-    /* one bad picture does not keep the others from being answered */
-    expect(3, "predict --checkpoint elsewhere/w.safetensors elsewhere/text.jpg elsewhere/picture "
+    /* one bad image does not keep the others from being answered */
+    expect(3, "predict --checkpoint elsewhere/w.safetensors elsewhere/text.jpg elsewhere/image "
               "elsewhere/none.png");
-    expect_out("elsewhere/picture\n  0.");
+    expect_out("elsewhere/image\n  0.");
     expect_err("lockstep predict: elsewhere/text.jpg: ");
     ck_assert_ptr_null(strstr(said_err, "epoch"));
     expect_err("elsewhere/none.png");

@@ -209,11 +209,11 @@ START_TEST(names_that_are_not_utf8)
     expect(0, "eval --checkpoint a/last.safetensors --data-dir data --per-class");
     expect_out("\n  caf\xe9 ");
     expect_out("\n  a\\x41\\ ");
-    ck_assert_int_eq(system("cp $(ls -d data/val/caf*/* | head -1) picture.png"), 0);
-    expect(0, "predict --checkpoint a/last.safetensors --top 10 picture.png");
+    ck_assert_int_eq(system("cp $(ls -d data/val/caf*/* | head -1) image.png"), 0);
+    expect(0, "predict --checkpoint a/last.safetensors --top 10 image.png");
     expect_out("  caf\xe9\n");
 
-    /* bytes of a picture change that its size does not tell */
+    /* bytes of an image change that its size does not tell */
     ck_assert_int_eq(
         system("mv a $(printf 'r\\351') && cp -r data other && for f in other/train/caf*/*; do "
                "printf '\\252' | dd of=$f bs=1 seek=60 conv=notrunc status=none; "
@@ -249,7 +249,7 @@ START_TEST(control_characters_in_json)
 END_TEST
 
 /* The data's bytes change unnoticed by names and sizes: the batch tells. */
-START_TEST(another_picture_is_found)
+START_TEST(another_image_is_found)
 {
     begin_folder();
     draw_data();
@@ -334,6 +334,6 @@ int main(void)
 {
     return RUN_SUITE("compare_command", the_same, full_standard_output, other_runs,
                      options_are_named, digests_of_contents_in_one_run, a_fault_is_found,
-                     names_that_are_not_utf8, control_characters_in_json, another_picture_is_found,
+                     names_that_are_not_utf8, control_characters_in_json, another_image_is_found,
                      mistakes, files_of_a_run_that_are_no_files);
 }

@@ -110,12 +110,12 @@ START_TEST(a_class_folder_alone)
 }
 END_TEST
 
-START_TEST(bad_pictures)
+START_TEST(bad_images)
 {
     begin_folder();
     draw_data();
     write_text("data/train/star/cut.png", "\x89PNG\r\n\x1a\n cut");
-    write_text("data/train/star/notes.txt", "no picture");
+    write_text("data/train/star/notes.txt", "no image");
     expect(3, "pack data p");
     expect_err("image 'data/train/star/cut.png': ");
     expect_err("left out 1 file of no known image format");
@@ -252,6 +252,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("pack_command", packs_train_to_the_same_bits, resized_packs_are_other_data,
-                     a_class_folder_alone, bad_pictures, images_that_cannot_be_read, nothing_to_use,
+                     a_class_folder_alone, bad_images, images_that_cannot_be_read, nothing_to_use,
                      damage_and_mistakes, packs_appear_whole_or_not_at_all);
 }

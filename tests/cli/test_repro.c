@@ -163,7 +163,7 @@ START_TEST(a_run_that_fails)
 {
     begin_folder();
     draw_data();
-    write_text("data/train/star/bad.png", "no picture");
+    write_text("data/train/star/bad.png", "no image");
     expect(3, REPRO "--workers 0,1 --threads 1 --steps 20");
     expect_err("run w0-t1 failed with status 3; repro/w0-t1.log ends with:");
     expect_err("data/train/star/bad.png");

@@ -134,8 +134,8 @@ START_TEST(sixteen_bits)
     ck_assert_ptr_null(json_object_get(row, "loss_scale"));
     json_decref(row);
     expect(0, "eval --checkpoint whole/best.safetensors --data-dir data --precision bf16");
-    ck_assert_int_eq(system("cp $(ls data/val/star/* | head -n 1) picture"), 0);
-    expect(0, "predict --checkpoint whole/best.safetensors --precision f16 picture");
+    ck_assert_int_eq(system("cp $(ls data/val/star/* | head -n 1) image"), 0);
+    expect(0, "predict --checkpoint whole/best.safetensors --precision f16 image");
     expect(0, "describe --batch-size 2 --precision f16");
     expect_out("precision: f16, products made in f32");
     expect(1, TRAIN "--precision tf32 --out refused");

@@ -264,7 +264,7 @@ START_TEST(bad_images_are_remembered)
     for (int i = 0; i < 4; i++) {
         char path[64];
         snprintf(path, sizeof(path), "data/%s/star/bad%d.png", i < 3 ? "train" : "val", i);
-        write_text(path, "no picture");
+        write_text(path, "no image");
     }
     expect(0, TRAIN "--on-bad-image skip --out whole");
     expect(0, TRAIN "--on-bad-image skip --out stopped --stop-at 19");

@@ -20,7 +20,7 @@ static const struct {
     { 3, 1, 1, 5, 7, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 0, 0 },
     { 2, 6, 6, 16, 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
     { 2, 6, 6, 3, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 8 },
-    /* What Winograd takes: pictures that are no whole number of tiles, each padding, one tile row,
+    /* What Winograd takes: images that are no whole number of tiles, each padding, one tile row,
        a half panel. */
     { 3, 9, 10, 8, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
     { 2, 7, 4, 16, 24, { 3, 3 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, 1, true, 0, 0 },
@@ -31,7 +31,7 @@ static const struct {
     { 2, 9, 5, 70, 11, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
     { 2, 6, 5, 259, 277, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
     { 2, 8, 8, 16, 32, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, false, 8, 8 },
-    /* kernels larger than the picture */
+    /* kernels larger than the image */
     { 1, 1, 1, 8, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
     { 3, 2, 2, 24, 16, { 5, 5 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, 1, false, 8, 8 },
     /* first layers */
@@ -39,7 +39,7 @@ static const struct {
     { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 8 },
     { 5, 20, 17, 1, 24, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 8 },
     { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 16 },
-    /* few channels: LeNet's, pictures of several pieces, windows that leave a rest out */
+    /* few channels: LeNet's, images of several pieces, windows that leave a rest out */
     { 7, 28, 28, 1, 6, { 5, 5 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, 1, true, 0, 0 },
     { 7, 14, 14, 6, 16, { 5, 5 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 0, 0 },
     { 2, 9, 13, 1, 8, { 2, 3 }, { 2, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },

@@ -68,7 +68,7 @@ void add_layout_cases(case_list *list)
                                   (int)channels, (int)block);
         for (int k = 0; k < 4; k++) {
             added->op.u.normalize.mean[k] = 0.4f + 0.03f * (float)k;
-            added->op.u.normalize.deviation[k] = 0.2f + 0.01f * (float)k;
+            added->op.u.normalize.std[k] = 0.2f + 0.01f * (float)k;
         }
     }
     add_paddings(list);

@@ -61,7 +61,7 @@ static void add_adam(case_list *list, size_t i)
         c->op.u.adam.segments = blocks[i].segments;
         c->op.u.adam.n_segments = &blocks[i].n_segments;
         c->step.optimizer_step = first ? 0 : 99;
-        c->step.rate = 1e-2;
+        c->step.lr = 1e-2;
         c->tolerance = TOLERANCE;
     }
 }

@@ -91,8 +91,7 @@ op_case *add_case(case_list *list, ls__op_kind kind, int n_operands, const ls__o
     }
     op_case *c = &list->cases[list->n++];
     *c = (op_case){ .op = { .kind = kind, .n_operands = n_operands },
-                    .step = {
-                        .seed = 7, .epoch = 2, .step = 11, .rate = 0.1, .optimizer_step = 3 } };
+                    .step = { .seed = 7, .epoch = 2, .step = 11, .lr = 0.1, .optimizer_step = 3 } };
     memcpy(c->op.operands, operands, (size_t)n_operands * sizeof *operands);
     char shape[LS_SHAPE_TEXT_SIZE], text[120];
     va_list args;

@@ -21,7 +21,7 @@ static const struct {
 enum { N_LAYERS = sizeof layers / sizeof layers[0], N_DIRECTIONS = 3 };
 static const double LARGEST_ERROR = 5e-6; /* relative, L2 */
 
-/* Layer `layer` on two pictures, in one of three directions, as the only case of a list. */
+/* Layer `layer` on two images, in one of three directions, as the only case of a list. */
 static op_case *make_case(case_list *list, int layer, int direction)
 {
     const int64_t in = layers[layer].in, out = layers[layer].out, taps = layers[layer].taps;

@@ -20,7 +20,7 @@ static ls__op relu_op(void)
     return (ls__op){ .kind = LS__OP_RELU, .n_operands = 2, .operands = { x, x } };
 }
 
-/* A window of 3x3 on a picture of size x size, or one of its gradients. */
+/* A window of 3x3 on an image of size x size, or one of its gradients. */
 static ls__op conv_op(ls__op_kind kind, int64_t size, int64_t in, int64_t out)
 {
     const ls__operand x = { LS_F32, LS_SHAPE(1, size, size, in), in };

@@ -31,7 +31,7 @@ static void add(conv_ops *list, const ls__op *op)
     list->ops[list->n++] = *op;
 }
 
-/* The nets are built for one picture, which is quick, and their ops brought to the batch. */
+/* The nets are built for one image, which is quick, and their ops brought to the batch. */
 void conv_ops_add(conv_ops *list, const char *model, int64_t batch, int64_t side)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });

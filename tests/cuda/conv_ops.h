@@ -10,7 +10,7 @@ typedef struct conv_ops {
     int n;
 } conv_ops;
 
-/* Adds the convolutions, forward and backward, of a model's training step on pictures of that side,
+/* Adds the convolutions, forward and backward, of a model's training step on images of that side,
  * f32 and N,H,W,C, those that are not there yet. */
 void conv_ops_add(conv_ops *list, const char *model, int64_t batch, int64_t side);
 

@@ -18,7 +18,7 @@ static __host__ __device__ ls_draw draw_of(uint64_t i)
     const uint64_t a = ls__mix64(i), b = ls__mix64(~i);
     ls_draw draw = {};
     if (i == 0) return draw;
-    draw.stream = (ls_stream)(i == 1 ? 255 : a & 255);
+    draw.stream = (ls_random_stream)(i == 1 ? 255 : a & 255);
     draw.layer = i == 1 ? 0xffff : (uint32_t)(a >> 8 & 0xffff);
     draw.epoch = i == 1 ? (1 << 20) - 1 : (uint32_t)(a >> 24 & ((1 << 20) - 1));
     draw.step = i == 1 ? (UINT64_C(1) << 36) - 1 : b & ((UINT64_C(1) << 36) - 1);

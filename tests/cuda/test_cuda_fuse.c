@@ -16,7 +16,7 @@ typedef struct run {
     ls_net *net;
     ls_optimizer *opt;
     ls_batch batch;
-    double rate;
+    double lr;
 } run;
 
 static bool is_emulated(const run *r)
@@ -62,8 +62,8 @@ static run open_with(const char *device, ls_precision precision, settings s)
     /* Of two runs whose rounding differs, a net of 64 channels parts ten times as fast. */
     run r = { .ctx = ls_context_open(&(ls_context_config){
                   .device = device, .seed = 3, .benchmark = s.benchmark, .log = keep_log }),
-              .rate = channels == 64 ? 1e-4 : 1e-3 };
-    if (s.plan) ck_assert_int_eq(ls_plan_load(r.ctx, s.plan), LS_OK);
+              .lr = channels == 64 ? 1e-4 : 1e-3 };
+    if (s.plan) ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, s.plan), LS_OK);
     r.net = ls_net_build(r.ctx, bottlenecks, &channels,
                          &(ls_net_config){ .input = { .image = bottleneck_images },
                                            .loss = { LS_CROSS_ENTROPY },
@@ -84,7 +84,7 @@ static run open_run(const char *device, ls_precision precision)
 static double take_step(run *r)
 {
     double loss = 0;
-    ck_assert_msg(ls_net_step(r->net, r->opt, &r->batch, r->rate) == LS_OK, "%s",
+    ck_assert_msg(ls_net_step(r->net, r->opt, &r->batch, r->lr) == LS_OK, "%s",
                   ls_context_message(r->ctx));
     ck_assert_int_eq(ls_net_loss(r->net, &loss), LS_OK);
     r->batch.step++;
@@ -110,8 +110,8 @@ static int count(run *r, const char *text)
 static double distance(run *a, run *b, int64_t entry)
 {
     static float x[1 << 16], y[1 << 16];
-    const ls_tensor *of_a = ls_net_entry(a->net, entry).value,
-                    *of_b = ls_net_entry(b->net, entry).value;
+    const ls_tensor *of_a = ls_net_parameter_at(a->net, entry).value,
+                    *of_b = ls_net_parameter_at(b->net, entry).value;
     const size_t bytes = ls_tensor_bytes(of_a);
     ck_assert_uint_le(bytes, sizeof x);
     ck_assert_int_eq(ls_tensor_read(of_a, x, bytes), LS_OK);
@@ -133,9 +133,9 @@ static void compare(run *cuda, run *cpu, double unit)
     for (int i = 0; i < STEPS; i++) {
         const double a = take_step(cuda), b = take_step(cpu);
         ck_assert_msg(fabs(a - b) <= 4 * unit * fabs(b), "step %d: loss %.6g, cpu %.6g", i, a, b);
-        for (int64_t j = 0; j < ls_net_entries(cuda->net) && i < CLOSE_STEPS; j++)
+        for (int64_t j = 0; j < ls_net_parameter_count(cuda->net) && i < CLOSE_STEPS; j++)
             ck_assert_msg(distance(cuda, cpu, j) <= 4 * unit, "step %d: %s: %.3g", i,
-                          ls_net_entry(cuda->net, j).name, distance(cuda, cpu, j));
+                          ls_net_parameter_at(cuda->net, j).name, distance(cuda, cpu, j));
     }
     ck_assert_int_eq(ls_net_evaluate(cuda->net, &cuda->batch), LS_OK);
     ck_assert_int_eq(ls_net_evaluate(cpu->net, &cpu->batch), LS_OK);
@@ -281,7 +281,7 @@ START_TEST(the_faster_side_is_taken)
         setenv("LOCKSTEP_EMULATED_MS", cases[i].slow, 1);
         run r = open_with("cuda", LS_PRECISION_F16, timed);
         expect_fusions(&r, cases[i].statistics, cases[i].applications);
-        ck_assert_int_eq(ls_plan_timed(r.ctx), cases[i].timed);
+        ck_assert_int_eq(ls_algorithm_cache_timed_count(r.ctx), cases[i].timed);
         ck_assert_int_eq(count_in(logged, "fused (timed 0."), cases[i].timed);
         ck_assert_int_eq(count_in(logged, " fusion\n"), cases[i].timed);
         take_step(&r);
@@ -321,7 +321,7 @@ START_TEST(nothing_is_timed_unasked)
             s.steps = 1;
         run r = open_with("cuda", LS_PRECISION_F16, s);
         expect_fusions(&r, 8, 4);
-        ck_assert_int_eq(ls_plan_timed(r.ctx), 0);
+        ck_assert_int_eq(ls_algorithm_cache_timed_count(r.ctx), 0);
         ck_assert_int_eq(count_in(logged, "(timed "), 0);
         ck_assert_int_gt(count_in(logged, "fused (heuristic)"), 0);
         ls_context_close(&r.ctx);
@@ -343,7 +343,7 @@ START_TEST(plans_outlast_the_clock)
         setenv("LOCKSTEP_EMULATED_MS", i ? slow : "", 1);
         run r = open_with("cuda", LS_PRECISION_F16, timed);
         expect_fusions(&r, i ? 0 : 8, i ? 0 : 4);
-        ck_assert_int_eq(ls_plan_save(r.ctx, path), LS_OK);
+        ck_assert_int_eq(ls_algorithm_cache_save(r.ctx, path), LS_OK);
         ls_context_close(&r.ctx);
 
         setenv("LOCKSTEP_EMULATED_MS", i ? "" : slow, 1);
@@ -352,7 +352,7 @@ START_TEST(plans_outlast_the_clock)
             s.benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF;
             r = open_with("cuda", LS_PRECISION_F16, s);
             expect_fusions(&r, i ? 0 : 8, i ? 0 : 4);
-            ck_assert_int_eq(ls_plan_timed(r.ctx), 0);
+            ck_assert_int_eq(ls_algorithm_cache_timed_count(r.ctx), 0);
             ck_assert_int_eq(count_in(logged, i ? "unfused (plan)" : ": fused (plan)"),
                              count_in(logged, " fusion\n"));
             ls_context_close(&r.ctx);

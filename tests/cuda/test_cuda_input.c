@@ -22,7 +22,7 @@ typedef struct source {
     ls_loader *loader;
 } source;
 
-/* Classes that no picture tells apart, so that every step changes the weights. */
+/* Classes that no image tells apart, so that every step changes the weights. */
 static source open_source(const char *device, int workers, int prefetch)
 {
     static uint8_t pixels[SAMPLES * IMAGE_BYTES];
@@ -128,14 +128,14 @@ static ls_net *build(const source *s, ls_optimizer **opt)
 }
 
 /* Waits for everything. */
-static ls_status step_waiting(ls_net *net, ls_optimizer *opt, ls_record *record, const ls_batch *b,
+static ls_status step_waiting(ls_net *net, ls_optimizer *opt, ls_run_log *record, const ls_batch *b,
                               history *h)
 {
     ls_step_digest digest;
     ls_results r = { .epoch = b->epoch, .step = b->step, .n = b->n };
     LS_TRY(ls_net_step(net, opt, b, 0.1));
     LS_TRY(ls_net_digest(net, b, &digest));
-    LS_TRY(ls_record_append(record, &digest));
+    LS_TRY(ls_run_log_append(record, &digest));
     LS_TRY(ls_net_loss(net, &r.loss));
     LS_TRY(ls_net_metric(net, "top1", &r.top1));
     LS_TRY(ls_net_metric(net, "top5", &r.top5));
@@ -144,25 +144,25 @@ static ls_status step_waiting(ls_net *net, ls_optimizer *opt, ls_record *record,
     return LS_OK;
 }
 
-static ls_status step_late(ls_net *net, ls_optimizer *opt, ls_record *record, const ls_batch *b,
+static ls_status step_late(ls_net *net, ls_optimizer *opt, ls_run_log *record, const ls_batch *b,
                            history *h)
 {
     LS_TRY(ls_net_step(net, opt, b, 0.1));
-    LS_TRY(ls_record_step(record, net, b));
+    LS_TRY(ls_run_log_step(record, net, b));
     LS_TRY(ls_net_results(net, &h->results[h->n]));
     h->n += h->results[h->n].n > 0;
     return LS_OK;
 }
 
-static ls_status take_epoch(source *s, ls_net *net, ls_optimizer *opt, ls_record *record, bool late,
-                            history *h)
+static ls_status take_epoch(source *s, ls_net *net, ls_optimizer *opt, ls_run_log *record,
+                            bool late, history *h)
 {
     LS_TRY(ls_loader_start(s->loader, 0));
     for (ls_batch b; ls_loader_next(s->loader, &b);)
         LS_TRY((late ? step_late : step_waiting)(net, opt, record, &b, h));
     LS_TRY(ls_loader_status(s->loader));
     if (!late) return LS_OK;
-    ck_assert_int_eq(h->n, ls_loader_steps(s->loader) - 1);
+    ck_assert_int_eq(h->n, ls_loader_step_count(s->loader) - 1);
     LS_TRY(ls_net_last_results(net, &h->results[h->n]));
     h->n += h->results[h->n].n > 0;
     ls_results none;
@@ -202,12 +202,12 @@ START_TEST(results_are_those_that_are_waited_for)
         source s = open_source("cuda", late ? 2 : 0, 2);
         ls_optimizer *opt;
         ls_net *net = build(&s, &opt);
-        ls_record *record = ls_record_open(s.ctx, record_path, 0);
+        ls_run_log *record = ls_run_log_open(s.ctx, record_path, 0);
         memset(&histories[late], 0, sizeof(histories[late]));
         const ls_status status = take_epoch(&s, net, opt, record, late, &histories[late]);
         ck_assert_msg(status == LS_OK, "%s", ls_context_message(s.ctx));
         /* The last line comes with the flush, or with the closing. */
-        if (_i % 2) ck_assert_int_eq(ls_record_flush(record), LS_OK);
+        if (_i % 2) ck_assert_int_eq(ls_run_log_flush(record), LS_OK);
         ls_context_close(&s.ctx);
         sizes[late] = read_record(records[late], TEXT);
     }
@@ -257,7 +257,7 @@ START_TEST(no_step_waits_for_a_stream)
     source s = open_source("cuda", 2, 0);
     ls_optimizer *opt;
     ls_net *net = build(&s, &opt);
-    ls_record *record = ls_record_open(s.ctx, record_path, 0);
+    ls_run_log *record = ls_run_log_open(s.ctx, record_path, 0);
     check_good(&s);
     emulate_waits_fn *waits;
     void *symbol = module_symbol("emulate_waits");
@@ -286,14 +286,14 @@ static ls_status use_all(void)
     source s = open_source("cuda", 1, 1);
     ls_optimizer *opt;
     ls_net *net = build(&s, &opt);
-    ls_record *record = ls_record_open(s.ctx, record_path, 0);
+    ls_run_log *record = ls_run_log_open(s.ctx, record_path, 0);
     history h = { .n = 0 };
     ls_batch b;
     ls_loader_start(s.loader, 0);
     for (int step = 0; step < 4 && ls_loader_next(s.loader, &b); step++)
         if (step_late(net, opt, record, &b, &h) != LS_OK) break;
     ls_net_last_results(net, &h.results[h.n]);
-    ls_record_flush(record);
+    ls_run_log_flush(record);
     const ls_status status = ls_context_status(s.ctx);
     if (status != LS_OK) ck_assert_str_ne(ls_context_message(s.ctx), "");
     ls_context_close(&s.ctx);

@@ -23,7 +23,7 @@ static ls_net *build(ls_context *ctx, int64_t batch)
     return ls_net_build(
         ctx, model, NULL,
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(batch, SIDE, SIDE, 3) },
-                                     .deviation = { 1, 1, 1 },
+                                     .std = { 1, 1, 1 },
                                      .n_classes = CLASSES },
                           .loss = { LS_CROSS_ENTROPY } });
 }

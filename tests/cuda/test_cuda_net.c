@@ -48,7 +48,7 @@ static run open_run_in(ls_precision precision, const char *device, bool adam)
         r.ctx, model, NULL,
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3) },
                                      .mean = { 0.5f, 0.4f, 0.3f },
-                                     .deviation = { 0.2f, 0.3f, 0.25f },
+                                     .std = { 0.2f, 0.3f, 0.25f },
                                      .n_classes = CLASSES },
                           .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f },
                           .precision = precision });
@@ -89,7 +89,8 @@ static double entry_distance(run *a, run *b, int64_t i)
 {
     enum { MOST = 4096 };
     static float x[MOST], y[MOST];
-    const ls_tensor *of_a = ls_net_entry(a->net, i).value, *of_b = ls_net_entry(b->net, i).value;
+    const ls_tensor *of_a = ls_net_parameter_at(a->net, i).value,
+                    *of_b = ls_net_parameter_at(b->net, i).value;
     const size_t bytes = ls_tensor_bytes(of_a);
     ck_assert_uint_le(bytes, sizeof(x));
     ck_assert_int_eq(ls_tensor_read(of_a, x, bytes), LS_OK);
@@ -125,11 +126,11 @@ static void check_parity(bool adam)
         const double a = take_step(&cuda), b = take_step(&cpu);
         ck_assert_msg(fabs(a - b) <= limit.loss * fabs(b), "step %d: loss %.9g, cpu %.9g", i, a, b);
     }
-    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++) {
+    for (int64_t i = 0; i < ls_net_parameter_count(cpu.net); i++) {
         const double distance = entry_distance(&cuda, &cpu, i);
         /* Adam's first steps divide gradients by themselves: near 0 their rounding shows. */
         ck_assert_msg(distance <= (adam ? 1e-3 : limit.weights), "%s: %.3g of the largest",
-                      ls_net_entry(cpu.net, i).name, distance);
+                      ls_net_parameter_at(cpu.net, i).name, distance);
     }
     ck_assert_int_eq(ls_net_evaluate(cuda.net, &cuda.batch), LS_OK);
     ck_assert_int_eq(ls_net_evaluate(cpu.net, &cpu.batch), LS_OK);
@@ -163,10 +164,10 @@ static void check_half_parity(ls_precision precision, double last_place)
         ck_assert_msg(fabs(a - b) <= 0.5 * last_place * fabs(b), "step %d: loss %.9g, cpu %.9g", i,
                       a, b);
     }
-    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++) {
+    for (int64_t i = 0; i < ls_net_parameter_count(cpu.net); i++) {
         const double distance = entry_distance(&cuda, &cpu, i);
         ck_assert_msg(distance <= 4 * last_place, "%s: %.3g of the largest",
-                      ls_net_entry(cpu.net, i).name, distance);
+                      ls_net_parameter_at(cpu.net, i).name, distance);
     }
     close_run(&cuda);
     close_run(&cpu);
@@ -214,7 +215,7 @@ START_TEST(freezing)
         ck_assert_int_eq(ls_net_unfreeze(both[i]->net, "conv2.*"), LS_OK);
         take_step(both[i]);
     }
-    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++)
+    for (int64_t i = 0; i < ls_net_parameter_count(cpu.net); i++)
         ck_assert_double_le(entry_distance(&cuda, &cpu, i), limits_of(&cuda).weights);
     close_run(&cuda);
     close_run(&cpu);
@@ -229,25 +230,25 @@ START_TEST(checkpoints_go_to_the_other_device)
     close(file);
     run cuda = open_run("cuda", false), cpu = open_run("cpu", false);
     for (int i = 0; i < 3; i++) take_step(&cuda);
-    ls_state state = { .net = cuda.net, .optimizer = cuda.opt, .step = 3 };
+    ls_training_state state = { .net = cuda.net, .optimizer = cuda.opt, .step = 3 };
     ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(cuda.ctx));
     /* Another device is another identity. */
-    ls_state here = { .net = cpu.net, .optimizer = cpu.opt };
+    ls_training_state here = { .net = cpu.net, .optimizer = cpu.opt };
     ck_assert_int_eq(ls_checkpoint_load(path, &here), LS_ERR_MISMATCH);
     ck_assert_ptr_nonnull(strstr(ls_context_message(cpu.ctx), "device is \"cuda\" there"));
     ck_assert_int_eq(ls_checkpoint_load_weights(path, cpu.net), LS_OK);
-    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++)
+    for (int64_t i = 0; i < ls_net_parameter_count(cpu.net); i++)
         ck_assert_double_eq(entry_distance(&cuda, &cpu, i), 0);
     /* And back: the run goes on as if it had not been stopped. */
     run again = open_run("cuda", false);
-    ls_state there = { .net = again.net, .optimizer = again.opt };
+    ls_training_state there = { .net = again.net, .optimizer = again.opt };
     ck_assert_msg(ls_checkpoint_load(path, &there) == LS_OK, "%s", ls_context_message(again.ctx));
     again.batch.step = there.step;
     for (int i = 0; i < 2; i++) {
         take_step(&cuda);
         take_step(&again);
     }
-    for (int64_t i = 0; i < ls_net_entries(cpu.net); i++)
+    for (int64_t i = 0; i < ls_net_parameter_count(cpu.net); i++)
         ck_assert_double_eq(entry_distance(&cuda, &again, i), 0);
     close_run(&cuda);
     close_run(&cpu);

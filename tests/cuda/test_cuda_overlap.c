@@ -98,9 +98,9 @@ static int side_count(ls_precision precision)
 
 static void settle(ls_context *ctx, const char *text, const char *where)
 {
-    ls__choice choice = { .op = text, .reason = "test" };
+    ls__selection choice = { .op = text, .reason = "test" };
     snprintf(choice.kernel, sizeof choice.kernel, "%s", where);
-    ck_assert_int_eq(ls__choices_put(ctx, ctx->choices, &choice), LS_OK);
+    ck_assert_int_eq(ls__selections_put(ctx, ctx->selections, &choice), LS_OK);
 }
 
 static ls_benchmark benchmark;
@@ -116,7 +116,7 @@ static run try_run(ls_precision precision, const char *where, bool plainly)
     r.net = ls_net_build(
         r.ctx, model, &with,
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3) },
-                                     .deviation = { 0.2f, 0.3f, 0.25f },
+                                     .std = { 0.2f, 0.3f, 0.25f },
                                      .n_classes = CLASSES },
                           .loss = { LS_CROSS_ENTROPY },
                           .precision = precision });
@@ -322,7 +322,7 @@ START_TEST(nothing_to_overlap)
     ck_assert_int_eq(count_side(&r), N_WEIGHTS);
     ls_context_close(&r.ctx);
     r = open_run(LS_PRECISION_F32, NULL, false);
-    ck_assert_ptr_null(ls__choices_find(r.net->choices, text_of(LS_PRECISION_F32)));
+    ck_assert_ptr_null(ls__selections_find(r.net->selections, text_of(LS_PRECISION_F32)));
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -349,7 +349,7 @@ static ls_step_digest check_timed(ls_precision with, const char *where, const ch
     benchmark = LS_BENCHMARK_ON;
     run r = open_run(with, NULL, false);
     benchmark = LS_BENCHMARK_OFF;
-    const ls__choice *choice = ls__choices_find(r.net->choices, text_of(with));
+    const ls__selection *choice = ls__selections_find(r.net->selections, text_of(with));
     ck_assert_ptr_nonnull(choice);
     ck_assert_str_eq(choice->kernel, where);
     ck_assert_msg(strncmp(choice->reason, reason, strlen(reason)) == 0, "%s", choice->reason);
@@ -391,20 +391,21 @@ START_TEST(choice_in_a_plan)
     char path[64];
     snprintf(path, sizeof(path), "/tmp/lockstep_overlap_%d.json", (int)getpid());
     run r = open_run(LS_PRECISION_F32, "side", false);
-    const ls__choice *used = ls__choices_find(r.net->choices, text_of(LS_PRECISION_F32));
+    const ls__selection *used = ls__selections_find(r.net->selections, text_of(LS_PRECISION_F32));
     ck_assert_ptr_nonnull(used);
     ck_assert_str_eq(used->kernel, "side");
-    ck_assert_int_eq(ls_plan_save(r.ctx, path), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(r.ctx, path), LS_OK);
     ls_context_close(&r.ctx);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
-    ck_assert_msg(ls_plan_load(ctx, path) == LS_OK, "%s", ls_context_message(ctx));
-    ck_assert_str_eq(ls__choices_find(ctx->choices, text_of(LS_PRECISION_F32))->kernel, "side");
+    ck_assert_msg(ls_algorithm_cache_load(ctx, path) == LS_OK, "%s", ls_context_message(ctx));
+    ck_assert_str_eq(ls__selections_find(ctx->selections, text_of(LS_PRECISION_F32))->kernel,
+                     "side");
     char text[1 << 14] = "";
     FILE *file = fopen(path, "r+b");
     ck_assert(file && fread(text, 1, sizeof(text) - 1, file) > 0 && strstr(text, "\"side\""));
     ck_assert_int_eq(fseek(file, strstr(text, "side") - text, SEEK_SET), 0);
     ck_assert(fputc('S', file) == 'S' && fclose(file) == 0);
-    ck_assert_int_eq(ls_plan_load(ctx, path), LS_ERR_FORMAT);
+    ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_ERR_FORMAT);
     ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "is 'Side', wanted 'side' or 'main'"));
     ls_context_close(&ctx);
     remove(path);
@@ -417,14 +418,14 @@ START_TEST(streams_are_not_in_the_identity)
     char path[64];
     snprintf(path, sizeof(path), "/tmp/lockstep_overlap_%d.safetensors", (int)getpid());
     run r = open_run(LS_PRECISION_F32, "side", false);
-    ls_state state = { .net = r.net, .optimizer = r.opt };
+    ls_training_state state = { .net = r.net, .optimizer = r.opt };
     (void)checked_step(&r);
     ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(r.ctx));
     const ls_step_digest wanted = checked_step(&r);
     ls_context_close(&r.ctx);
     for (int side = 0; side < 2; side++) {
         r = open_run(LS_PRECISION_F32, side ? "side" : "main", false);
-        state = (ls_state){ .net = r.net, .optimizer = r.opt };
+        state = (ls_training_state){ .net = r.net, .optimizer = r.opt };
         ck_assert_msg(ls_checkpoint_load(path, &state) == LS_OK, "%s", ls_context_message(r.ctx));
         r.batch.step = 1;
         const ls_step_digest got = checked_step(&r);

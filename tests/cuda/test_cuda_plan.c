@@ -127,8 +127,8 @@ static ls_digest make_plan(char *path, const char *kernel)
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     const ls_digest digest = step_digest(ctx, net);
     /* conv1: forward and weights; conv2: data too */
-    ck_assert_int_eq(ls_plan_timed(ctx), 5);
-    ck_assert_int_eq(ls_plan_save(ctx, path), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_timed_count(ctx), 5);
+    ck_assert_int_eq(ls_algorithm_cache_save(ctx, path), LS_OK);
     ls_context_close(&ctx);
     if (!kernel) return digest;
 
@@ -181,7 +181,7 @@ START_TEST(the_fastest_by_the_devices_clock)
         ck_assert_ptr_nonnull(build_for(ctx, model, precisions[i / 2], 1000000));
         snprintf(chosen, sizeof(chosen), ": emulated %d (timed 0.", i % 2 ? 3 : 2);
         ck_assert_msg(count(logged, chosen) == 5, "%s", logged);
-        ck_assert_int_eq(ls_plan_timed(ctx), 5);
+        ck_assert_int_eq(ls_algorithm_cache_timed_count(ctx), 5);
         ls_context_close(&ctx);
     }
     unsetenv("LOCKSTEP_EMULATED_MS");
@@ -229,7 +229,7 @@ START_TEST(refused_kernels_without_time_to_compare)
     ls_net *net = build_for(ctx, convolutions, LS_PRECISION_F32, 1);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     ck_assert_msg(count(logged, ": emulated 2 (heuristic, no time to compare)") == 5, "%s", logged);
-    ck_assert_int_eq(ls_plan_timed(ctx), 0);
+    ck_assert_int_eq(ls_algorithm_cache_timed_count(ctx), 0);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -286,12 +286,12 @@ START_TEST(a_plan_needs_no_lists)
         ls_context *ctx = open_context(
             &(ls_context_config){ .benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF });
         const int64_t before = n_listings();
-        ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+        ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
         ls_net *net = build(ctx);
         ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
         step_digest(ctx, net);
         ck_assert_int_eq(n_listings(), before);
-        ck_assert_int_eq(ls_plan_timed(ctx), 0);
+        ck_assert_int_eq(ls_algorithm_cache_timed_count(ctx), 0);
         ck_assert_int_eq(count(logged, ": emulated 3 (plan) for conv2d"), 5);
         ls_context_close(&ctx);
     }
@@ -304,7 +304,7 @@ START_TEST(a_plan_repeats_the_timed_runs_bits)
     char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
     const ls_digest first = make_plan(path, NULL);
     ls_context *ctx = open_context(NULL);
-    ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
     ls_net *net = build(ctx);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     const ls_digest again = step_digest(ctx, net);
@@ -322,7 +322,7 @@ START_TEST(what_the_policy_forbids_in_a_plan)
     make_plan(path, "emulated 4");
     for (int i = 0; i < 2; i++) {
         ls_context *ctx = open_context(i ? &(ls_context_config){ .deterministic = off } : NULL);
-        ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+        ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
         const ls_net *net = build(ctx);
         if (i)
             ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
@@ -340,7 +340,7 @@ START_TEST(a_plans_kernel_that_fails)
     make_plan(path, "emulated 3");
     setenv("LOCKSTEP_EMULATED_FAULTS", "emulated 3=run", 1);
     ls_context *ctx = open_context(NULL);
-    ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
     ck_assert_ptr_null(build(ctx));
     expect_error(ctx, LS_ERR_UNSUPPORTED,
                  "conv2d 'conv1': kernel 'emulated 3', which the plan asks for, fails when it is "
@@ -369,7 +369,7 @@ START_TEST(what_no_library_has)
         char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
         make_plan(path, names[i]);
         ls_context *ctx = open_context(NULL);
-        ck_assert_int_eq(ls_plan_load(ctx, path), LS_OK);
+        ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
         ck_assert_ptr_null(build(ctx));
         if (strcmp(names[i], "emulated 1") == 0) /* it is listed */
             expect_error(ctx, LS_ERR_UNSUPPORTED, "'emulated 1' can't be made");

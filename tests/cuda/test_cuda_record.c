@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 5, CLASSES = 6, BUILT_FOR = 4, MOST = 6 /* pictures */ };
+enum { SIDE = 5, CLASSES = 6, BUILT_FOR = 4, MOST = 6 /* images */ };
 
 /* ---- The emulator ---- */
 
@@ -64,14 +64,14 @@ typedef struct run {
     ls_context *ctx;
     ls_net *net;
     ls_optimizer *opt;
-    ls_batch batches[MOST + 1]; /* by the number of their pictures */
+    ls_batch batches[MOST + 1]; /* by the number of their images */
     int64_t step;
     ls_precision precision;
 } run;
 
 static ls_precision precision;
 
-static run open_run(const ls_context_config *with, const shape *s, int max_plans)
+static run open_run(const ls_context_config *with, const shape *s, int max_execution_plans)
 {
     ls_context_config config = *with;
     config.device = "cuda";
@@ -82,11 +82,11 @@ static run open_run(const ls_context_config *with, const shape *s, int max_plans
     r.net = ls_net_build(
         r.ctx, model, s,
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(BUILT_FOR, SIDE, SIDE, 3) },
-                                     .deviation = { 0.2f, 0.3f, 0.25f },
+                                     .std = { 0.2f, 0.3f, 0.25f },
                                      .n_classes = CLASSES },
                           .loss = { LS_CROSS_ENTROPY },
                           .precision = precision,
-                          .max_plans = max_plans });
+                          .max_execution_plans = max_execution_plans });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 0.5f });
     static uint8_t pixels[MOST * SIDE * SIDE * 3];
     int32_t labels[MOST];
@@ -106,16 +106,16 @@ static run open_plain(void)
     return open_run(&(ls_context_config){ 0 }, &(shape){ 0 }, 0);
 }
 
-static ls_status step(run *r, int n, double rate)
+static ls_status step(run *r, int n, double lr)
 {
     r->batches[n].step = r->step++;
-    return ls_net_step(r->net, r->opt, &r->batches[n], rate);
+    return ls_net_step(r->net, r->opt, &r->batches[n], lr);
 }
 
-static ls_step_digest checked_step(run *r, int n, double rate)
+static ls_step_digest checked_step(run *r, int n, double lr)
 {
     ls_step_digest digest;
-    ck_assert_msg(step(r, n, rate) == LS_OK, "%s", ls_context_message(r->ctx));
+    ck_assert_msg(step(r, n, lr) == LS_OK, "%s", ls_context_message(r->ctx));
     ck_assert_int_eq(ls_net_digest(r->net, &r->batches[n], &digest), LS_OK);
     return digest;
 }
@@ -172,13 +172,13 @@ static int go_through_changes(run *r, ls_step_digest *out)
     return n;
 }
 
-static void compare(ls_benchmark benchmark, int max_plans)
+static void compare(ls_benchmark benchmark, int max_execution_plans)
 {
     static ls_step_digest digests[2][MOST_STEPS];
     int n = 0;
     for (int plain = 0; plain < 2; plain++) {
         const ls_context_config config = { .benchmark = benchmark, .nvtx = plain == 1 };
-        run r = open_run(&config, &(shape){ 0 }, max_plans);
+        run r = open_run(&config, &(shape){ 0 }, max_execution_plans);
         memset(digests[plain], 0, sizeof(digests[plain]));
         n = go_through_changes(&r, digests[plain]);
         if (plain)
@@ -285,7 +285,7 @@ static ls_status wait(const ls_op_call *call)
 START_TEST(own_ops)
 {
     for (int promise = 0; promise < 2; promise++) {
-        const shape s = { { .forward = keep, .recordable = promise == 1 } };
+        const shape s = { { .forward = keep, .capturable = promise == 1 } };
         run r = open_run(&(ls_context_config){ 0 }, &s, 0);
         n_calls_back = 0;
         for (int i = 0; i < 5; i++) ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
@@ -299,7 +299,7 @@ END_TEST
 /* A recording that fails is a warning, once, and steps go on. */
 START_TEST(broken_promise)
 {
-    shape s = { { .forward = wait, .recordable = true } };
+    shape s = { { .forward = wait, .capturable = true } };
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda", .log = keep_log });
     s.op.user = ctx;
     ls_net *net =

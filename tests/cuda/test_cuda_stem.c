@@ -85,7 +85,7 @@ static run open_run(const settings *s)
     r.net = ls_net_build(r.ctx, s->model ? s->model : one_reader, NULL,
                          &(ls_net_config){ .input = { .image = { dtype, shape },
                                                       .mean = { 0.5f, 0.4f, 0.3f },
-                                                      .deviation = { 0.2f, 0.3f, 0.25f } },
+                                                      .std = { 0.2f, 0.3f, 0.25f } },
                                            .loss = { s->inference ? LS_NO_LOSS : LS_CROSS_ENTROPY },
                                            .inference = s->inference,
                                            .recompute = s->recompute,

@@ -218,7 +218,7 @@ START_TEST(fusions_have_their_plans)
             subject s = { .op = &op };
             ls__op_text(&op, s.text, sizeof s.text);
             const int n = check_plans(ctx, cudnn, &s);
-            /* Rows of 16 bytes: pictures of 3 channels have none. */
+            /* Rows of 16 bytes: images of 3 channels have none. */
             const bool wanted =
                 kinds[k] == LS__OP_NORM_FINALIZE || list->ops[i].operands[0].block % 8 == 0;
             if ((n > 0) != wanted) ck_abort_msg("%s: %d kernels", s.text, n);

@@ -30,13 +30,13 @@ void expect_bad(ls__decoder *decoder, const void *bytes, size_t n, const char *w
     ck_assert_msg(strstr(decoder->reason, word), "reason '%s', wanted '%s'", decoder->reason, word);
 }
 
-int worst_difference(const ls__picture *picture, int h, int w, const uint8_t *rgb)
+int worst_difference(const ls__image *image, int h, int w, const uint8_t *rgb)
 {
-    ck_assert_int_eq(picture->height, h);
-    ck_assert_int_eq(picture->width, w);
+    ck_assert_int_eq(image->height, h);
+    ck_assert_int_eq(image->width, w);
     int worst = 0;
     for (int i = 0; i < h * w * 3; i++) {
-        const int d = abs(picture->pixels[i] - rgb[i]);
+        const int d = abs(image->pixels[i] - rgb[i]);
         if (d > worst) worst = d;
     }
     return worst;

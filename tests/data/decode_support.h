@@ -7,12 +7,12 @@
 
 ls_context *open_context(void);
 
-/* Decodes bytes; the result is decoder->picture. Fails the test when they are changed. */
+/* Decodes bytes; the result is decoder->image. Fails the test when they are changed. */
 ls_status decode(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif);
 /* Fails the test unless the bytes are refused as unusable data for a reason that contains `word`.
  */
 void expect_bad(ls__decoder *decoder, const void *bytes, size_t n, const char *word);
-/* Largest difference between a picture, which must have this size, and pixels [h,w,3]. */
-int worst_difference(const ls__picture *picture, int h, int w, const uint8_t *rgb);
+/* Largest difference between an image, which must have this size, and pixels [h,w,3]. */
+int worst_difference(const ls__image *image, int h, int w, const uint8_t *rgb);
 
 #endif

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-const int64_t bad_pictures[N_BAD_KINDS] = { 3, 4, 17, 40 };
+const int64_t bad_images[N_BAD_KINDS] = { 3, 4, 17, 40 };
 
-void write_bad_picture(const char *path, int kind)
+void write_bad_image(const char *path, int kind)
 {
-    uint8_t *pixels = draw_picture(30, 30, 3, 1);
+    uint8_t *pixels = draw_image(30, 30, 3, 1);
     size_t n;
     unsigned char *jpeg = make_jpeg(30, 30, pixels, (jpeg_options){ 0 }, &n);
     switch (kind) {
@@ -22,19 +22,19 @@ void write_bad_picture(const char *path, int kind)
     free(jpeg), free(pixels);
 }
 
-char *make_pictures(bool bad)
+char *make_images(bool bad)
 {
     char *folder = new_folder();
     for (int c = 0; c < 3; c++) make_folder(path_in(folder, "class%d", c));
-    for (int i = 0; i < N_PICTURES; i++) {
+    for (int i = 0; i < N_IMAGES; i++) {
         const char *path =
             path_in(folder, "class%d/%02d.%s", i / 15, i, i % 4 == 0 ? "png" : "jpg");
         int bad_kind = bad ? 0 : N_BAD_KINDS;
-        while (bad_kind < N_BAD_KINDS && bad_pictures[bad_kind] != i) bad_kind++;
+        while (bad_kind < N_BAD_KINDS && bad_images[bad_kind] != i) bad_kind++;
         const int h = 20 + i * 7 % 41, w = 20 + i * 11 % 41;
-        uint8_t *pixels = draw_picture(h, w, 3, (unsigned)i);
+        uint8_t *pixels = draw_image(h, w, 3, (unsigned)i);
         if (bad_kind < N_BAD_KINDS) {
-            write_bad_picture(path, bad_kind);
+            write_bad_image(path, bad_kind);
         } else if (i % 4 == 0) {
             write_png(path, h, w, 3, pixels);
         } else {

@@ -1,4 +1,4 @@
-/* loader_support.h: a folder of pictures, sound and bad, and the trace of what a loader makes of
+/* loader_support.h: a folder of images, sound and bad, and the trace of what a loader makes of
  * it.
  */
 #ifndef LS_TESTS_LOADER_SUPPORT_H
@@ -6,15 +6,15 @@
 
 #include "support.h"
 
-enum { N_PICTURES = 41, MAX_TRACE = 256 };
+enum { N_IMAGES = 41, MAX_TRACE = 256 };
 
 /* 41 JPEG and PNG files in three classes, of 20 to 60 pixels a side. With bad: samples 3, 4, 17 and
  * 40 are empty, cut, another kind of file and a link to nowhere. */
-char *make_pictures(bool bad);
+char *make_images(bool bad);
 enum { N_BAD_KINDS = 4 };
 /* One of the four. */
-void write_bad_picture(const char *path, int kind);
-extern const int64_t bad_pictures[N_BAD_KINDS];
+void write_bad_image(const char *path, int kind);
+extern const int64_t bad_images[N_BAD_KINDS];
 
 typedef struct trace_batch {
     ls_digest images, labels, samples;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints the table of test_resize.c: digests of what Pillow's BILINEAR makes of draw_picture().
+"""Prints the table of test_resize.c: digests of what Pillow's BILINEAR makes of draw_image().
 
 Needs python3-pil and python3-numpy; only to make the table anew."""
 import numpy
@@ -12,7 +12,7 @@ SIZES = [  # height, width -> height, width
 ]
 
 
-def draw_picture(h, w, c, seed):
+def draw_image(h, w, c, seed):
     state = (seed * 2654435761 + 1) & 0xFFFFFFFF
     pixels = numpy.empty((h, w, c), numpy.uint8)
     for y in range(h):
@@ -33,6 +33,6 @@ def fnv1a(data):
 
 
 for h, w, to_h, to_w in SIZES:
-    picture = draw_picture(h, w, 3, h + w)
-    resized = Image.fromarray(picture).resize((to_w, to_h), Image.BILINEAR)
+    image = draw_image(h, w, 3, h + w)
+    resized = Image.fromarray(image).resize((to_w, to_h), Image.BILINEAR)
     print(f"{{ {h}, {w}, {to_h}, {to_w}, 0x{fnv1a(resized.tobytes()):016x} }},")

@@ -1,4 +1,4 @@
-/* support.c: folders and small pictures for the tests of src/data. */
+/* support.c: folders and small images for the tests of src/data. */
 #include "support.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ unsigned char *read_file(const char *path, size_t *n)
     return bytes;
 }
 
-uint8_t *draw_picture(int h, int w, int c, unsigned seed)
+uint8_t *draw_image(int h, int w, int c, unsigned seed)
 {
     uint8_t *pixels = malloc((size_t)h * (size_t)w * (size_t)c);
     uint32_t state = seed * 2654435761u + 1;

@@ -1,4 +1,4 @@
-/* support.h: folders and small pictures for the tests of src/data. */
+/* support.h: folders and small images for the tests of src/data. */
 #ifndef LS_TESTS_DATA_SUPPORT_H
 #define LS_TESTS_DATA_SUPPORT_H
 
@@ -16,7 +16,7 @@ void write_file(const char *path, const void *bytes, size_t n);
 unsigned char *read_file(const char *path, size_t *n); /* NULL when there is none; free it */
 
 /* Pixels [h,w,c] that look a bit like a photograph, another one for each seed; free them. */
-uint8_t *draw_picture(int h, int w, int c, unsigned seed);
+uint8_t *draw_image(int h, int w, int c, unsigned seed);
 void write_png(const char *path, int h, int w, int c, const uint8_t *pixels);
 
 typedef struct jpeg_options {
@@ -24,7 +24,7 @@ typedef struct jpeg_options {
     int channels; /* of the pixels: 0 = 3; 1 grey, 4 CMYK */
     bool adobe;   /* CMYK stored inverted, with Adobe's marker */
     bool progressive;
-    int across, down; /* luma samples for one of chroma: 0 = 2; of colour pictures */
+    int across, down; /* luma samples for one of chroma: 0 = 2; of colour images */
     bool separate;    /* each channel in a scan of its own */
     bool unfinished;  /* progressive: the scans with the last bits are missing */
     bool arithmetic;  /* coding instead of Huffman's */

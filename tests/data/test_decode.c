@@ -43,7 +43,7 @@ static size_t make_bmp(raw_bmp bmp, const unsigned char *rows, size_t row_bytes,
     return offset + n;
 }
 
-START_TEST(bmp_variants_give_the_picture)
+START_TEST(bmp_variants_give_the_image)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
@@ -94,8 +94,8 @@ START_TEST(bmp_variants_give_the_picture)
         const size_t n = make_bmp(cases[i].bmp, cases[i].rows, cases[i].row_bytes, bytes);
         ck_assert_msg(decode(&decoder, bytes, n, false) == LS_OK, "case %zu: %s", i,
                       decoder.reason);
-        const uint8_t *p = decoder.picture.pixels;
-        ck_assert_msg(worst_difference(&decoder.picture, 2, 2, cases[i].rgb) == 0,
+        const uint8_t *p = decoder.image.pixels;
+        ck_assert_msg(worst_difference(&decoder.image, 2, 2, cases[i].rgb) == 0,
                       "case %zu: %d %d %d, %d %d %d, ...", i, p[0], p[1], p[2], p[3], p[4], p[5]);
         for (size_t k = 2; k < n; k++) expect_bad(&decoder, bytes, k, "BMP");
     }
@@ -130,7 +130,7 @@ START_TEST(bmp_headers_of_any_content_do_no_harm)
 }
 END_TEST
 
-START_TEST(pnm_variants_give_the_picture)
+START_TEST(pnm_variants_give_the_image)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
@@ -153,7 +153,7 @@ START_TEST(pnm_variants_give_the_picture)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         ck_assert_msg(decode(&decoder, cases[i].bytes, cases[i].n, false) == LS_OK, "case %zu: %s",
                       i, decoder.reason);
-        ck_assert_msg(worst_difference(&decoder.picture, 1, 2, cases[i].rgb) == 0, "case %zu", i);
+        ck_assert_msg(worst_difference(&decoder.image, 1, 2, cases[i].rgb) == 0, "case %zu", i);
     }
     for (size_t k = 2; k < cases[6].n; k++) expect_bad(&decoder, cases[6].bytes, k, "PNM");
     expect_bad(&decoder, "P6 9999999 9999999 255 ", 23, "pixels");
@@ -187,7 +187,7 @@ START_TEST(files_that_cannot_be_read_say_why)
 {
     char *folder = new_folder();
     ls_context *ctx = open_context();
-    uint8_t *rgb = draw_picture(9, 7, 3, 1);
+    uint8_t *rgb = draw_image(9, 7, 3, 1);
     write_png(path_in(folder, "really.jpg"), 9, 7, 3, rgb); /* the content decides */
     ls_tensor *image = ls_image_load(ctx, path_in(folder, "really.jpg"), false);
     expect_ok(ctx);
@@ -216,7 +216,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("decode", bmp_variants_give_the_picture, bmp_headers_of_any_content_do_no_harm,
-                     pnm_variants_give_the_picture, other_kinds_are_named,
+    return RUN_SUITE("decode", bmp_variants_give_the_image, bmp_headers_of_any_content_do_no_harm,
+                     pnm_variants_give_the_image, other_kinds_are_named,
                      files_that_cannot_be_read_say_why);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A picture that JPEG keeps well: without noise. */
+/* An image that JPEG keeps well: without noise. */
 static uint8_t *draw_smooth(int h, int w)
 {
     uint8_t *pixels = malloc((size_t)(h * w * 3));
@@ -20,7 +20,7 @@ static uint8_t *draw_smooth(int h, int w)
     return pixels;
 }
 
-START_TEST(jpeg_variants_give_the_picture)
+START_TEST(jpeg_variants_give_the_image)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
@@ -51,7 +51,7 @@ START_TEST(jpeg_variants_give_the_picture)
         unsigned char *bytes = make_jpeg(H, W, cases[i].pixels, cases[i].options, &n);
         ck_assert_msg(decode(&decoder, bytes, n, false) == LS_OK, "case %zu: %s", i,
                       decoder.reason);
-        const int worst = worst_difference(&decoder.picture, H, W, cases[i].expected);
+        const int worst = worst_difference(&decoder.image, H, W, cases[i].expected);
         ck_assert_msg(worst <= 5, "case %zu: %d levels off", i, worst);
         free(bytes);
     }
@@ -73,9 +73,9 @@ START_TEST(jpeg_black_darkens_cmyk)
             16, 16, cmyk, (jpeg_options){ .quality = 100, .channels = 4, .adobe = adobe }, &n);
         ck_assert_int_eq(decode(&decoder, bytes, n, false), LS_OK);
         /* (255 - C) (255 - K) / 255 */
-        ck_assert_int_eq(decoder.picture.pixels[0], 0);
-        ck_assert_int_eq(decoder.picture.pixels[1], 127);
-        ck_assert_int_eq(decoder.picture.pixels[2], 102);
+        ck_assert_int_eq(decoder.image.pixels[0], 0);
+        ck_assert_int_eq(decoder.image.pixels[1], 127);
+        ck_assert_int_eq(decoder.image.pixels[2], 102);
         free(bytes);
     }
     ls__decoder_free(&decoder);
@@ -87,7 +87,7 @@ START_TEST(jpeg_cut_anywhere_is_refused)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
-    uint8_t *rgb = draw_picture(20, 30, 3, 1);
+    uint8_t *rgb = draw_image(20, 30, 3, 1);
     for (int progressive = 0; progressive < 2; progressive++) {
         size_t n;
         unsigned char *bytes =
@@ -130,13 +130,13 @@ START_TEST(jpeg_warnings_that_no_pixel_depends_on_are_harmless)
     };
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
-    uint8_t *rgb = draw_picture(H, W, 3, 5), *expected = malloc(H * W * 3);
+    uint8_t *rgb = draw_image(H, W, 3, 5), *expected = malloc(H * W * 3);
     size_t n;
     unsigned char *bytes =
         make_jpeg(H, W, rgb, (jpeg_options){ .restart = 1, .orientation = 6 }, &n);
     unsigned char *changed = malloc(n + sizeof(junk));
     ck_assert_int_eq(decode(&decoder, bytes, n, true), LS_OK);
-    memcpy(expected, decoder.picture.pixels, H * W * 3);
+    memcpy(expected, decoder.image.pixels, H * W * 3);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const int marker = cases[i].marker;
         const size_t at = marker ? find_marker(bytes, n, marker) : n;
@@ -151,7 +151,7 @@ START_TEST(jpeg_warnings_that_no_pixel_depends_on_are_harmless)
         }
         ck_assert_msg(decode(&decoder, changed, n + added, true) == LS_OK, "case %zu: %s", i,
                       decoder.reason);
-        ck_assert_msg(worst_difference(&decoder.picture, W, H, expected) == 0, "case %zu", i);
+        ck_assert_msg(worst_difference(&decoder.image, W, H, expected) == 0, "case %zu", i);
     }
     free(rgb), free(expected), free(bytes), free(changed);
 
@@ -172,7 +172,7 @@ START_TEST(jpeg_with_damage_anywhere_is_refused_or_whole)
      * bytes must always give the same answer, whatever was decoded before. */
     ls_context *ctx = open_context();
     ls__decoder used = { .ctx = ctx };
-    uint8_t *rgb = draw_picture(24, 24, 3, 2);
+    uint8_t *rgb = draw_image(24, 24, 3, 2);
     size_t n, n_refused = 0;
     unsigned char *bytes = make_jpeg(24, 24, rgb, (jpeg_options){ .restart = 1 }, &n);
     for (size_t k = 0; k < n; k++) {
@@ -182,8 +182,8 @@ START_TEST(jpeg_with_damage_anywhere_is_refused_or_whole)
         const ls_status status = decode(&used, bytes, n, true);
         ck_assert_int_eq(decode(&fresh, bytes, n, true), status);
         if (status == LS_OK)
-            ck_assert_mem_eq(used.picture.pixels, fresh.picture.pixels,
-                             (size_t)(fresh.picture.height * fresh.picture.width * 3));
+            ck_assert_mem_eq(used.image.pixels, fresh.image.pixels,
+                             (size_t)(fresh.image.height * fresh.image.width * 3));
         else
             ck_assert_str_eq(used.reason, fresh.reason);
         n_refused += status != LS_OK;
@@ -201,7 +201,7 @@ START_TEST(jpeg_without_tables_does_not_borrow_the_last_files)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
-    uint8_t *rgb = draw_picture(16, 16, 3, 3);
+    uint8_t *rgb = draw_image(16, 16, 3, 3);
     size_t n_whole, n_bare;
     unsigned char *whole = make_jpeg(16, 16, rgb, (jpeg_options){ .quality = 50 }, &n_whole);
     unsigned char *bare = make_jpeg(16, 16, rgb, (jpeg_options){ .no_tables = true }, &n_bare);
@@ -217,7 +217,7 @@ START_TEST(jpeg_of_too_many_scans_is_refused)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
-    uint8_t *grey = draw_picture(16, 16, 1, 3);
+    uint8_t *grey = draw_image(16, 16, 1, 3);
     size_t n;
     unsigned char *bytes =
         make_jpeg(16, 16, grey, (jpeg_options){ .channels = 1, .scans = 704 }, &n);
@@ -286,8 +286,8 @@ END_TEST
 
 /* ---- EXIF. ---- */
 
-/* Where the upright pixel (y, x) of a picture of h x w is stored, by orientation: the EXIF
- * specification's table of which side of the stored picture is the visual top and left. */
+/* Where the upright pixel (y, x) of an image of h x w is stored, by orientation: the EXIF
+ * specification's table of which side of the stored image is the visual top and left. */
 static void stored_place(int orientation, int h, int w, int y, int x, int *sy, int *sx)
 {
     const int places[9][2] = { { y, x },         { y, x },
@@ -299,7 +299,7 @@ static void stored_place(int orientation, int h, int w, int y, int x, int *sy, i
     *sx = places[orientation][1];
 }
 
-START_TEST(exif_orientations_turn_the_picture_upright)
+START_TEST(exif_orientations_turn_the_image_upright)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
@@ -322,10 +322,10 @@ START_TEST(exif_orientations_turn_the_picture_upright)
                 (jpeg_options){ .quality = 98, .orientation = orientation, .big_endian = big }, &n);
             ck_assert_int_eq(ls__exif_orientation(bytes, n), orientation);
             ck_assert_int_eq(decode(&decoder, bytes, n, true), LS_OK);
-            const int worst = worst_difference(&decoder.picture, H, W, upright);
+            const int worst = worst_difference(&decoder.image, H, W, upright);
             ck_assert_msg(worst <= 8, "orientation %d: %d levels off", orientation, worst);
             ck_assert_int_eq(decode(&decoder, bytes, n, false), LS_OK);
-            ck_assert_int_le(worst_difference(&decoder.picture, sh, sw, stored), 8);
+            ck_assert_int_le(worst_difference(&decoder.image, sh, sw, stored), 8);
             free(bytes);
         }
     }
@@ -337,7 +337,7 @@ END_TEST
 
 START_TEST(exif_nonsense_is_no_orientation)
 {
-    uint8_t *rgb = draw_picture(8, 8, 3, 1);
+    uint8_t *rgb = draw_image(8, 8, 3, 1);
     size_t n;
     unsigned char *bytes =
         make_jpeg(8, 8, rgb, (jpeg_options){ .orientation = 6, .big_endian = true }, &n);
@@ -390,7 +390,7 @@ START_TEST(exif_samples_are_all_alike_upright)
             }
             const ls_shape *a = ls_tensor_shape(first), *b = ls_tensor_shape(image);
             ck_assert_msg(ls_shape_equal(a, b), "%s_%d has another shape", series[s], i);
-            /* The series bears its number, 0 to 8, in the picture, so only most pixels are alike.
+            /* The series bears its number, 0 to 8, in the image, so only most pixels are alike.
              */
             const uint8_t *p = ls_tensor_data_const(first), *q = ls_tensor_data_const(image);
             const int64_t count = ls_tensor_count(first);
@@ -409,10 +409,10 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE(
-        "decode_jpeg", jpeg_variants_give_the_picture, jpeg_black_darkens_cmyk,
+        "decode_jpeg", jpeg_variants_give_the_image, jpeg_black_darkens_cmyk,
         jpeg_cut_anywhere_is_refused, jpeg_warnings_that_no_pixel_depends_on_are_harmless,
         jpeg_with_damage_anywhere_is_refused_or_whole,
         jpeg_without_tables_does_not_borrow_the_last_files, jpeg_of_too_many_scans_is_refused,
-        jpeg_scans_are_limited_by_their_work, exif_orientations_turn_the_picture_upright,
+        jpeg_scans_are_limited_by_their_work, exif_orientations_turn_the_image_upright,
         exif_nonsense_is_no_orientation, exif_samples_are_all_alike_upright);
 }

@@ -1,4 +1,4 @@
-/* Decoding parts of a JPEG file: the same pixels as of the whole picture, the same files refused.
+/* Decoding parts of a JPEG file: the same pixels as of the whole image, the same files refused.
  */
 #include "decode_support.h"
 #include "../suite.h"
@@ -33,7 +33,7 @@ static ls_status decode_part(ls__decoder *decoder, const void *bytes, size_t n, 
     return status;
 }
 
-/* A window of the reduced picture that holds this one of the whole. */
+/* A window of the reduced image that holds this one of the whole. */
 static ls__window reduced(const ls__window *w, int reduction)
 {
     const int64_t bottom = (w->top + w->height + reduction - 1) / reduction;
@@ -42,7 +42,7 @@ static ls__window reduced(const ls__window *w, int reduction)
     return (ls__window){ top, left, bottom - top, right - left };
 }
 
-/* Fails the test unless the part shows at least the window, as the whole picture does. */
+/* Fails the test unless the part shows at least the window, as the whole image does. */
 static void expect_same(const ls__part *part, const ls__part *whole, const ls__window *window,
                         const char *what)
 {
@@ -138,7 +138,7 @@ START_TEST(parts_have_the_pixels_of_the_whole)
     const jpeg_options *variant = &variants[_i];
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
         const int h = sizes[s][0], w = sizes[s][1];
-        uint8_t *pixels = draw_picture(h, w, variant->channels ? variant->channels : 3, 3);
+        uint8_t *pixels = draw_image(h, w, variant->channels ? variant->channels : 3, 3);
         size_t n;
         unsigned char *bytes = make_jpeg(h, w, pixels, *variant, &n);
         char what[64];
@@ -151,12 +151,12 @@ START_TEST(parts_have_the_pixels_of_the_whole)
 }
 END_TEST
 
-START_TEST(parts_of_turned_pictures_are_turned)
+START_TEST(parts_of_turned_images_are_turned)
 {
     enum { H = 75, W = 164 };
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
-    uint8_t *pixels = draw_picture(H, W, 3, 8);
+    uint8_t *pixels = draw_image(H, W, 3, 8);
     for (int orientation = 1; orientation <= 8; orientation++) {
         size_t n;
         unsigned char *bytes =
@@ -204,7 +204,7 @@ START_TEST(damage_anywhere_is_found_whichever_part_is_wanted)
     for (size_t v = 0; v < sizeof(kinds) / sizeof(kinds[0]); v++) {
         jpeg_options options = variants[kinds[v]];
         options.quality = 50;
-        uint8_t *pixels = draw_picture(H, W, options.channels ? options.channels : 3, 6);
+        uint8_t *pixels = draw_image(H, W, options.channels ? options.channels : 3, 6);
         size_t n, n_refused = 0;
         unsigned char *bytes = make_jpeg(H, W, pixels, options, &n);
         for (size_t k = 2; k < n; k += 3) {
@@ -231,7 +231,7 @@ START_TEST(a_file_known_to_be_whole_is_read_no_further_than_needed)
     enum { H = 200, W = 100 };
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
-    uint8_t *pixels = draw_picture(H, W, 3, 2);
+    uint8_t *pixels = draw_image(H, W, 3, 2);
     size_t n;
     unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ 0 }, &n);
     const wish top = { { 0, 0, 40, W }, 1 }, bottom = { { 150, 0, 40, W }, 1 };
@@ -249,7 +249,7 @@ START_TEST(only_the_part_takes_memory)
     enum { H = 600, W = 800 };
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
-    uint8_t *pixels = draw_picture(H, W, 3, 2);
+    uint8_t *pixels = draw_image(H, W, 3, 2);
     size_t n;
     unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ 0 }, &n);
     const wish one = { { 300, 300, 64, 64 }, 1 };
@@ -263,7 +263,7 @@ START_TEST(only_the_part_takes_memory)
 END_TEST
 
 /* The mean of each square of pixels, or nearly: a reduction is made of the lower frequencies. */
-START_TEST(a_reduced_picture_shows_the_same)
+START_TEST(a_reduced_image_shows_the_same)
 {
     enum { H = 72, W = 104 };
     ls_context *ctx = open_context();
@@ -312,8 +312,8 @@ END_TEST
 int main(void)
 {
     return run_loop("decode_part", parts_have_the_pixels_of_the_whole, N_VARIANTS) |
-           RUN_SUITE("decode_part", parts_of_turned_pictures_are_turned,
+           RUN_SUITE("decode_part", parts_of_turned_images_are_turned,
                      damage_anywhere_is_found_whichever_part_is_wanted,
                      a_file_known_to_be_whole_is_read_no_further_than_needed,
-                     only_the_part_takes_memory, a_reduced_picture_shows_the_same);
+                     only_the_part_takes_memory, a_reduced_image_shows_the_same);
 }

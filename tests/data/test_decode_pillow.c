@@ -25,8 +25,7 @@ static ls_tensor *load_part(fixture *f, const char *name, const char *part)
 }
 
 /* What differs between an image and the pixels it should have, in `text`; "" when nothing does. */
-static const char *difference(const ls__picture *image, const ls_tensor *pixels,
-                              char text[TEXT_SIZE])
+static const char *difference(const ls__image *image, const ls_tensor *pixels, char text[TEXT_SIZE])
 {
     const ls_shape *shape = ls_tensor_shape(pixels);
     const int64_t width = shape->dims[1], count = ls_tensor_count(pixels);
@@ -71,7 +70,7 @@ static const char *check_case(fixture *f, const char *name, char text[TEXT_SIZE]
     else if (!refused && status != LS_OK)
         snprintf(text, TEXT_SIZE, "%s", f->decoder.reason);
     else if (!refused)
-        difference(&f->decoder.picture, pixels, text);
+        difference(&f->decoder.image, pixels, text);
     ls_tensor_close(&file);
     ls_tensor_close(&pixels);
     return *text ? text : NULL;

@@ -78,7 +78,7 @@ static unsigned char *make_png(raw_png png, const unsigned char *rows, size_t ro
     return out;
 }
 
-START_TEST(png_depths_and_colours_give_the_picture)
+START_TEST(png_depths_and_colours_give_the_image)
 {
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
@@ -112,7 +112,7 @@ START_TEST(png_depths_and_colours_give_the_picture)
         unsigned char *bytes = make_png(cases[i].png, cases[i].row, cases[i].row_bytes, 1, &n);
         ck_assert_msg(decode(&decoder, bytes, n, false) == LS_OK, "case %zu: %s", i,
                       decoder.reason);
-        ck_assert_msg(worst_difference(&decoder.picture, 1, 2, cases[i].rgb) == 0, "case %zu", i);
+        ck_assert_msg(worst_difference(&decoder.image, 1, 2, cases[i].rgb) == 0, "case %zu", i);
         free(bytes);
     }
     ls__decoder_free(&decoder);
@@ -253,8 +253,8 @@ START_TEST(png_exif_chunk_is_honoured)
     unsigned char *bytes =
         make_png((raw_png){ 2, 1, 8, 0, NULL, 0, extra, extra_bytes }, row, 2, 1, &n);
     ck_assert_int_eq(decode(&decoder, bytes, n, true), LS_OK);
-    ck_assert_int_eq(
-        worst_difference(&decoder.picture, 2, 1, (uint8_t[]){ 10, 10, 10, 20, 20, 20 }), 0);
+    ck_assert_int_eq(worst_difference(&decoder.image, 2, 1, (uint8_t[]){ 10, 10, 10, 20, 20, 20 }),
+                     0);
     free(bytes);
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
@@ -267,7 +267,7 @@ static int is_png(const struct dirent *entry)
     return dot && strcmp(dot, ".png") == 0;
 }
 
-/* PngSuite: "primary" holds all kinds, "primary_check" the same pictures as plain 8-bit files. */
+/* PngSuite: "primary" holds all kinds, "primary_check" the same images as plain 8-bit files. */
 START_TEST(png_suite_decodes_and_its_corrupt_files_do_not)
 {
     const char *folder = trap_images();
@@ -306,7 +306,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("decode_png", png_depths_and_colours_give_the_picture,
+    return RUN_SUITE("decode_png", png_depths_and_colours_give_the_image,
                      png_cut_or_damaged_anywhere_is_refused, png_bombs_and_oddities_are_refused,
                      png_that_swells_beyond_its_size_is_cut_off, png_of_empty_blocks_is_refused,
                      png_exif_chunk_is_honoured, png_suite_decodes_and_its_corrupt_files_do_not);

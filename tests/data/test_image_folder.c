@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Any bytes do: opening a folder reads no picture. */
+/* Any bytes do: opening a folder reads no image. */
 static void touch(const char *folder, const char *name)
 {
     write_file(path_in(folder, "%s", name), "x", 1);
@@ -53,7 +53,7 @@ START_TEST(classes_and_samples_are_sorted_by_bytes)
     ls_context *ctx = ls_context_open(NULL);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     expect_ok(ctx);
-    ck_assert_int_eq(ls_dataset_classes(data), 4);
+    ck_assert_int_eq(ls_dataset_class_count(data), 4);
     static const char *const classes[] = { "B", "a", "a-b", "b" };
     for (int i = 0; i < 4; i++) ck_assert_str_eq(ls_dataset_class_name(data, i), classes[i]);
     ck_assert_ptr_null(ls_dataset_class_name(data, 4));
@@ -64,7 +64,7 @@ START_TEST(classes_and_samples_are_sorted_by_bytes)
                                      "b/y.JPEG" },
                    (int[]){ 0, 1, 1, 1, 1, 1, 2, 3, 3 });
     const char *example;
-    ck_assert_int_eq(ls_dataset_ignored(data, &example), 3);
+    ck_assert_int_eq(ls_dataset_ignored_count(data, &example), 3);
     ck_assert_str_eq(example, path_in(folder, "a/noextension"));
     ls_dataset_close(&data);
     ck_assert_ptr_null(data);
@@ -93,7 +93,7 @@ START_TEST(names_may_hold_any_bytes)
                          path_in(folder, "%s/%s.png", names[i], names[i]));
     }
     const char *example;
-    ck_assert_int_eq(ls_dataset_ignored(data, &example), 0);
+    ck_assert_int_eq(ls_dataset_ignored_count(data, &example), 0);
     ck_assert_str_eq(example, "");
     ls_context_close(&ctx);
     remove_folder(folder);
@@ -151,12 +151,12 @@ START_TEST(suspicious_folders_are_warned_about)
     ls_context *ctx =
         ls_context_open(&(ls_context_config){ .log = keep_message, .log_user = message });
     ls_dataset *one = ls_image_folder_open(ctx, path_in(folder, "train"));
-    ck_assert_int_eq(ls_dataset_classes(one), 1);
+    ck_assert_int_eq(ls_dataset_class_count(one), 1);
     ck_assert_ptr_nonnull(strstr(message, "one class only, 'a'"));
     make_folder(path_in(folder, "val"));
     touch(folder, "val/1.png");
     ls_dataset *wrong = ls_image_folder_open(ctx, folder);
-    ck_assert_int_eq(ls_dataset_classes(wrong), 2);
+    ck_assert_int_eq(ls_dataset_class_count(wrong), 2);
     ck_assert_ptr_nonnull(strstr(message, "called 'train' and 'val'"));
     ls_context_close(&ctx);
     remove_folder(folder);
@@ -218,7 +218,7 @@ START_TEST(known_classes_keep_their_numbers)
     const char *const classes[] = { "zebra", "dog", "cat", "ant" };
     ls_dataset *data = ls_image_folder_open_classes(ctx, folder, 4, classes);
     expect_ok(ctx);
-    ck_assert_int_eq(ls_dataset_classes(data), 4);
+    ck_assert_int_eq(ls_dataset_class_count(data), 4);
     for (int i = 0; i < 4; i++) ck_assert_str_eq(ls_dataset_class_name(data, i), classes[i]);
     expect_samples(data, folder, 2, (const char *[]){ "dog/1.png", "ant/1.png" }, (int[]){ 1, 3 });
 
@@ -261,7 +261,7 @@ START_TEST(links_are_followed_but_not_in_circles)
                    (const char *[]){ "a/1.png", "a/3.png", "a/4.png", "a/5.png", "a/link/2.png",
                                      "b/sub/2.png" },
                    (int[]){ 0, 0, 0, 0, 0, 1 });
-    ck_assert_int_eq(ls_dataset_ignored(data, NULL), 1);
+    ck_assert_int_eq(ls_dataset_ignored_count(data, NULL), 1);
 
     ck_assert_int_eq(symlink("../../a", path_in(folder, "elsewhere/sub/again")), 0);
     ck_assert_int_eq(symlink("..", path_in(folder, "data/a/up")), 0);
@@ -346,9 +346,9 @@ START_TEST(null_data_sets_answer)
 {
     const char *example;
     ck_assert_int_eq(ls_dataset_count(NULL), 0);
-    ck_assert_int_eq(ls_dataset_classes(NULL), 0);
+    ck_assert_int_eq(ls_dataset_class_count(NULL), 0);
     ck_assert_int_eq(ls_dataset_label(NULL, 0), -1);
-    ck_assert_int_eq(ls_dataset_ignored(NULL, &example), 0);
+    ck_assert_int_eq(ls_dataset_ignored_count(NULL, &example), 0);
     ck_assert_str_eq(example, "");
     ck_assert_ptr_null(ls_dataset_class_name(NULL, 0));
     ck_assert_ptr_null(ls_dataset_sample_path(NULL, 0));

@@ -18,7 +18,7 @@ START_TEST(a_list_keeps_its_own_copy)
     first[0] = second[0] = 'z';
     labels[0] = labels[1] = 1;
     ck_assert_int_eq(ls_dataset_count(list), 2);
-    ck_assert_int_eq(ls_dataset_classes(list), 3);
+    ck_assert_int_eq(ls_dataset_class_count(list), 3);
     ck_assert_str_eq(ls_dataset_sample_path(list, 0), "a.png");
     ck_assert_str_eq(ls_dataset_sample_path(list, 1), "b/c.jpg");
     ck_assert_int_eq(ls_dataset_label(list, 0), 2);
@@ -29,7 +29,7 @@ START_TEST(a_list_keeps_its_own_copy)
     ck_assert_int_eq(ls_dataset_label(list, -1), -1);
 
     ls_dataset *unlabelled = ls_image_list_open(ctx, 2, paths, NULL, 0);
-    ck_assert_int_eq(ls_dataset_classes(unlabelled), 0);
+    ck_assert_int_eq(ls_dataset_class_count(unlabelled), 0);
     ck_assert_int_eq(ls_dataset_label(unlabelled, 1), -1);
     ls_context_close(&ctx);
 }
@@ -39,7 +39,7 @@ START_TEST(a_list_feeds_a_loader)
 {
     char *folder = new_folder();
     ls_context *ctx = ls_context_open(NULL);
-    uint8_t *grey = draw_picture(4, 5, 1, 1), *colour = draw_picture(4, 5, 3, 2);
+    uint8_t *grey = draw_image(4, 5, 1, 1), *colour = draw_image(4, 5, 3, 2);
     write_png(path_in(folder, "grey.png"), 4, 5, 1, grey);
     write_png(path_in(folder, "colour.png"), 4, 5, 3, colour);
     const char *paths[] = { path_in(folder, "colour.png"), path_in(folder, "grey.png") };

@@ -33,7 +33,7 @@ static const ls_loader_config val = { .batch = 8, .resize = 20, .crop = 16 };
 
 START_TEST(the_first_bad_image_of_a_batch_is_reported_by_any_number_of_workers)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     ls_context *ctx = open_context(3);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     trace *first = malloc(sizeof(trace)), *other = malloc(sizeof(trace));
@@ -67,7 +67,7 @@ START_TEST(bits_are_those_of_earlier_versions)
     char *folder = new_folder();
     make_folder(path_in(folder, "a"));
     for (int i = 0; i < 10; i++) {
-        uint8_t *pixels = draw_picture(20 + i, 40 - i, 3, (unsigned)i);
+        uint8_t *pixels = draw_image(20 + i, 40 - i, 3, (unsigned)i);
         write_png(path_in(folder, "a/%d.png", i), 20 + i, 40 - i, 3, pixels);
         free(pixels);
     }
@@ -114,37 +114,37 @@ static int64_t epoch_samples(ls_loader *loader, const ls_dataset *data, int64_t 
 
 START_TEST(each_sample_comes_once_in_an_epoch_in_a_new_order)
 {
-    char *folder = make_pictures(false);
+    char *folder = make_images(false);
     ls_context *ctx = open_context(5);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    int64_t samples[4][N_PICTURES];
+    int64_t samples[4][N_IMAGES];
     for (int workers = 0; workers < 3; workers++) {
         ls_loader_config config = padded;
         config.workers = workers;
         ls_loader *loader = ls_loader_open(data, &config);
-        ck_assert_int_eq(ls_loader_steps(loader), 6);
+        ck_assert_int_eq(ls_loader_step_count(loader), 6);
         for (int epoch = 0; epoch < 4; epoch++) {
-            int seen[N_PICTURES] = { 0 };
-            ck_assert_int_eq(epoch_samples(loader, data, epoch, 0, samples[epoch]), N_PICTURES);
-            for (int i = 0; i < N_PICTURES; i++) seen[samples[epoch][i]]++;
-            for (int i = 0; i < N_PICTURES; i++) ck_assert_int_eq(seen[i], 1);
+            int seen[N_IMAGES] = { 0 };
+            ck_assert_int_eq(epoch_samples(loader, data, epoch, 0, samples[epoch]), N_IMAGES);
+            for (int i = 0; i < N_IMAGES; i++) seen[samples[epoch][i]]++;
+            for (int i = 0; i < N_IMAGES; i++) ck_assert_int_eq(seen[i], 1);
         }
         for (int i = 0; i < 4; i++)
             for (int k = 0; k < i; k++)
                 ck_assert_mem_ne(samples[i], samples[k], sizeof(samples[i]));
-        ck_assert_int_eq(ls_loader_statistics(loader).n_images, 4 * N_PICTURES);
+        ck_assert_int_eq(ls_loader_statistics(loader).n_images, 4 * N_IMAGES);
         ls_loader_close(&loader);
     }
     /* Without shuffle: by number, in each epoch. */
     ls_loader *loader = ls_loader_open(data, &val);
-    ck_assert_int_eq(epoch_samples(loader, data, 9, 0, samples[0]), N_PICTURES);
-    for (int i = 0; i < N_PICTURES; i++) ck_assert_int_eq(samples[0][i], i);
+    ck_assert_int_eq(epoch_samples(loader, data, 9, 0, samples[0]), N_IMAGES);
+    for (int i = 0; i < N_IMAGES; i++) ck_assert_int_eq(samples[0][i], i);
     ls_loader_close(&loader);
     /* drop_last leaves out what does not fill a batch. */
     ls_loader_config config = padded;
     config.drop_last = true;
     loader = ls_loader_open(data, &config);
-    ck_assert_int_eq(ls_loader_steps(loader), 5);
+    ck_assert_int_eq(ls_loader_step_count(loader), 5);
     ck_assert_int_eq(epoch_samples(loader, data, 0, 0, samples[0]), 40);
     ls_context_close(&ctx);
     remove_folder(folder);
@@ -153,18 +153,18 @@ END_TEST
 
 START_TEST(an_epoch_may_begin_at_any_step)
 {
-    char *folder = make_pictures(false);
+    char *folder = make_images(false);
     ls_context *ctx = open_context(5);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     for (int workers = 0; workers < 4; workers += 3) {
         ls_loader_config config = train;
         config.workers = workers;
         ls_loader *loader = ls_loader_open(data, &config);
-        int64_t whole[N_PICTURES], tail[N_PICTURES];
+        int64_t whole[N_IMAGES], tail[N_IMAGES];
         epoch_samples(loader, data, 2, 0, whole);
         for (int step = 0; step <= 6; step++) {
             const int64_t n = epoch_samples(loader, data, 2, step, tail);
-            ck_assert_int_eq(n, step < 6 ? N_PICTURES - 8 * step : 0);
+            ck_assert_int_eq(n, step < 6 ? N_IMAGES - 8 * step : 0);
             if (n > 0) ck_assert_mem_eq(tail, whole + 8 * step, (size_t)n * sizeof(int64_t));
         }
         ls_loader_close(&loader);
@@ -176,7 +176,7 @@ END_TEST
 
 START_TEST(work_may_be_dropped_at_any_moment)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     failing_allocator a;
     failing_allocator_init(&a, 0);
     ls_context *ctx =
@@ -218,14 +218,14 @@ END_TEST
 
 START_TEST(bad_images_are_replaced_counted_and_listed)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     ls_context *ctx = open_context(6);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     ls_loader_config config = val;
     config.on_bad_image = LS_BAD_IMAGE_SKIP;
     config.workers = 2;
     ls_loader *loader = ls_loader_open(data, &config);
-    int64_t samples[2][N_PICTURES];
+    int64_t samples[2][N_IMAGES];
     int64_t n_listed = 0;
     ls_loader_start(loader, 0);
     for (ls_batch b; ls_loader_next(loader, &b);) {
@@ -233,15 +233,15 @@ START_TEST(bad_images_are_replaced_counted_and_listed)
             const int64_t position = b.step * 8 + i;
             bool bad = false;
             for (int k = 0; k < 4; k++) {
-                ck_assert_int_ne(b.samples[i], bad_pictures[k]);
-                bad = bad || bad_pictures[k] == position;
+                ck_assert_int_ne(b.samples[i], bad_images[k]);
+                bad = bad || bad_images[k] == position;
             }
             if (!bad) ck_assert_int_eq(b.samples[i], position);
         }
         /* A bad image counts when its batch is handed out, not before; a replacement that was bad
          * counts as well. */
         int64_t n_due = 0;
-        for (int k = 0; k < 4; k++) n_due += bad_pictures[k] < (b.step + 1) * 8;
+        for (int k = 0; k < 4; k++) n_due += bad_images[k] < (b.step + 1) * 8;
         n_listed = ls_loader_statistics(loader).n_bad;
         ck_assert_int_ge(n_listed, n_due);
         if (b.step == 0) ck_assert_int_eq(n_listed, 2);
@@ -250,7 +250,7 @@ START_TEST(bad_images_are_replaced_counted_and_listed)
     static const char *const reasons[] = { "empty file", "Premature end", "HTML", "No such file" };
     for (int i = 0; i < 4; i++) {
         const char *reason;
-        ck_assert_int_eq(ls_loader_bad_sample(loader, i, &reason), bad_pictures[i]);
+        ck_assert_int_eq(ls_loader_bad_sample(loader, i, &reason), bad_images[i]);
         ck_assert_ptr_nonnull(strstr(reason, reasons[i]));
     }
     ck_assert_int_eq(ls_loader_bad_sample(loader, -1, NULL), -1);
@@ -297,7 +297,7 @@ END_TEST
 
 START_TEST(a_failed_epoch_may_be_followed_by_another)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     ls_context *ctx = open_context(6);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     ls_loader_config config = val;
@@ -321,12 +321,12 @@ START_TEST(a_failed_epoch_may_be_followed_by_another)
 }
 END_TEST
 
-START_TEST(pictures_of_other_sizes_are_bad_where_nothing_crops)
+START_TEST(images_of_other_sizes_are_bad_where_nothing_crops)
 {
     char *folder = new_folder();
     make_folder(path_in(folder, "a"));
     for (int i = 0; i < 4; i++) {
-        uint8_t *pixels = draw_picture(10, i == 2 ? 13 : 12, 3, 1);
+        uint8_t *pixels = draw_image(10, i == 2 ? 13 : 12, 3, 1);
         write_png(path_in(folder, "a/%d.png", i), 10, i == 2 ? 13 : 12, 3, pixels);
         free(pixels);
     }
@@ -338,7 +338,7 @@ START_TEST(pictures_of_other_sizes_are_bad_where_nothing_crops)
     ck_assert_int_eq(spec.image.dtype, LS_U8);
     ck_assert_int_eq(spec.n_classes, 1);
     ck_assert_float_eq(spec.mean[1], 0.456f);
-    ck_assert_float_eq(spec.deviation[2], 0.225f);
+    ck_assert_float_eq(spec.std[2], 0.225f);
     ls_batch b;
     ls_loader_start(loader, 0);
     ck_assert(ls_loader_next(loader, &b));
@@ -360,7 +360,7 @@ START_TEST(samples_in_memory_come_as_they_are)
 {
     for (int channels = 1; channels <= 3; channels += 2) {
         enum { N = 23, H = 5, W = 6 };
-        uint8_t *images = draw_picture(N * H, W, channels, 3);
+        uint8_t *images = draw_image(N * H, W, channels, 3);
         int32_t labels[N];
         for (int i = 0; i < N; i++) labels[i] = i % 4;
         for (int fake = 0; fake < 2; fake++) {
@@ -375,8 +375,8 @@ START_TEST(samples_in_memory_come_as_they_are)
                 const ls_input_spec spec = ls_loader_spec(loader);
                 ck_assert(ls_shape_equal(&spec.image.shape, &LS_SHAPE(7, H, W, channels)));
                 ck_assert_float_eq(spec.mean[0], channels == 1 ? 0.449f : 0.485f);
-                ck_assert_float_eq(spec.deviation[0], channels == 1 ? 0.226f : 0.229f);
-                ck_assert_float_eq(spec.deviation[channels], 0);
+                ck_assert_float_eq(spec.std[0], channels == 1 ? 0.226f : 0.229f);
+                ck_assert_float_eq(spec.std[channels], 0);
                 ls_loader_start(loader, 1);
                 int64_t n = 0;
                 for (ls_batch b; ls_loader_next(loader, &b); n += b.n) {
@@ -438,9 +438,9 @@ START_TEST(wrong_configurations_are_refused)
           "ratio is" },
         { { .batch = 2, .crop = 4, .random_resized_crop = true, .ratio_min = NAN, .ratio_max = 1 },
           "ratio is" },
-        { { .batch = 2, .mean = { 0.5f, 0.5f, 0.5f } }, "deviation 0" },
-        { { .batch = 2, .deviation = { 1, 1, -1 } }, "channel 2" },
-        { { .batch = 2, .mean = { NAN }, .deviation = { 1, 1, 1 } }, "channel 0 has mean nan" },
+        { { .batch = 2, .mean = { 0.5f, 0.5f, 0.5f } }, "std 0" },
+        { { .batch = 2, .std = { 1, 1, -1 } }, "channel 2" },
+        { { .batch = 2, .mean = { NAN }, .std = { 1, 1, 1 } }, "channel 0 has mean nan" },
         { { .batch = 2, .decode = LS_DECODE_FAST }, "decode is fast, but the data in memory are" },
         { { .batch = 5, .drop_last = true }, "drop_last leaves no batch of 4 samples" },
     };
@@ -452,10 +452,9 @@ START_TEST(wrong_configurations_are_refused)
     expect_error(ctx, LS_ERR_INVALID, "no configuration", "");
     ck_assert_ptr_null(ls_loader_open(NULL, &cases[0].config));
     expect_ok(ctx);
-    ls_loader *plain =
-        ls_loader_open(data, &(ls_loader_config){ .batch = 2, .deviation = { 1, 1, 1 } });
+    ls_loader *plain = ls_loader_open(data, &(ls_loader_config){ .batch = 2, .std = { 1, 1, 1 } });
     ck_assert_float_eq(ls_loader_spec(plain).mean[0], 0);
-    ck_assert_float_eq(ls_loader_spec(plain).deviation[0], 1);
+    ck_assert_float_eq(ls_loader_spec(plain).std[0], 1);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -497,7 +496,7 @@ START_TEST(wrong_calls_are_refused)
     ck_assert_int_eq(ls_loader_start(NULL, 0), LS_ERR_EARLIER);
     ck_assert_int_eq(ls_loader_status(NULL), LS_ERR_EARLIER);
     ck_assert(!ls_loader_next(NULL, &b));
-    ck_assert_int_eq(ls_loader_steps(NULL), 0);
+    ck_assert_int_eq(ls_loader_step_count(NULL), 0);
     ck_assert_int_eq(ls_loader_spec(NULL).image.shape.n_dims, 0);
     ck_assert_int_eq(ls_loader_statistics(NULL).n_images, 0);
     ck_assert_int_eq(ls_loader_bad_sample(NULL, 0, NULL), -1);
@@ -556,7 +555,7 @@ static void on_signal(int number)
 
 START_TEST(signals_are_left_to_the_program)
 {
-    char *folder = make_pictures(false);
+    char *folder = make_images(false);
     main_thread = pthread_self();
     struct sigaction action = { .sa_handler = on_signal };
     sigaction(SIGUSR1, &action, NULL);
@@ -594,7 +593,7 @@ END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     for (int workers = 0; workers <= 2; workers += 2) {
         for (int64_t n = 1;; n++) {
             failing_allocator a;
@@ -639,7 +638,7 @@ int main(void)
         an_epoch_may_begin_at_any_step, work_may_be_dropped_at_any_moment,
         bad_images_are_replaced_counted_and_listed, when_all_images_are_bad_skipping_ends,
         a_failed_epoch_may_be_followed_by_another,
-        pictures_of_other_sizes_are_bad_where_nothing_crops, samples_in_memory_come_as_they_are,
+        images_of_other_sizes_are_bad_where_nothing_crops, samples_in_memory_come_as_they_are,
         wrong_configurations_are_refused, wrong_calls_are_refused,
         device_memory_is_taken_at_open_and_has_limits, signals_are_left_to_the_program,
         every_allocation_may_fail);

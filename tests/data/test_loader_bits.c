@@ -1,5 +1,5 @@
 /* The loader's batches are the same, to the bit, for any number of workers: pixels, labels, sample
- * numbers and their order, with bad pictures at the awkward places, data sets of odd sizes, partial
+ * numbers and their order, with bad images at the awkward places, data sets of odd sizes, partial
  * last batches, over several epochs and from the middle of one. */
 #include "../suite.h"
 #include "loader_support.h"
@@ -20,7 +20,7 @@ static const ls_loader_config recipes[] = {
 };
 enum { N_RECIPES = sizeof(recipes) / sizeof(*recipes) };
 
-/* Bad pictures by their places in the order of epoch 0; -1 is the last one. In later epochs of a
+/* Bad images by their places in the order of epoch 0; -1 is the last one. In later epochs of a
  * shuffled loader they are elsewhere. */
 static const struct layout {
     int n;
@@ -48,17 +48,17 @@ enum { N_LAYOUTS = sizeof(layouts) / sizeof(*layouts) };
 
 /* ---- Data ---- */
 
-typedef struct pictures {
+typedef struct images {
     char *folder;
     char *sound[MOST_SAMPLES], *bad[N_BAD_KINDS];
-} pictures;
+} images;
 
-static void draw_pictures(pictures *p)
+static void draw_images(images *p)
 {
     p->folder = new_folder();
     for (int i = 0; i < MOST_SAMPLES; i++) {
         const int h = 9 + i % 7, w = 9 + i % 5;
-        uint8_t *pixels = draw_picture(h, w, 3, (unsigned)i);
+        uint8_t *pixels = draw_image(h, w, 3, (unsigned)i);
         p->sound[i] = strdup(path_in(p->folder, "%d.%s", i, i % 3 ? "jpg" : "png"));
         if (i % 3)
             write_jpeg(p->sound[i], h, w, pixels, (jpeg_options){ .orientation = i % 9 });
@@ -68,11 +68,11 @@ static void draw_pictures(pictures *p)
     }
     for (int kind = 0; kind < N_BAD_KINDS; kind++) {
         p->bad[kind] = strdup(path_in(p->folder, "bad%d.jpg", kind));
-        write_bad_picture(p->bad[kind], kind);
+        write_bad_image(p->bad[kind], kind);
     }
 }
 
-static void remove_pictures(pictures *p)
+static void remove_images(images *p)
 {
     for (int i = 0; i < MOST_SAMPLES; i++) free(p->sound[i]);
     for (int i = 0; i < N_BAD_KINDS; i++) free(p->bad[i]);
@@ -88,8 +88,8 @@ static int64_t sample_at(const struct layout *l, bool shuffle, int64_t epoch, in
                : place;
 }
 
-static ls_dataset *open_data(ls_context *ctx, const pictures *p, const struct layout *l,
-                             bool shuffle, bool is_bad[MOST_SAMPLES])
+static ls_dataset *open_data(ls_context *ctx, const images *p, const struct layout *l, bool shuffle,
+                             bool is_bad[MOST_SAMPLES])
 {
     const char *paths[MOST_SAMPLES];
     int32_t labels[MOST_SAMPLES];
@@ -134,7 +134,7 @@ static void check_order(ls_context *ctx, ls_dataset *data, const ls_loader_confi
     ls_loader_close(&loader);
 }
 
-/* Batches from a step of epoch 1 on are those that the whole run had there. Bad pictures are listed
+/* Batches from a step of epoch 1 on are those that the whole run had there. Bad images are listed
  * by the loader that met them, so what the first epoch met is not asked of it. */
 static void expect_tail(const trace *whole, const trace *tail, int at, const char *what)
 {
@@ -156,8 +156,9 @@ static int64_t saved_middle(ls_context *ctx, const char *path, ls_dataset *data,
 {
     ls_loader_config other = *config;
     other.workers = 3;
-    ls_state saved = { .loader = ls_loader_open(data, config), .epoch = 1 }, loaded = { 0 };
-    const int64_t middle = ls_loader_steps(saved.loader) / 2;
+    ls_training_state saved = { .loader = ls_loader_open(data, config), .epoch = 1 },
+                      loaded = { 0 };
+    const int64_t middle = ls_loader_step_count(saved.loader) / 2;
     saved.step = middle;
     loaded.loader = ls_loader_open(data, &other);
     ck_assert_int_eq(ls_checkpoint_save(path, &saved), LS_OK);
@@ -193,8 +194,8 @@ static void compare_workers(ls_context *ctx, ls_dataset *data, ls_loader_config 
 
 START_TEST(workers_change_no_bit)
 {
-    pictures p;
-    draw_pictures(&p);
+    images p;
+    draw_images(&p);
     char *const checkpoint = strdup(path_in(p.folder, "checkpoint.safetensors"));
     ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = SEED, .threads = 1 });
     for (int i = 0; i < 4 * N_LAYOUTS; i++) {
@@ -218,7 +219,7 @@ START_TEST(workers_change_no_bit)
     }
     ls_context_close(&ctx);
     free(checkpoint);
-    remove_pictures(&p);
+    remove_images(&p);
 }
 END_TEST
 

@@ -14,7 +14,7 @@ static char *make_folder_of_sizes(void)
     char *folder = new_folder();
     make_folder(path_in(folder, "a"));
     for (int i = 0; i < 3; i++) {
-        uint8_t *pixels = draw_picture(sizes[i][0], sizes[i][1], 3, (unsigned)i);
+        uint8_t *pixels = draw_image(sizes[i][0], sizes[i][1], 3, (unsigned)i);
         write_png(path_in(folder, "a/%d.png", i), sizes[i][0], sizes[i][1], 3, pixels);
         free(pixels);
     }
@@ -124,7 +124,7 @@ static int64_t identified_limit(ls_context *ctx, ls_dataset *data, int64_t max_p
 {
     ls_loader_config config = { .batch = 1, .crop = 5, .max_pixels = max_pixels };
     ls_loader *loader = ls_loader_open(data, &config);
-    json_t *identity = ls__identity_make(ctx, &(ls_state){ .loader = loader });
+    json_t *identity = ls__identity_make(ctx, &(ls_training_state){ .loader = loader });
     expect_ok(ctx);
     const json_t *field = json_object_get(json_object_get(identity, "loader"), "max_pixels");
     const int64_t limit = field ? json_integer_value(field) : 0;

@@ -29,8 +29,8 @@ static void expect_same_data(ls_dataset *a, ls_dataset *b)
     ck_assert_ptr_nonnull(a);
     ck_assert_ptr_nonnull(b);
     ck_assert_int_eq(ls_dataset_count(a), ls_dataset_count(b));
-    ck_assert_int_eq(ls_dataset_classes(a), ls_dataset_classes(b));
-    for (int c = 0; c < ls_dataset_classes(a); c++)
+    ck_assert_int_eq(ls_dataset_class_count(a), ls_dataset_class_count(b));
+    for (int c = 0; c < ls_dataset_class_count(a); c++)
         ck_assert_str_eq(ls_dataset_class_name(a, c), ls_dataset_class_name(b, c));
     for (int64_t i = 0; i < ls_dataset_count(a); i++)
         ck_assert_int_eq(ls_dataset_label(a, i), ls_dataset_label(b, i));
@@ -58,14 +58,14 @@ static const ls_loader_config random_crops = {
 /* Batches of folder and pack, both forms, with and without the turn of EXIF. */
 static void expect_same_batches(bool bad)
 {
-    char *folder = make_pictures(bad), *place = new_folder();
+    char *folder = make_images(bad), *place = new_folder();
     ls_context *ctx = ls_context_open(NULL);
     for (int form = FILES; form < N_FORMS; form++) {
         ls_dataset *data = ls_image_folder_open(ctx, folder);
         ls_pack_config config = { .pixels = form == PIXELS };
         config.on_bad_image = bad ? LS_BAD_IMAGE_SKIP : LS_BAD_IMAGE_FAIL;
         const ls_pack_summary summary = pack(ctx, folder, path_in(place, "%d", form), config);
-        ck_assert_int_eq(summary.n_samples, N_PICTURES);
+        ck_assert_int_eq(summary.n_samples, N_IMAGES);
         ck_assert_int_eq(summary.n_bad, bad ? N_BAD_KINDS : 0);
         ck_assert(summary.pixels == (form == PIXELS));
         config.workers = 3;
@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(bad_images_end_the_packing)
 {
-    char *folder = make_pictures(true), *place = new_folder();
+    char *folder = make_images(true), *place = new_folder();
     for (int workers = 0; workers < 3; workers++) {
         ls_context *ctx = ls_context_open(NULL);
         const ls_pack_part part = { "x", ls_image_folder_open(ctx, folder) };
@@ -125,7 +125,7 @@ END_TEST
 /* A file that grew after the pack was made is not the one that counts. */
 START_TEST(packs_need_no_folder)
 {
-    char *folder = make_pictures(false), *place = new_folder();
+    char *folder = make_images(false), *place = new_folder();
     ls_context *ctx = ls_context_open(NULL);
     trace traces[2];
     run_epochs(ctx, ls_image_folder_open(ctx, folder), random_crops, 0, 0, &traces[0]);
@@ -151,7 +151,7 @@ static ls_digest digest_of(ls_context *ctx, const char *path)
 
 START_TEST(resized_packs_are_data_of_their_own)
 {
-    char *folder = make_pictures(false), *place = new_folder();
+    char *folder = make_images(false), *place = new_folder();
     ls_context *ctx = ls_context_open(NULL);
     const ls_pack_summary s =
         pack(ctx, folder, path_in(place, "24"), (ls_pack_config){ .resize = 24 });
@@ -163,7 +163,7 @@ START_TEST(resized_packs_are_data_of_their_own)
                                    digest_of(ctx, path_in(place, "25")) };
     for (int i = 0; i < 3; i++) ck_assert(!ls_digest_equal(digests[i], digests[(i + 1) % 3]));
 
-    /* Picture 7 has 28 x 56 pixels, turned by EXIF to 56 x 28. */
+    /* Image 7 has 28 x 56 pixels, turned by EXIF to 56 x 28. */
     ls_dataset *data = ls_image_folder_open(ctx, path_in(place, "24"));
     const char *path = path_in(folder, "class0/07.jpg");
     ls_tensor *image = ls_image_load(ctx, path, false);
@@ -189,7 +189,7 @@ END_TEST
 START_TEST(parts_are_folders)
 {
     static const char *const classes[] = { "class2", "none", "class0", "class1" };
-    char *folder = make_pictures(false), *place = new_folder();
+    char *folder = make_images(false), *place = new_folder();
     char file[4096];
     snprintf(file, sizeof(file), "%s", path_in(place, "p"));
     ls_context *ctx = ls_context_open(NULL);
@@ -212,7 +212,7 @@ START_TEST(parts_are_folders)
     ck_assert(!ls_pack_holds(path_in(place, "none"), 4, names, held));
     ck_assert(!ls_pack_holds(NULL, 4, names, held) && !ls_pack_holds(file, 4, NULL, held));
     ck_assert(!ls_pack_holds(file, 4, names, NULL));
-    ck_assert(ls_pack_check(ctx, file, NULL, &s) == LS_OK && s.n_samples == N_PICTURES + 1);
+    ck_assert(ls_pack_check(ctx, file, NULL, &s) == LS_OK && s.n_samples == N_IMAGES + 1);
 
     expect_same_data(parts[0].dataset, ls_image_folder_open(ctx, path_in(place, "p/train")));
     expect_same_data(other, ls_image_folder_open(ctx, path_in(place, "p//val//")));
@@ -274,7 +274,7 @@ static bool write_meanwhile(void *path, int64_t n_done, int64_t n_samples)
 
 static bool stop_at_20(void *user, int64_t n_done, int64_t n_samples)
 {
-    ck_assert_int_eq(n_samples, N_PICTURES);
+    ck_assert_int_eq(n_samples, N_IMAGES);
     ck_assert_int_eq(n_done, *(int64_t *)user);
     return (*(int64_t *)user)++ < 20;
 }
@@ -289,7 +289,7 @@ static bool die_at_20(void *user, int64_t n_done, int64_t n_samples)
 /* Where the file system has no unnamed files, the next pack removes what was left. */
 START_TEST(killed_packings_leave_nothing)
 {
-    char *folder = make_pictures(false), *place = new_folder();
+    char *folder = make_images(false), *place = new_folder();
     for (int i = 0; i < 3; i++) {
         int status;
         const pid_t pid = fork();
@@ -316,7 +316,7 @@ END_TEST
 
 START_TEST(mistakes)
 {
-    char *folder = make_pictures(false), *place = new_folder();
+    char *folder = make_images(false), *place = new_folder();
     ls_context *ctx = ls_context_open(NULL), *another = ls_context_open(NULL);
     ls_dataset *data = ls_image_folder_open(ctx, folder), *packed;
     const char *const image = path_in(folder, "class0/01.jpg");
@@ -389,9 +389,9 @@ START_TEST(mistakes)
     expect_error(ctx, LS_ERR_IO, "there is a file already", "/late");
     ck_assert_int_eq(unlink(late), 0);
     free(late);
-    const char *picture = ls_dataset_sample_path(data, 0);
-    ls_pack_write(ctx, picture, 1, &part, &(ls_pack_config){ .overwrite = true }, NULL);
-    expect_error(ctx, LS_ERR_INVALID, "one of the pictures", picture);
+    const char *sample = ls_dataset_sample_path(data, 0);
+    ls_pack_write(ctx, sample, 1, &part, &(ls_pack_config){ .overwrite = true }, NULL);
+    expect_error(ctx, LS_ERR_INVALID, "one of the images", sample);
 
     ls_pack_check(ctx, path_in(place, "none"), NULL, NULL);
     expect_error(ctx, LS_ERR_NOT_FOUND, "none", "No such file");
@@ -441,7 +441,7 @@ static void starve(const char *folder, const char *file, int form)
 START_TEST(no_memory)
 {
     char *folder = new_folder(), *place = new_folder();
-    uint8_t *pixels = draw_picture(8, 8, 3, 1);
+    uint8_t *pixels = draw_image(8, 8, 3, 1);
     for (int c = 0; c < 2; c++) {
         make_folder(path_in(folder, "%d", c));
         write_jpeg(path_in(folder, "%d/x.jpg", c), 8, 8, pixels,

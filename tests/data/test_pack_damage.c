@@ -10,19 +10,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { N_PICTURES = 3 };
+enum { N_IMAGES = 3 };
 
-/* Three pictures in two classes, packed; the file's bytes, to be freed. */
+/* Three images in two classes, packed; the file's bytes, to be freed. */
 static unsigned char *make_pack(const char *folder, bool pixels, size_t *n)
 {
     ls_context *ctx = ls_context_open(NULL);
-    uint8_t *picture = draw_picture(4, 5, 3, 1);
+    uint8_t *image = draw_image(4, 5, 3, 1);
     make_folder(path_in(folder, "data"));
     for (int c = 0; c < 2; c++) {
         make_folder(path_in(folder, "data/%d", c));
         for (int i = 0; i <= c; i++) {
-            picture[0] = (uint8_t)(10 * c + i);
-            write_png(path_in(folder, "data/%d/%d.png", c, i), 4, 5, 3, picture);
+            image[0] = (uint8_t)(10 * c + i);
+            write_png(path_in(folder, "data/%d/%d.png", c, i), 4, 5, 3, image);
         }
     }
     const ls_pack_part part = { "", ls_image_folder_open(ctx, path_in(folder, "data")) };
@@ -30,7 +30,7 @@ static unsigned char *make_pack(const char *folder, bool pixels, size_t *n)
                   NULL);
     expect_ok(ctx);
     ls_context_close(&ctx);
-    free(picture);
+    free(image);
     return read_file(path_in(folder, "pack"), n);
 }
 
@@ -87,7 +87,7 @@ START_TEST(flipped_bits_are_found)
         ck_assert_int_eq(ls_context_status(ctx), LS_ERR_FORMAT);
         bytes[i] ^= (unsigned char)(1 << i % 8);
     }
-    ck_assert_int_lt(n_gaps, N_PICTURES * LS__PACK_BLOCK);
+    ck_assert_int_lt(n_gaps, N_IMAGES * LS__PACK_BLOCK);
     free(bytes);
     ls_context_close(&ctx);
     remove_folder(folder);
@@ -191,7 +191,7 @@ START_TEST(hostile_indices_do_no_harm)
 }
 END_TEST
 
-/* The same pack with its last picture and its index moved beyond 5 GiB, in a file with a hole. */
+/* The same pack with its last image and its index moved beyond 5 GiB, in a file with a hole. */
 START_TEST(files_may_be_large)
 {
     const uint64_t far = 5ull << 30;
@@ -200,7 +200,7 @@ START_TEST(files_may_be_large)
     unsigned char *bytes = make_pack(folder, _i == 1, &n);
     const size_t index = index_of(bytes, n);
     unsigned char *last = bytes + index + LS__PACK_INDEX_BYTES + 3 * LS__PACK_GROUP_BYTES +
-                          (N_PICTURES - 1) * LS__PACK_SAMPLE_BYTES;
+                          (N_IMAGES - 1) * LS__PACK_SAMPLE_BYTES;
     const size_t place = (size_t)ls__le64(last), tail = n - place;
     put64(last, place + far);
     unsigned char *trailer = bytes + n - LS__PACK_BLOCK;
@@ -269,7 +269,7 @@ START_TEST(cut_images_are_skipped)
     size_t n;
     free(make_pack(folder, _i == 1, &n));
     const char *path = path_in(folder, "pack"), *reason;
-    const uint64_t last = offset_of(path, N_PICTURES - 1);
+    const uint64_t last = offset_of(path, N_IMAGES - 1);
     ls_context *ctx = ls_context_open(NULL);
     ls_loader *loader = ls_loader_open(
         ls_image_folder_open(ctx, path),
@@ -280,10 +280,10 @@ START_TEST(cut_images_are_skipped)
         for (ls_batch b; ls_loader_next(loader, &b); n_batches++)
             if (n_batches == 0) ck_assert_int_eq(truncate(path, (off_t)last + 7), 0);
         expect_ok(ctx);
-        ck_assert_int_eq(n_batches, N_PICTURES);
+        ck_assert_int_eq(n_batches, N_IMAGES);
     }
     ck_assert_int_eq(ls_loader_statistics(loader).n_bad, 1);
-    ck_assert_int_eq(ls_loader_bad_sample(loader, 0, &reason), N_PICTURES - 1);
+    ck_assert_int_eq(ls_loader_bad_sample(loader, 0, &reason), N_IMAGES - 1);
     snprintf(wanted, sizeof(wanted), "truncated pack: read 7 of %d bytes at offset %d;",
              _i == 1 ? 60 : 131, (int)last);
     ck_assert_msg(strncmp(reason, wanted, strlen(wanted)) == 0, "'%s', wanted '%s'", reason,

@@ -36,7 +36,7 @@ START_TEST(resize_equals_pillow)
     ls_context *ctx = ls_context_open(NULL);
     for (size_t i = 0; i < sizeof(pillow) / sizeof(pillow[0]); i++) {
         const int h = pillow[i].h, w = pillow[i].w;
-        uint8_t *pixels = draw_picture(h, w, 3, (unsigned)(h + w));
+        uint8_t *pixels = draw_image(h, w, 3, (unsigned)(h + w));
         ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(h, w, 3), pixels);
         ls_tensor *out = ls_image_resize(image, pillow[i].to_h, pillow[i].to_w);
         expect_ok(ctx);
@@ -58,8 +58,8 @@ START_TEST(a_window_is_a_part_of_the_whole)
     ls_context *ctx = ls_context_open(NULL);
     ls__resizer resizer = { .ctx = ctx };
     for (int channels = 1; channels <= 3; channels += 2) {
-        /* Rows with a gap between them, as a box of a larger picture has. */
-        uint8_t *pixels = draw_picture(H, W + 9, channels, 4);
+        /* Rows with a gap between them, as a box of a larger image has. */
+        uint8_t *pixels = draw_image(H, W + 9, channels, 4);
         const ls__view view = { pixels + 5 * channels, (W + 9) * channels, H, W, channels };
         const ls__window all = { 0, 0, TO_H, TO_W };
         uint8_t *whole = malloc(TO_H * TO_W * 3), *part = malloc(TO_H * TO_W * 3);
@@ -150,7 +150,7 @@ START_TEST(all_kernels_follow_the_definition)
         ls__stretch columns = random_stretch(&state, 2 + state % 150, &left, &width);
         columns.mirror = round % 4 == 1;
         const int channels = round % 5 == 4 ? 1 : 3;
-        uint8_t *pixels = draw_picture((int)height, (int)width, channels, (unsigned)round);
+        uint8_t *pixels = draw_image((int)height, (int)width, channels, (unsigned)round);
         const size_t bytes = (size_t)(rows.n * columns.n * channels);
         uint8_t *dst = malloc(bytes), *expected = malloc(bytes);
         const ls__view view = { pixels, width * channels, height, width, channels };
@@ -175,7 +175,7 @@ START_TEST(one_channel_is_resized_as_each_of_three)
     enum { H = 30, W = 41, TO_H = 13, TO_W = 50 };
     ls_context *ctx = ls_context_open(NULL);
     ls__resizer resizer = { .ctx = ctx };
-    uint8_t *grey = draw_picture(H, W, 1, 5), *rgb = malloc(H * W * 3);
+    uint8_t *grey = draw_image(H, W, 1, 5), *rgb = malloc(H * W * 3);
     for (int i = 0; i < H * W * 3; i++) rgb[i] = grey[i / 3];
     uint8_t out1[TO_H * TO_W], out3[TO_H * TO_W * 3];
     const ls__window all = { 0, 0, TO_H, TO_W };

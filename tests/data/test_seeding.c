@@ -72,9 +72,9 @@ START_TEST(by_sample_workers_change_nothing_for_odd_sizes_and_partial_batches)
 }
 END_TEST
 
-START_TEST(by_sample_workers_change_nothing_when_bad_pictures_are_skipped)
+START_TEST(by_sample_workers_change_nothing_when_bad_images_are_skipped)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     ls_context *ctx = open_context();
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     ls_loader_config config = { .batch = 8,
@@ -95,7 +95,7 @@ START_TEST(by_sample_workers_change_nothing_when_bad_pictures_are_skipped)
 }
 END_TEST
 
-/* How many batches of two traces differ in their pictures. */
+/* How many batches of two traces differ in their images. */
 static int count_different(const trace *a, const trace *b)
 {
     int n = 0;
@@ -107,7 +107,7 @@ static int count_different(const trace *a, const trace *b)
 
 START_TEST(by_worker_a_number_of_workers_repeats_and_others_differ)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     ls_context *ctx = open_context();
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     const ls_loader_config config = { .batch = 4,
@@ -145,7 +145,7 @@ END_TEST
 
 START_TEST(by_worker_an_epoch_goes_on_from_its_middle)
 {
-    char *folder = make_pictures(true);
+    char *folder = make_images(true);
     ls_context *ctx = open_context();
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     ls_loader_config config = random_crops;
@@ -174,7 +174,7 @@ START_TEST(by_worker_an_epoch_goes_on_from_its_middle)
 }
 END_TEST
 
-/* Batches are dealt in turn: with the order of samples being the same, the pictures of worker 0's
+/* Batches are dealt in turn: with the order of samples being the same, the images of worker 0's
  * first batch do not depend on how many others there are. */
 START_TEST(by_worker_batches_are_dealt_in_turn)
 {
@@ -213,7 +213,7 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("seeding", by_sample_workers_change_nothing_for_odd_sizes_and_partial_batches,
-                     by_sample_workers_change_nothing_when_bad_pictures_are_skipped,
+                     by_sample_workers_change_nothing_when_bad_images_are_skipped,
                      by_worker_a_number_of_workers_repeats_and_others_differ,
                      by_worker_an_epoch_goes_on_from_its_middle,
                      by_worker_batches_are_dealt_in_turn, seeding_is_one_of_two);

@@ -39,7 +39,7 @@ START_TEST(resize_keeps_the_aspect_ratio_as_torchvision)
 }
 END_TEST
 
-/* A picture whose every pixel tells where it is: (y, x, 7). */
+/* An image whose every pixel tells where it is: (y, x, 7). */
 static uint8_t *draw_places(int h, int w)
 {
     uint8_t *pixels = malloc((size_t)(h * w * 3));
@@ -53,7 +53,7 @@ static uint8_t *draw_places(int h, int w)
 
 static ls_draw draw_of(int64_t epoch, int64_t sample)
 {
-    return (ls_draw){ .stream = LS_STREAM_TRANSFORM,
+    return (ls_draw){ .stream = LS_RANDOM_TRANSFORM,
                       .epoch = (uint32_t)epoch,
                       .sample = (uint64_t)sample };
 }
@@ -129,7 +129,7 @@ START_TEST(padded_crop_reaches_every_place_and_pads_with_zeros)
         }
         seen[top + P][left + P]++;
     }
-    /* 42 places, 95 expected at each, deviation 9.7 */
+    /* 42 places, 95 expected at each, std 9.7 */
     for (int y = 0; y <= H + 2 * P - C; y++)
         for (int x = 0; x <= W + 2 * P - C; x++) ck_assert_int_ge(seen[y][x], 50);
     ls_context_close(&ctx);
@@ -154,7 +154,7 @@ START_TEST(flip_mirrors_with_its_probability)
                 ck_assert_int_eq(dst[3 * k + 1], flipped ? 3 - k % 3 : 1 + k % 3);
             n_flipped += flipped;
         }
-        /* deviation at most 22 */
+        /* std at most 22 */
         ck_assert_int_le(abs(n_flipped - (int)(2000 * probabilities[i])), 90);
     }
     ls_context_close(&ctx);
@@ -233,12 +233,12 @@ START_TEST(draws_depend_on_seed_epoch_and_sample_alone)
 }
 END_TEST
 
-START_TEST(resize_and_crop_give_the_window_of_the_resized_picture)
+START_TEST(resize_and_crop_give_the_window_of_the_resized_image)
 {
     enum { H = 60, W = 90, C = 20 };
     ls_context *ctx = ls_context_open(NULL);
     ls__transformer self = { .resizer.ctx = ctx };
-    uint8_t *pixels = draw_picture(H, W, 3, 8), whole[24 * 36 * 3], dst[C * C * 3];
+    uint8_t *pixels = draw_image(H, W, 3, 8), whole[24 * 36 * 3], dst[C * C * 3];
     char reason[LS__REASON_SIZE];
     const ls__view view = { pixels, W * 3, H, W, 3 };
     const ls__part part = ls__part_of_all(&view);
@@ -249,7 +249,7 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_picture)
     ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &first, dst, reason), LS_OK);
     for (int y = 0; y < C; y++)
         ck_assert_mem_eq(dst + y * C * 3, whole + ((2 + y) * 36 + 8) * 3, C * 3);
-    /* With padding the crop is at random, and the border of the resized picture is zeros. */
+    /* With padding the crop is at random, and the border of the resized image is zeros. */
     transform.padding = 12;
     bool padded = false;
     for (int sample = 0; sample < 50; sample++) {
@@ -269,7 +269,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
     enum { H = 60, W = 90, C = 20 };
     ls_context *ctx = ls_context_open(NULL);
     ls__transformer self = { .resizer.ctx = ctx };
-    uint8_t *pixels = draw_picture(H, W, 3, 8), *cut = malloc(H * W * 3);
+    uint8_t *pixels = draw_image(H, W, 3, 8), *cut = malloc(H * W * 3);
     char reason[LS__REASON_SIZE];
     const ls__view view = { pixels, W * 3, H, W, 3 };
     const ls__part part = ls__part_of_all(&view);
@@ -301,7 +301,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
 }
 END_TEST
 
-/* The view of a part of a picture that shows the window and `more` pixels around it. */
+/* The view of a part of an image that shows the window and `more` pixels around it. */
 static ls__part part_around(const ls__view *whole, const ls__window *window, int64_t more)
 {
     ls__part out = ls__part_of_all(whole);
@@ -354,7 +354,7 @@ START_TEST(what_is_asked_for_is_enough)
     };
     ls_context *ctx = ls_context_open(NULL);
     ls__transformer self = { .resizer.ctx = ctx };
-    uint8_t *pixels = draw_picture(H, W, 3, 5);
+    uint8_t *pixels = draw_image(H, W, 3, 5);
     const ls__view view = { pixels, W * 3, H, W, 3 };
     const ls__part whole = ls__part_of_all(&view);
     char reason[LS__REASON_SIZE];
@@ -420,7 +420,7 @@ static ls__part reduce(const ls__view *whole, int reduction)
     return (ls__part){ view, 0, 0, whole->height, whole->width, reduction };
 }
 
-START_TEST(a_reduced_picture_gives_nearly_the_same_sample)
+START_TEST(a_reduced_image_gives_nearly_the_same_sample)
 {
     enum { H = 82, W = 121, C = 10 };
     static const ls__transform transforms[] = {
@@ -470,7 +470,7 @@ START_TEST(a_reduced_picture_gives_nearly_the_same_sample)
 }
 END_TEST
 
-START_TEST(pictures_that_do_not_fit_are_refused)
+START_TEST(images_that_do_not_fit_are_refused)
 {
     ls_context *ctx = ls_context_open(NULL);
     char reason[LS__REASON_SIZE];
@@ -514,7 +514,7 @@ int main(void)
         padded_crop_reaches_every_place_and_pads_with_zeros, flip_mirrors_with_its_probability,
         random_boxes_have_the_areas_and_ratios_asked_for, boxes_fall_back_to_the_centre,
         draws_depend_on_seed_epoch_and_sample_alone,
-        resize_and_crop_give_the_window_of_the_resized_picture,
+        resize_and_crop_give_the_window_of_the_resized_image,
         random_resized_crop_is_crop_then_resize, what_is_asked_for_is_enough,
-        a_reduced_picture_gives_nearly_the_same_sample, pictures_that_do_not_fit_are_refused);
+        a_reduced_image_gives_nearly_the_same_sample, images_that_do_not_fit_are_refused);
 }

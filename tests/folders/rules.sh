@@ -45,7 +45,7 @@ public optim "$core|tensor|data|nn|net|optim"
 public cpu "$core|tensor"
 public cuda "$core|tensor"
 
-# Models and examples use what every program has; the examples share the pictures of examples/stripes.h.
+# Models and examples use what every program has; the examples share the images of examples/stripes.h.
 for folder in models examples; do
   [ -d "$folder" ] || continue
   while IFS= read -r hit; do

@@ -27,7 +27,7 @@ static void take(const char *path, const char *target, const char *name)
 void make_packs(void)
 {
     char *folder = new_folder();
-    uint8_t *pixels = draw_picture(9, 11, 3, 5);
+    uint8_t *pixels = draw_image(9, 11, 3, 5);
     make_folder(path_in(folder, "cat"));
     make_folder(path_in(folder, "dog"));
     write_png(path_in(folder, "cat/1.png"), 9, 11, 3, pixels);
@@ -89,7 +89,7 @@ void make_checkpoints(void)
     char *folder = new_folder();
     const char *path = path_in(folder, "x.safetensors");
     ls_context *ctx = open_context();
-    ls_state state = small_run_open(ctx);
+    ls_training_state state = small_run_open(ctx);
     ls_batch batch;
     ls_loader_start(state.loader, 0);
     ls_loader_next(state.loader, &batch);

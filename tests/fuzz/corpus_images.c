@@ -28,7 +28,7 @@ void make_jpegs(void)
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         const int channels = all[i].options.channels ? all[i].options.channels : 3;
-        uint8_t *pixels = draw_picture(all[i].height, all[i].width, channels, 1);
+        uint8_t *pixels = draw_image(all[i].height, all[i].width, channels, 1);
         size_t n;
         unsigned char *bytes = make_jpeg(all[i].height, all[i].width, pixels, all[i].options, &n);
         put("jpeg", all[i].name, bytes, n);
@@ -94,7 +94,7 @@ static const uint8_t dynamic_codes[] = {
 void make_pngs(void)
 {
     for (int channels = 1; channels <= 4; channels++) {
-        uint8_t *pixels = draw_picture(12, 17, channels, 2);
+        uint8_t *pixels = draw_image(12, 17, channels, 2);
         char name[32];
         snprintf(name, sizeof(name), "%d_channels", channels);
         put("png", name, "", 0);

@@ -15,7 +15,7 @@
 static const char NAME[] = "x.safetensors";
 enum { MAX_ELEMENTS = 256, LENGTH_BYTES = 8 };
 
-static ls_state run; /* net NULL: to be opened */
+static ls_training_state run; /* net NULL: to be opened */
 static float values[MAX_ELEMENTS];
 
 static const ls__net_blocks *open_run(void)
@@ -43,7 +43,7 @@ static void end(ls_status status)
         FUZZ_CHECK(ls_loader_statistics(run.loader).n_bad == 0);
         return;
     }
-    run = (ls_state){ 0 };
+    run = (ls_training_state){ 0 };
     fuzz_context_close();
 }
 
@@ -57,7 +57,7 @@ static void load(const char *path)
     open_run();
     end(ls_checkpoint_load_weights(path, run.net));
     open_run();
-    end(ls_checkpoint_load_plan(path, fuzz_context()));
+    end(ls_checkpoint_load_algorithms(path, fuzz_context()));
 }
 
 /* Writes length, header and the rest of the input, which is the tensors' data. */

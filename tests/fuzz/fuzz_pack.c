@@ -47,7 +47,7 @@ static void read_all(ls_dataset *dataset)
 {
     ls_digest digest;
     FUZZ_CHECK(ls_dataset_digest(dataset, true, &digest) == LS_OK);
-    const int n_classes = ls_dataset_classes(dataset);
+    const int n_classes = ls_dataset_class_count(dataset);
     for (int64_t i = 0; i < ls_dataset_count(dataset); i++) {
         const int label = ls_dataset_label(dataset, i);
         FUZZ_CHECK(label >= 0 && label < n_classes && ls_dataset_class_name(dataset, label));

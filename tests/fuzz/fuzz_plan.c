@@ -12,13 +12,13 @@ static const char NAME[] = "x.plan";
 static void load(const void *bytes, size_t n)
 {
     const char *path = fuzz_file(NAME, bytes, n);
-    const ls_status status = ls_plan_load(fuzz_context(), path);
+    const ls_status status = ls_algorithm_cache_load(fuzz_context(), path);
     FUZZ_CHECK(fuzz_error(NAME) == status);
     if (status != LS_OK) return;
     const char *copy = fuzz_file("copy.plan", "", 0);
-    FUZZ_CHECK(ls_plan_save(fuzz_context(), copy) == LS_OK);
+    FUZZ_CHECK(ls_algorithm_cache_save(fuzz_context(), copy) == LS_OK);
     fuzz_context_close();
-    FUZZ_CHECK(ls_plan_load(fuzz_context(), copy) == LS_OK);
+    FUZZ_CHECK(ls_algorithm_cache_load(fuzz_context(), copy) == LS_OK);
     fuzz_context_close();
 }
 
@@ -27,10 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     load(data, size);
     json_t *json = json_loadb((const char *)data, size, 0, NULL);
     if (!json) return 0;
-    ls__choices *none;
-    FUZZ_CHECK(ls__choices_open(fuzz_context(), &none) == LS_OK);
+    ls__selections *none;
+    FUZZ_CHECK(ls__selections_open(fuzz_context(), &none) == LS_OK);
     json_t *here = ls__plan_json(fuzz_context(), none);
-    ls__choices_close(&none);
+    ls__selections_close(&none);
     fuzz_fill(json, here);
     char *text = json_dumps(json, JSON_COMPACT);
     FUZZ_CHECK(here && text);

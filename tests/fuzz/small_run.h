@@ -5,6 +5,6 @@
 #include <lockstep/lockstep.h>
 
 /* Members are NULL where something failed; the context's error tells. */
-ls_state small_run_open(ls_context *ctx);
+ls_training_state small_run_open(ls_context *ctx);
 
 #endif

@@ -17,8 +17,8 @@
 typedef struct run {
     ls_context *ctx;
     ls_loader *val;
-    ls_record *record;
-    ls_state state;
+    ls_run_log *record;
+    ls_training_state state;
     net_options options;
     recipe which;
     mistake wrong;
@@ -55,22 +55,22 @@ static ls_loader *open_train(const run *r, ls_dataset *data)
 
 static void open_optimizer(run *r)
 {
-    ls_state *s = &r->state;
+    ls_training_state *s = &r->state;
     if (r->which == RECIPE_SGD) {
         const ls_sgd_config sgd = { .momentum = 0.9f, .weight_decay = 5e-4f, .clip_norm = 1 };
-        const ls_cosine_config cosine = {
-            .peak = 0.05, .epochs = EPOCHS, .warmup_epochs = 2, .steps_per_epoch = STEPS_PER_EPOCH
+        const ls_schedule_cosine_config cosine = {
+            .max_lr = 0.05, .epochs = EPOCHS, .warmup_epochs = 2, .steps_per_epoch = STEPS_PER_EPOCH
         };
         s->optimizer = ls_sgd(s->net, &sgd);
-        s->schedule = ls_cosine(r->ctx, &cosine);
+        s->schedule = ls_schedule_cosine(r->ctx, &cosine);
     } else {
-        const ls_plateau_config plateau = { .rate = 0.003, .gamma = 0.5, .patience = -1 };
+        const ls_schedule_plateau_config plateau = { .lr = 0.003, .gamma = 0.5, .patience = -1 };
         s->optimizer = ls_adamw(s->net, &(ls_adam_config){ .clip_norm = 1 });
-        s->schedule = ls_reduce_on_plateau(r->ctx, &plateau);
+        s->schedule = ls_schedule_reduce_on_plateau(r->ctx, &plateau);
     }
 }
 
-static ls_status open_run(run *r, const char *pictures)
+static ls_status open_run(run *r, const char *images)
 {
     const leg *l = r->leg;
     const bool threaded = r->wrong == THREADED_KERNELS;
@@ -80,8 +80,8 @@ static ls_status open_run(run *r, const char *pictures)
         .deterministic = threaded ? LS_DETERMINISTIC_OFF : LS_DETERMINISTIC_STRICT });
     r->options = (net_options){ .width = r->which == RECIPE_SGD ? 16 : 72,
                                 .parts = r->wrong == SUM_BY_THREADS ? l->threads : GOOD_PARTS };
-    ls_dataset *data = ls_image_folder_open(r->ctx, pictures);
-    ls_state *s = &r->state;
+    ls_dataset *data = ls_image_folder_open(r->ctx, images);
+    ls_training_state *s = &r->state;
     s->loader = open_train(r, data);
     r->val = ls_loader_open(data, &(ls_loader_config){ .batch = BATCH,
                                                        .workers = l->workers,
@@ -91,7 +91,7 @@ static ls_status open_run(run *r, const char *pictures)
     const ls_net_config training = { .input = ls_loader_spec(s->loader),
                                      .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
     if (threaded && !write_threaded_plan(r->plan, &r->options, &training)) return LS_ERR_IO;
-    if (threaded) LS_TRY(ls_plan_load(r->ctx, r->plan));
+    if (threaded) LS_TRY(ls_algorithm_cache_load(r->ctx, r->plan));
     s->net = ls_net_build(r->ctx, matrix_model, &r->options, &training);
     open_optimizer(r);
     return ls_context_status(r->ctx);
@@ -100,7 +100,7 @@ static ls_status open_run(run *r, const char *pictures)
 /* From the last checkpoint, if there is one; the record is cut to its step. */
 static ls_status resume(run *r)
 {
-    ls_state *s = &r->state;
+    ls_training_state *s = &r->state;
     ls_optimizer *optimizer = s->optimizer;
     if (access(r->checkpoint, F_OK) == 0) {
         if (r->wrong == FORGET_OPTIMIZER) s->optimizer = NULL;
@@ -108,17 +108,17 @@ static ls_status resume(run *r)
         s->optimizer = optimizer;
     }
     if (r->wrong == REPEAT_EPOCH) s->step = 0;
-    r->record = ls_record_open(r->ctx, r->record_path, s->epoch * STEPS_PER_EPOCH + s->step);
+    r->record = ls_run_log_open(r->ctx, r->record_path, s->epoch * STEPS_PER_EPOCH + s->step);
     return ls_context_status(r->ctx);
 }
 
 static void digest_optimizer(const run *r)
 {
     int n = 0;
-    for (int64_t i = 0; i < ls_net_entries(r->state.net); i++) {
-        const ls_entry entry = ls_net_entry(r->state.net, i);
-        if (entry.kind == LS_ENTRY_BUFFER) continue;
-        for (int k = 0; k < ls_optimizer_states(r->state.optimizer) && n < N_TENSORS; k++)
+    for (int64_t i = 0; i < ls_net_parameter_count(r->state.net); i++) {
+        const ls_parameter_info entry = ls_net_parameter_at(r->state.net, i);
+        if (entry.kind == LS_PARAMETER_BUFFER) continue;
+        for (int k = 0; k < ls_optimizer_state_count(r->state.optimizer) && n < N_TENSORS; k++)
             ls_tensor_digest(ls_optimizer_state(r->state.optimizer, k, entry.name),
                              &r->out->history.optimizer[n++]);
     }
@@ -154,7 +154,7 @@ static ls_status note_step(run *r, const ls_batch *batch, int64_t step)
     }
     out->history.steps[step] = now;
     out->done[step] = true;
-    return ls_record_append(r->record, &now.digest);
+    return ls_run_log_append(r->record, &now.digest);
 }
 
 static ls_status validate(run *r)
@@ -177,19 +177,19 @@ static ls_status validate(run *r)
 /* From the state's position to the end of the epoch, saving in between. */
 static ls_status train_epoch(run *r)
 {
-    ls_state *s = &r->state;
+    ls_training_state *s = &r->state;
     LS_TRY(ls_loader_start_at(s->loader, s->epoch, s->step));
     for (ls_batch b; ls_loader_next(s->loader, &b);) {
         const int64_t step = s->epoch * STEPS_PER_EPOCH + b.step;
         maybe_die(r, WITH_BATCH, step);
         LS_TRY(
-            ls_net_step(s->net, s->optimizer, &b, ls_schedule_rate(s->schedule, s->epoch, b.step)));
+            ls_net_step(s->net, s->optimizer, &b, ls_schedule_lr(s->schedule, s->epoch, b.step)));
         LS_TRY(note_step(r, &b, step));
         s->step = b.step + 1;
         maybe_die(r, AFTER_STEP, step);
         if ((step + 1) % SAVE_EVERY) continue;
         maybe_die(r, IN_SAVE, step);
-        LS_TRY(ls_record_flush(r->record));
+        LS_TRY(ls_run_log_flush(r->record));
         LS_TRY(ls_checkpoint_save(r->checkpoint, s));
     }
     return ls_loader_status(s->loader);
@@ -199,20 +199,20 @@ static ls_status train_epoch(run *r)
 static ls_status check_record(const run *r)
 {
     int64_t n;
-    LS_TRY(ls_record_count(r->ctx, r->record_path, &n));
+    LS_TRY(ls_run_log_count(r->ctx, r->record_path, &n));
     r->out->record_good = n == STEPS;
     for (int64_t i = 0; i < STEPS && r->out->record_good; i++) {
         ls_step_digest there;
-        LS_TRY(ls_record_read(r->ctx, r->record_path, i, &there));
+        LS_TRY(ls_run_log_read(r->ctx, r->record_path, i, &there));
         r->out->record_good = memcmp(&there, &r->out->history.steps[i].digest, sizeof(there)) == 0;
     }
     return LS_OK;
 }
 
-static ls_status train(run *r, const char *pictures)
+static ls_status train(run *r, const char *images)
 {
-    ls_state *s = &r->state;
-    LS_TRY(open_run(r, pictures));
+    ls_training_state *s = &r->state;
+    LS_TRY(open_run(r, images));
     LS_TRY(resume(r));
     while (s->epoch < EPOCHS) {
         LS_TRY(train_epoch(r));
@@ -221,19 +221,19 @@ static ls_status train(run *r, const char *pictures)
         s->step = 0;
     }
     digest_optimizer(r);
-    ls_record_close(&r->record);
+    ls_run_log_close(&r->record);
     LS_TRY(check_record(r));
     return ls_context_status(r->ctx);
 }
 
 /* ---- Processes. ---- */
 
-static int run_leg(run *r, const char *pictures, const char *folder)
+static int run_leg(run *r, const char *images, const char *folder)
 {
     snprintf(r->checkpoint, sizeof(r->checkpoint), "%s/last.safetensors", folder);
     snprintf(r->record_path, sizeof(r->record_path), "%s/record.txt", folder);
     snprintf(r->plan, sizeof(r->plan), "%s/plan.json", folder);
-    const bool good = train(r, pictures) == LS_OK;
+    const bool good = train(r, images) == LS_OK;
     if (!good) snprintf(r->out->message, sizeof(r->out->message), "%s", ls_context_message(r->ctx));
     ls_context_close(&r->ctx);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -247,7 +247,7 @@ outcome *new_outcome(void)
     return out;
 }
 
-void run_experiment(recipe which, mistake wrong, const char *pictures, int n_legs, const leg *legs,
+void run_experiment(recipe which, mistake wrong, const char *images, int n_legs, const leg *legs,
                     outcome *out)
 {
     char *folder = new_folder();
@@ -258,7 +258,7 @@ void run_experiment(recipe which, mistake wrong, const char *pictures, int n_leg
         ck_assert_int_ge(pid, 0);
         if (pid == 0) {
             run r = { .which = which, .wrong = wrong, .leg = &legs[i], .out = out };
-            _exit(run_leg(&r, pictures, folder));
+            _exit(run_leg(&r, images, folder));
         }
         int status;
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);

@@ -5,7 +5,7 @@
 
 #include <lockstep/lockstep.h>
 
-/* 41 pictures, of which 4 cannot be read, make 4 batches of 10 and one of 1. */
+/* 41 images, of which 4 cannot be read, make 4 batches of 10 and one of 1. */
 enum { BATCH = 10, STEPS_PER_EPOCH = 5, EPOCHS = 12, STEPS = STEPS_PER_EPOCH * EPOCHS };
 enum { SAVE_EVERY = 4 };     /* steps; in mid-epoch mostly */
 enum { VALIDATE_EVERY = 3 }; /* epochs */
@@ -14,7 +14,7 @@ enum { MAX_LEGS = 4, N_TENSORS = 64 };
 typedef enum recipe {
     RECIPE_SGD,  /* momentum, clipping, cosine with warm-up; random areas */
     RECIPE_ADAMW /* plateau, which listens to the validation; crops from a border of zeros; a wider
-                    net and larger pictures */
+                    net and larger images */
 } recipe;
 
 /* What is done wrong on purpose, so that bits must change. */
@@ -66,9 +66,9 @@ typedef struct outcome {
 /* Shared memory for one outcome; never freed but by the end of the test. */
 outcome *new_outcome(void);
 
-/* Runs the legs, each in a process of its own, with `pictures` to train on. Files go to a folder
+/* Runs the legs, each in a process of its own, with `images` to train on. Files go to a folder
  * that is made and removed. Fails the test when a process does not end as its leg says. */
-void run_experiment(recipe which, mistake wrong, const char *pictures, int n_legs, const leg *legs,
+void run_experiment(recipe which, mistake wrong, const char *images, int n_legs, const leg *legs,
                     outcome *out);
 
 #endif

@@ -110,7 +110,7 @@ bool write_threaded_plan(const char *path, const net_options *options, const ls_
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .threads = 1, .log = note_kernel, .log_user = &list });
     ls_net_build(ctx, matrix_model, options, config);
-    ls_plan_save(ctx, path); /* the versions, and no choices */
+    ls_algorithm_cache_save(ctx, path); /* the versions, and no choices */
     const bool good = ls_context_status(ctx) == LS_OK && list.length < sizeof(list.text);
     ls_context_close(&ctx);
     FILE *file = good ? fopen(path, "r+") : NULL;

@@ -82,7 +82,7 @@ static int killed_legs(const axes *a, int cell, leg legs[MAX_LEGS])
     int n_kills = 0;
     for (int64_t at = 0; n_kills < MAX_LEGS - 1; n_kills++) {
         ls_random_words(3,
-                        &(ls_draw){ .stream = LS_STREAM_USER,
+                        &(ls_draw){ .stream = LS_RANDOM_USER,
                                     .layer = (uint32_t)n_kills,
                                     .sample = (uint64_t)cell },
                         dice);
@@ -103,18 +103,18 @@ static int killed_legs(const axes *a, int cell, leg legs[MAX_LEGS])
 
 static void run_matrix(recipe which, const axes *a)
 {
-    char *pictures = make_pictures(true);
+    char *images = make_images(true);
     outcome *first = new_outcome(), *other = new_outcome();
     const leg plain = { .workers = a->workers[0], .threads = a->threads[0] };
-    run_experiment(which, NO_MISTAKE, pictures, 1, &plain, first);
+    run_experiment(which, NO_MISTAKE, images, 1, &plain, first);
     int64_t n_repeated = 0, n_killed = 0;
     for (int cell = 0; cell < a->n_workers * a->n_threads; cell++) {
         leg legs[MAX_LEGS] = { { .workers = a->workers[cell / a->n_threads],
                                  .threads = a->threads[cell % a->n_threads] } };
-        run_experiment(which, NO_MISTAKE, pictures, 1, legs, other);
+        run_experiment(which, NO_MISTAKE, images, 1, legs, other);
         expect_same(first, other, 1, legs);
         const int n = killed_legs(a, cell, legs);
-        run_experiment(which, NO_MISTAKE, pictures, n, legs, other);
+        run_experiment(which, NO_MISTAKE, images, n, legs, other);
         expect_same(first, other, n, legs);
         n_repeated += other->n_repeated;
         n_killed += n - 1;
@@ -133,7 +133,7 @@ static void run_matrix(recipe which, const axes *a)
     }
     ck_assert_int_gt(n_killed, a->n_workers * a->n_threads / 2);
     ck_assert_int_gt(n_repeated, n_killed);
-    remove_folder(pictures);
+    remove_folder(images);
 }
 
 START_TEST(one_result_for_workers_threads_and_restarts)
@@ -158,13 +158,13 @@ static const leg alone = { .workers = 0, .threads = 1 };
 static void expect_difference(mistake wrong, int n_first, const leg *first_legs, int n_other,
                               const leg *other_legs, char what[WHAT_SIZE])
 {
-    char *pictures = make_pictures(true);
+    char *images = make_images(true);
     outcome *first = new_outcome(), *other = new_outcome();
-    run_experiment(RECIPE_SGD, wrong, pictures, n_first, first_legs, first);
-    run_experiment(RECIPE_SGD, wrong, pictures, n_other, other_legs, other);
+    run_experiment(RECIPE_SGD, wrong, images, n_first, first_legs, first);
+    run_experiment(RECIPE_SGD, wrong, images, n_other, other_legs, other);
     ck_assert_msg(first_difference(&first->history, &other->history, what),
                   "mistake %d went unseen", wrong);
-    remove_folder(pictures);
+    remove_folder(images);
 }
 
 START_TEST(an_order_of_sums_that_follows_the_threads_is_seen)
@@ -196,12 +196,12 @@ START_TEST(seeding_by_worker_is_seen)
                               { .workers = 2, .threads = 2 } };
     expect_difference(SEED_BY_WORKER, 1, &two, 1, &four, what);
     ck_assert_str_eq(what, "step 2: batch loss gradients weights");
-    char *pictures = make_pictures(true);
+    char *images = make_images(true);
     outcome *first = new_outcome(), *other = new_outcome();
-    run_experiment(RECIPE_SGD, SEED_BY_WORKER, pictures, 1, &two, first);
-    run_experiment(RECIPE_SGD, SEED_BY_WORKER, pictures, 2, restarted, other);
+    run_experiment(RECIPE_SGD, SEED_BY_WORKER, images, 1, &two, first);
+    run_experiment(RECIPE_SGD, SEED_BY_WORKER, images, 2, restarted, other);
     expect_same(first, other, 2, restarted);
-    remove_folder(pictures);
+    remove_folder(images);
 }
 END_TEST
 

@@ -24,7 +24,7 @@ static int64_t count(const char *name, const ls_resnet_options *options)
 {
     ls_context *ctx = ls_context_open(NULL);
     ls_net *net = build(ctx, name, ls_model_find(name)->image_size, options);
-    const int64_t n = ls_net_parameter_count(net);
+    const int64_t n = ls_net_parameter_elements(net);
     ls_context_close(&ctx);
     return n;
 }
@@ -72,15 +72,15 @@ static void compare_names(const char *name)
     for (; fgets(line, sizeof(line), file); n++) {
         line[strcspn(line, "\n")] = '\0';
         bool found = false;
-        for (int64_t i = 0; !found && i < ls_net_entries(net); i++) {
-            const ls_entry entry = ls_net_entry(net, i);
+        for (int64_t i = 0; !found && i < ls_net_parameter_count(net); i++) {
+            const ls_parameter_info entry = ls_net_parameter_at(net, i);
             snprintf(got, sizeof(got), "%s %s", entry.name,
                      ls_shape_text(ls_tensor_shape(entry.value), shape, sizeof(shape)));
             found = strcmp(got, line) == 0;
         }
         ck_assert_msg(found, "%s: no %s", name, line);
     }
-    ck_assert_int_eq(n, ls_net_entries(net));
+    ck_assert_int_eq(n, ls_net_parameter_count(net));
     fclose(file);
     ls_context_close(&ctx);
 }

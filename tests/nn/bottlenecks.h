@@ -1,6 +1,6 @@
 /* bottlenecks.h: a small net with all that fusing batch norms with convolutions is about: of its
  * eight norms, each after a convolution, four are applied by the convolution after them. All
- * channels but the pictures' are multiples of 8, which cuDNN wants. */
+ * channels but the images' are multiples of 8, which cuDNN wants. */
 #ifndef LS_TESTS_NN_BOTTLENECKS_H
 #define LS_TESTS_NN_BOTTLENECKS_H
 

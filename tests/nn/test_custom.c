@@ -140,9 +140,9 @@ START_TEST(shared_parameter_gradient)
     for (int t = 0; t < 2; t++) {
         ls_tensor *value = ls_net_parameter(f.net, names[t]);
         const ls_tensor *gradient = NULL;
-        for (int64_t i = 0; i < ls_net_entries(f.net); i++)
-            if (strcmp(ls_net_entry(f.net, i).name, names[t]) == 0)
-                gradient = ls_net_entry(f.net, i).gradient;
+        for (int64_t i = 0; i < ls_net_parameter_count(f.net); i++)
+            if (strcmp(ls_net_parameter_at(f.net, i).name, names[t]) == 0)
+                gradient = ls_net_parameter_at(f.net, i).gradient;
         float expected[64];
         const int64_t n = ls_tensor_count(value) < 10 ? ls_tensor_count(value) : 10;
         memcpy(expected, ls_tensor_data_const(gradient), (size_t)n * sizeof *expected);

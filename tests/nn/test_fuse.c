@@ -44,9 +44,10 @@ static outcome train(ls_precision precision, bool apart)
     const ls_batch batch = { .images = images, .labels = labels, .n = BATCH };
     for (int i = 0; i < STEPS; i++) ck_assert_int_eq(ls_net_step(net, opt, &batch, 0.1), LS_OK);
     ck_assert_int_eq(ls_net_loss(net, &out.loss), LS_OK);
-    ck_assert_int_eq(ls_net_entries(net), N_PARAMETERS);
+    ck_assert_int_eq(ls_net_parameter_count(net), N_PARAMETERS);
     for (int i = 0; i < N_PARAMETERS; i++)
-        ck_assert_int_eq(ls_tensor_digest(ls_net_entry(net, i).value, &out.values[i]), LS_OK);
+        ck_assert_int_eq(ls_tensor_digest(ls_net_parameter_at(net, i).value, &out.values[i]),
+                         LS_OK);
     char text[8192];
     ck_assert_int_gt(ls_net_describe(net, text, sizeof(text)), 0);
     out.fused = strstr(text, "hidden1.fc + relu") && strstr(text, "hidden2.fc + relu");

@@ -225,8 +225,9 @@ static double distance(const ls_tensor *a, const ls_tensor *b)
 
 static void compare(run *a, run *b, double values, double gradients)
 {
-    for (int64_t i = 0; i < ls_net_entries(b->net); i++) {
-        const ls_entry x = ls_net_entry(a->net, i), y = ls_net_entry(b->net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(b->net); i++) {
+        const ls_parameter_info x = ls_net_parameter_at(a->net, i),
+                                y = ls_net_parameter_at(b->net, i);
         ck_assert_msg(distance(x.value, y.value) <= values, "%s: %.3g", y.name,
                       distance(x.value, y.value));
         if (y.gradient)
@@ -378,8 +379,8 @@ END_TEST
 static int count_choices(const ls_net *net, const char *kernel)
 {
     int n = 0;
-    for (int i = 0; i < net->choices->n; i++) {
-        const ls__choice *c = net->choices->items[i];
+    for (int i = 0; i < net->selections->n; i++) {
+        const ls__selection *c = net->selections->items[i];
         n += strstr(c->op, " fusion") != NULL && strcmp(c->kernel, kernel) == 0;
     }
     return n;
@@ -406,13 +407,14 @@ START_TEST(plans_decide)
         ls_net *net = build(ctx, bottlenecks, LS_PRECISION_F32);
         ck_assert_ptr_nonnull(net);
         check_choices(net, taken);
-        ls_state state = { .net = net, .optimizer = ls_sgd(net, NULL), .step = 1 };
+        ls_training_state state = { .net = net, .optimizer = ls_sgd(net, NULL), .step = 1 };
         ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(ctx));
         close_context(&ctx);
 
         ctx = open_context(true);
         offer.cost_ms = taken ? 1e3 : 0;
-        ck_assert_msg(ls_checkpoint_load_plan(path, ctx) == LS_OK, "%s", ls_context_message(ctx));
+        ck_assert_msg(ls_checkpoint_load_algorithms(path, ctx) == LS_OK, "%s",
+                      ls_context_message(ctx));
         net = build(ctx, bottlenecks, LS_PRECISION_F32);
         ck_assert_ptr_nonnull(net);
         const counts got = count_all(net);
@@ -425,7 +427,7 @@ START_TEST(plans_decide)
     /* The last plan says fused. Where an op of it has no kernel any more, the net is unfused. */
     ls_context *ctx = open_context(true);
     offer.missing[LS__OP_NORM_CONV2D_BACKWARD_DATA] = true;
-    ck_assert_int_eq(ls_checkpoint_load_plan(path, ctx), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_algorithms(path, ctx), LS_OK);
     ls_net *net = build(ctx, bottlenecks, LS_PRECISION_F32);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     ck_assert_int_eq(count_all(net).finalize, 8);
@@ -438,11 +440,11 @@ END_TEST
 /* ---- By time ---- */
 
 /* How many fusions a table has, all with reasons that begin so. */
-static int count_reasons(const ls__choices *choices, const char *reason)
+static int count_reasons(const ls__selections *selections, const char *reason)
 {
     int n = 0;
-    for (int i = 0; i < choices->n; i++) {
-        const ls__choice *c = choices->items[i];
+    for (int i = 0; i < selections->n; i++) {
+        const ls__selection *c = selections->items[i];
         if (strstr(c->op, " fusion") == NULL) continue;
         ck_assert_msg(strncmp(c->reason, reason, strlen(reason)) == 0, "%s: %s (%s)", c->op,
                       c->kernel, c->reason);
@@ -468,11 +470,11 @@ START_TEST(no_memory_decides_nothing)
         ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
         if (scarce) {
             ck_assert_int_ge(offer.n_scarce, 5);
-            ck_assert_int_eq(count_reasons(ctx->choices, "none"), 0);
-            ck_assert_int_ge(count_reasons(net->choices, "heuristic"), 5);
+            ck_assert_int_eq(count_reasons(ctx->selections, "none"), 0);
+            ck_assert_int_ge(count_reasons(net->selections, "heuristic"), 5);
             check_choices(net, taken);
         } else {
-            ck_assert_int_ge(count_reasons(ctx->choices, "timed "), 5);
+            ck_assert_int_ge(count_reasons(ctx->selections, "timed "), 5);
         }
         close_context(&ctx);
     }

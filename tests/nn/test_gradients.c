@@ -168,20 +168,21 @@ static void check_net(ls_model_fn model, float smoothing)
     ck_assert_int_eq(ls_net_want_gradient(f.net, "input"), LS_OK);
     loss_of(&f);
     ck_assert_int_eq(ls_net_backward(f.net), LS_OK);
-    const int64_t n = ls_net_entries(f.net);
+    const int64_t n = ls_net_parameter_count(f.net);
     float **gradients = calloc((size_t)n + 1, sizeof *gradients);
     for (int64_t i = 0; i <= n; i++) {
         const ls_tensor *gradient =
-            i < n ? ls_net_entry(f.net, i).gradient : ls_net_input_gradient(f.net, "input");
+            i < n ? ls_net_parameter_at(f.net, i).gradient : ls_net_input_gradient(f.net, "input");
         if (!gradient) continue;
         gradients[i] = malloc(ls_tensor_bytes(gradient));
         ck_assert_int_eq(ls_tensor_read(gradient, gradients[i], ls_tensor_bytes(gradient)), LS_OK);
     }
     for (int64_t i = 0; i <= n; i++) {
         if (gradients[i]) {
-            const ls_entry entry =
-                i < n ? ls_net_entry(f.net, i) : (ls_entry){ .name = "input", .value = f.images };
-            check_direction(&f, entry.value, gradients[i], entry.name);
+            const ls_parameter_info parameter =
+                i < n ? ls_net_parameter_at(f.net, i)
+                      : (ls_parameter_info){ .name = "input", .value = f.images };
+            check_direction(&f, parameter.value, gradients[i], parameter.name);
         }
         free(gradients[i]);
     }

@@ -97,8 +97,8 @@ static void run(int how, result *out)
     ck_assert_int_eq(ls_net_backward(net), LS_OK);
     ck_assert_int_eq(ls_net_loss(net, &out->loss), LS_OK);
     out->n = 0;
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
-        const ls_tensor *gradient = ls_net_entry(net, i).gradient;
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_tensor *gradient = ls_net_parameter_at(net, i).gradient;
         if (!gradient) continue;
         memcpy(out->gradients + out->n, ls_tensor_data_const(gradient), ls_tensor_bytes(gradient));
         out->n += ls_tensor_count(gradient);

@@ -114,9 +114,9 @@ static ls_digest train(int threads, int64_t batch)
     for (int step = 0; step < 4; step++)
         ck_assert_int_eq(ls_net_step(net, opt, &d.batch, 0.01), LS_OK);
     ls_digest sum = { { 0, 0 } };
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
         ls_digest one;
-        ck_assert_int_eq(ls_tensor_digest(ls_net_entry(net, i).value, &one), LS_OK);
+        ck_assert_int_eq(ls_tensor_digest(ls_net_parameter_at(net, i).value, &one), LS_OK);
         sum.lanes[0] = sum.lanes[0] * 31 + one.lanes[0];
         sum.lanes[1] = sum.lanes[1] * 31 + one.lanes[1];
     }
@@ -139,7 +139,8 @@ static int count_threads(void)
     DIR *folder = opendir("/proc/self/task");
     ck_assert_ptr_nonnull(folder);
     int n = 0;
-    for (const struct dirent *entry; (entry = readdir(folder));) n += entry->d_name[0] != '.';
+    for (const struct dirent *parameter; (parameter = readdir(folder));)
+        n += parameter->d_name[0] != '.';
     closedir(folder);
     return n;
 }
@@ -178,7 +179,7 @@ START_TEST(other_batches_make_other_plans)
 {
     ls_context *ctx = ls_context_open(NULL);
     ls_net_config config = small_config(8);
-    config.max_plans = 1; /* two programs: train and eval */
+    config.max_execution_plans = 1; /* two programs: train and eval */
     ls_net *net = ls_net_build(ctx, small, NULL, &config);
     data large = make_data(ctx, 8, 8), rest = make_data(ctx, 3, 8), wide = make_data(ctx, 2, 12);
     for (int round = 0; round < 3; round++) {
@@ -297,7 +298,7 @@ static ls_context *describe_large(int64_t steps, const char *plan, char *text, s
 {
     ls_context *ctx =
         ls_context_open(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON, .threads = 1 });
-    if (plan) ck_assert_int_eq(ls_plan_load(ctx, plan), LS_OK);
+    if (plan) ck_assert_int_eq(ls_algorithm_cache_load(ctx, plan), LS_OK);
     const ls_shape shape = LS_SHAPE(8, 64, 64, 64);
     ls_net *net = ls_net_build(ctx, one_large, NULL,
                                &(ls_net_config){ .input = { .image = { LS_F32, shape } },
@@ -317,14 +318,14 @@ START_TEST(timing_has_to_pay)
     ls_context *ctx = describe_large(1, NULL, text, SIZE);
     ck_assert_ptr_nonnull(strstr(text, "no time to compare"));
     ck_assert_ptr_null(strstr(text, "conv2d (timed "));
-    ck_assert_int_eq(ls_plan_save(ctx, plan), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(ctx, plan), LS_OK);
     ls_context_close(&ctx);
     ctx = describe_large(1000000, NULL, text, SIZE);
     ck_assert_ptr_null(strstr(text, "no time to compare"));
-    ck_assert_int_gt(ls_plan_timed(ctx), 0);
+    ck_assert_int_gt(ls_algorithm_cache_timed_count(ctx), 0);
     ls_context_close(&ctx);
     ctx = describe_large(1000000, plan, text, SIZE);
-    ck_assert_int_eq(ls_plan_timed(ctx), 0);
+    ck_assert_int_eq(ls_algorithm_cache_timed_count(ctx), 0);
     ls_context_close(&ctx);
     ck_assert_int_eq(remove(plan), 0);
 }
@@ -382,7 +383,7 @@ START_TEST(values_share_memory)
     char few[16];
     ck_assert_int_eq(ls_net_describe(net, few, sizeof few), length); /* cut, counted whole */
     ck_assert_int_eq(few[15], 0);
-    ck_assert_int_eq((int)ls_net_parameter_count(net),
+    ck_assert_int_eq((int)ls_net_parameter_elements(net),
                      3 * 3 * 3 * 8 + 16 + 3 * 3 * 8 * 16 + 16 * 10 + 10);
     ls_context_close(&ctx);
 }

@@ -98,7 +98,7 @@ static run open_run(ls_precision precision, ls_dtype input, int threads)
     r.net = ls_net_build(r.ctx, model, NULL,
                          &(ls_net_config){ .input = { .image = { input, shape },
                                                       .mean = { 0.5f, 0.4f, 0.3f },
-                                                      .deviation = { 0.2f, 0.3f, 0.25f },
+                                                      .std = { 0.2f, 0.3f, 0.25f },
                                                       .n_classes = CLASSES },
                                            .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f },
                                            .precision = precision });
@@ -156,11 +156,11 @@ START_TEST(steps_beside_f32)
                       "%s, step %d: loss %.9g, f32 %.9g", types[_i].name, i, a, b);
         ck_assert_msg(a != b, "%s, step %d: f32's loss", types[_i].name, i);
     }
-    for (int64_t i = 0; i < ls_net_entries(full.net); i++) {
-        const ls_entry entry = ls_net_entry(full.net, i);
-        const double d = distance(ls_net_entry(half.net, i).value, entry.value, 1);
-        ck_assert_msg(d <= WEIGHTS * types[_i].epsilon, "%s, %s: %.3g", types[_i].name, entry.name,
-                      d);
+    for (int64_t i = 0; i < ls_net_parameter_count(full.net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(full.net, i);
+        const double d = distance(ls_net_parameter_at(half.net, i).value, parameter.value, 1);
+        ck_assert_msg(d <= WEIGHTS * types[_i].epsilon, "%s, %s: %.3g", types[_i].name,
+                      parameter.name, d);
     }
     ck_assert_int_eq(ls_net_evaluate(half.net, &half.batch), LS_OK);
     ck_assert_int_eq(ls_net_evaluate(full.net, &full.batch), LS_OK);
@@ -193,11 +193,12 @@ START_TEST(gradients_beside_f32)
         const ls_status status = ls_net_step(runs[i]->net, NULL, &runs[i]->batch, 0);
         ck_assert_msg(status == LS_OK, "%s", ls_context_message(runs[i]->ctx));
     }
-    for (int64_t i = 0; i < ls_net_entries(full.net); i++) {
-        const ls_entry entry = ls_net_entry(full.net, i);
-        if (!entry.gradient) continue;
-        const double d = distance(ls_net_entry(half.net, i).gradient, entry.gradient, 1 / scale);
-        ck_assert_msg(d <= bound, "%s, gradient of %s: %.3g", types[_i].name, entry.name, d);
+    for (int64_t i = 0; i < ls_net_parameter_count(full.net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(full.net, i);
+        if (!parameter.gradient) continue;
+        const double d =
+            distance(ls_net_parameter_at(half.net, i).gradient, parameter.gradient, 1 / scale);
+        ck_assert_msg(d <= bound, "%s, gradient of %s: %.3g", types[_i].name, parameter.name, d);
     }
     const double d = distance(ls_net_input_gradient(half.net, "input"),
                               ls_net_input_gradient(full.net, "input"), 1 / scale);
@@ -352,8 +353,9 @@ START_TEST(types_meet)
     ck_assert_msg(fabs(losses[0] - losses[1]) <= 8 * epsilon * fabs(losses[0]), "loss %g, f32 %g",
                   losses[1], losses[0]);
     if (types[_i].precision == LS_PRECISION_F16) ls_net_loss_scale(nets[1], &scale, NULL);
-    for (int64_t i = 0; i < ls_net_entries(nets[0]); i++) {
-        const ls_entry full = ls_net_entry(nets[0], i), half = ls_net_entry(nets[1], i);
+    for (int64_t i = 0; i < ls_net_parameter_count(nets[0]); i++) {
+        const ls_parameter_info full = ls_net_parameter_at(nets[0], i),
+                                half = ls_net_parameter_at(nets[1], i);
         const double d = distance(half.gradient, full.gradient, 1 / scale);
         ck_assert_msg(d <= 4 * epsilon, "gradient of %s: %g", full.name, d);
     }

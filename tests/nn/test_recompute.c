@@ -152,8 +152,9 @@ static void take_steps(run *r, int n)
 
 static void check_equal(run *a, run *b)
 {
-    for (int64_t i = 0; i < ls_net_entries(a->net); i++) {
-        const ls_entry x = ls_net_entry(a->net, i), y = ls_net_entry(b->net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(a->net); i++) {
+        const ls_parameter_info x = ls_net_parameter_at(a->net, i),
+                                y = ls_net_parameter_at(b->net, i);
         ls_digest values[2], gradients[2];
         ck_assert_int_eq(ls_tensor_digest(x.value, &values[0]), LS_OK);
         ck_assert_int_eq(ls_tensor_digest(y.value, &values[1]), LS_OK);

@@ -115,7 +115,7 @@ START_TEST(a_walk_may_be_left)
     ls__trace_op op;
     while (ls__net_step_op(a.net, &op)) ck_assert_int_eq(ls__net_step_next(a.net), LS_OK);
     ck_assert_int_eq(ls__net_step_next(a.net), LS_OK); /* past the end: nothing */
-    ck_assert_int_eq(ls_optimizer_steps(a.opt), 2);
+    ck_assert_int_eq(ls_optimizer_step_count(a.opt), 2);
     ls_context_close(&a.ctx);
 }
 END_TEST
@@ -149,7 +149,7 @@ END_TEST
 
 /* Looks an operand up by op, layer and role. */
 static bool has_value(const ls_net *net, const char *kind, const char *name, const char *role,
-                      const char *entry, bool in_place)
+                      const char *parameter, bool in_place)
 {
     ls__trace_op op;
     if (!ls__net_step_op(net, &op) || strcmp(op.kind, kind) != 0 || strcmp(op.name, name) != 0)
@@ -157,8 +157,9 @@ static bool has_value(const ls_net *net, const char *kind, const char *name, con
     for (int i = 0; i < op.n_values; i++) {
         ls__trace_value v;
         ls__net_step_value(net, &op, i, &v);
-        if (strcmp(v.role, role) == 0 && (v.entry == NULL) == (entry == NULL) &&
-            (!entry || strcmp(v.entry, entry) == 0) && (v.input && v.output) == in_place)
+        if (strcmp(v.role, role) == 0 && (v.parameter == NULL) == (parameter == NULL) &&
+            (!parameter || strcmp(v.parameter, parameter) == 0) &&
+            (v.input && v.output) == in_place)
             return true;
     }
     return false;
@@ -167,7 +168,7 @@ static bool has_value(const ls_net *net, const char *kind, const char *name, con
 START_TEST(operands_have_names)
 {
     static const struct {
-        const char *kind, *name, *role, *entry;
+        const char *kind, *name, *role, *parameter;
         bool in_place;
     } wanted[] = {
         { "copy", "input", "batch", NULL, false },
@@ -189,7 +190,7 @@ START_TEST(operands_have_names)
     while (ls__net_step_op(a.net, &op)) {
         for (int i = 0; i < N_WANTED; i++)
             found[i] |= has_value(a.net, wanted[i].kind, wanted[i].name, wanted[i].role,
-                                  wanted[i].entry, wanted[i].in_place);
+                                  wanted[i].parameter, wanted[i].in_place);
         ck_assert_int_eq(ls__net_step_next(a.net), LS_OK);
     }
     for (int i = 0; i < N_WANTED; i++)

@@ -91,14 +91,14 @@ static void portray(const setting *s, char out[PORTRAIT])
 {
     char *at = out, hex[LS_DIGEST_TEXT_SIZE];
     ls_digest digest;
-    for (int64_t i = 0; i < ls_net_entries(s->net); i++) {
-        const ls_entry entry = ls_net_entry(s->net, i);
-        if (entry.kind == LS_ENTRY_BUFFER) continue;
-        for (int j = -1; j < ls_optimizer_states(s->opt); j++) {
+    for (int64_t i = 0; i < ls_net_parameter_count(s->net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(s->net, i);
+        if (parameter.kind == LS_PARAMETER_BUFFER) continue;
+        for (int j = -1; j < ls_optimizer_state_count(s->opt); j++) {
             const ls_tensor *tensor =
-                j < 0 ? entry.value : ls_optimizer_state(s->opt, j, entry.name);
+                j < 0 ? parameter.value : ls_optimizer_state(s->opt, j, parameter.name);
             ck_assert_int_eq(ls_tensor_digest(tensor, &digest), LS_OK);
-            at += sprintf(at, "%s %d %s\n", entry.name, j, ls_digest_text(digest, hex));
+            at += sprintf(at, "%s %d %s\n", parameter.name, j, ls_digest_text(digest, hex));
         }
     }
     ck_assert(at < out + PORTRAIT);
@@ -127,7 +127,7 @@ START_TEST(skipped_updates_leave_no_trace)
     expect_scale(&s, scale, skipped);
     ck_assert(isfinite(gradient_norm(&s)));
     for (int i = 0; i < 4; i++) take_step(&s, in_pieces);
-    ck_assert_int_eq(ls_optimizer_steps(s.opt), skipped + 5);
+    ck_assert_int_eq(ls_optimizer_step_count(s.opt), skipped + 5);
     portray(&s, after);
 
     setting other = open_setting((which)(_i / 2), LS_PRECISION_F16,
@@ -158,23 +158,23 @@ START_TEST(later_optimizers_begin_anew)
         ck_assert_int_gt(skipped, 1);
         if (set_steps) {
             for (int j = 0; j < 2; j++)
-                for (int64_t i = 0; i < ls_net_entries(s.net); i++)
-                    if (ls_net_entry(s.net, i).kind != LS_ENTRY_BUFFER)
-                        ls_tensor_fill(ls_optimizer_state(s.opt, j, ls_net_entry(s.net, i).name),
-                                       0);
-            ck_assert_int_eq(ls_optimizer_set_steps(s.opt, 0), LS_OK);
+                for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++)
+                    if (ls_net_parameter_at(s.net, i).kind != LS_PARAMETER_BUFFER)
+                        ls_tensor_fill(
+                            ls_optimizer_state(s.opt, j, ls_net_parameter_at(s.net, i).name), 0);
+            ck_assert_int_eq(ls_optimizer_set_step_count(s.opt, 0), LS_OK);
         } else {
             ls_optimizer_close(&s.opt);
             s.opt = open_optimizer(s.net, ADAM);
         }
-        ck_assert_int_eq(ls_optimizer_steps(s.opt), 0);
+        ck_assert_int_eq(ls_optimizer_step_count(s.opt), 0);
         setting fresh =
             open_setting(ADAM, LS_PRECISION_F16, (ls_loss_scale_config){ .initial = (float)scale });
         for (int i = 0; i < 3; i++) {
             take_step(&s, false);
             take_step(&fresh, false);
         }
-        ck_assert_int_eq(ls_optimizer_steps(s.opt), 3);
+        ck_assert_int_eq(ls_optimizer_step_count(s.opt), 3);
         portray(&s, late);
         portray(&fresh, early);
         ck_assert_str_eq(late, early);
@@ -197,8 +197,8 @@ START_TEST(optimizers_that_take_turns)
     }
     ck_assert_int_gt(skipped, 1);
     ck_assert_int_eq(ls_net_step(s.net, second, &s.batch, 0.01), LS_OK);
-    for (int64_t i = 0; i < ls_net_entries(s.net); i++) {
-        const ls_tensor *tensor = ls_net_entry(s.net, i).value;
+    for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++) {
+        const ls_tensor *tensor = ls_net_parameter_at(s.net, i).value;
         const float *values = ls_tensor_data_const(tensor);
         for (int64_t j = 0; j < ls_tensor_count(tensor); j++) ck_assert(isfinite(values[j]));
     }
@@ -233,11 +233,13 @@ START_TEST(the_scale_has_a_floor)
     *pixel = value;
     take_step(&s, false);
     expect_scale(&s, 0x1p-24, 160);
-    for (int64_t i = 0; i < ls_net_entries(s.net); i++) {
-        const ls_entry entry = ls_net_entry(s.net, i);
-        const float *x = ls_tensor_data(entry.value);
-        for (int64_t j = 0; entry.kind != LS_ENTRY_BUFFER && j < ls_tensor_count(entry.value); j++)
-            ck_assert_msg(isfinite(x[j]), "%s[%lld] is %g", entry.name, (long long)j, (double)x[j]);
+    for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(s.net, i);
+        const float *x = ls_tensor_data(parameter.value);
+        for (int64_t j = 0;
+             parameter.kind != LS_PARAMETER_BUFFER && j < ls_tensor_count(parameter.value); j++)
+            ck_assert_msg(isfinite(x[j]), "%s[%lld] is %g", parameter.name, (long long)j,
+                          (double)x[j]);
     }
     ls_context_close(&s.ctx);
 }
@@ -253,8 +255,8 @@ START_TEST(norms_are_unscaled)
     const double norm = gradient_norm(&s), wanted = gradient_norm(&full);
     ck_assert_msg(fabs(norm - wanted) <= 2e-3 * wanted, "%g, f32 %g", norm, wanted);
     double squares = 0;
-    for (int64_t i = 0; i < ls_net_entries(s.net); i++) {
-        const ls_tensor *gradient = ls_net_entry(s.net, i).gradient;
+    for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++) {
+        const ls_tensor *gradient = ls_net_parameter_at(s.net, i).gradient;
         const float *g = gradient ? ls_tensor_data_const(gradient) : NULL;
         for (int64_t j = 0; g && j < ls_tensor_count(gradient); j++)
             squares += (double)g[j] * (double)g[j];

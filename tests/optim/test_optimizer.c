@@ -80,20 +80,20 @@ START_TEST(decay_spares_biases_and_norms)
         setting s = open_setting(NULL);
         ls_optimizer *opt = ls_sgd(
             s.net, &(ls_sgd_config){ .weight_decay = 0.5f, .decay = (ls_decay)weights_only });
-        for (int64_t i = 0; i < ls_net_entries(s.net); i++)
-            if (ls_net_entry(s.net, i).kind != LS_ENTRY_BUFFER)
-                ls_tensor_fill(ls_net_entry(s.net, i).value, 1);
+        for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++)
+            if (ls_net_parameter_at(s.net, i).kind != LS_PARAMETER_BUFFER)
+                ls_tensor_fill(ls_net_parameter_at(s.net, i).value, 1);
         make_gradients(&s);
         const ls__net_blocks blocks = ls__net_get_blocks(s.net);
         memset(blocks.gradients, 0, (size_t)blocks.parameter_elements * sizeof(float));
         ck_assert_int_eq(ls_optimizer_step(opt, 0.25), LS_OK);
-        for (int64_t i = 0; i < ls_net_entries(s.net); i++) {
-            const ls_entry entry = ls_net_entry(s.net, i);
-            if (entry.kind == LS_ENTRY_BUFFER) continue;
-            const bool decays = !weights_only || entry.kind == LS_ENTRY_WEIGHT;
-            const float *value = ls_tensor_data_const(entry.value);
-            for (int64_t j = 0; j < ls_tensor_count(entry.value); j++)
-                ck_assert_msg(value[j] == (decays ? 0.875f : 1.0f), "%s: %g", entry.name,
+        for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++) {
+            const ls_parameter_info parameter = ls_net_parameter_at(s.net, i);
+            if (parameter.kind == LS_PARAMETER_BUFFER) continue;
+            const bool decays = !weights_only || parameter.kind == LS_PARAMETER_WEIGHT;
+            const float *value = ls_tensor_data_const(parameter.value);
+            for (int64_t j = 0; j < ls_tensor_count(parameter.value); j++)
+                ck_assert_msg(value[j] == (decays ? 0.875f : 1.0f), "%s: %g", parameter.name,
                               (double)value[j]);
         }
         ls_context_close(&s.ctx);
@@ -170,10 +170,10 @@ START_TEST(gaps_stay_zero)
     float *const all[] = { blocks.values, blocks.gradients, ls__optimizer_state_block(opt, 0),
                            ls__optimizer_state_block(opt, 1) };
     bool used[MAX_ELEMENTS] = { false };
-    for (int64_t i = 0; i < blocks.n_entries; i++)
-        for (int64_t j = 0; j < blocks.entries[i].count; j++)
-            if (blocks.entries[i].kind != LS_ENTRY_BUFFER)
-                used[blocks.entries[i].offset + j] = true;
+    for (int64_t i = 0; i < blocks.n_parameters; i++)
+        for (int64_t j = 0; j < blocks.parameters[i].count; j++)
+            if (blocks.parameters[i].kind != LS_PARAMETER_BUFFER)
+                used[blocks.parameters[i].offset + j] = true;
     int64_t n_gaps = 0;
     for (int64_t i = 0; i < blocks.parameter_elements; i++) {
         n_gaps += !used[i];
@@ -228,13 +228,13 @@ START_TEST(each_backward_pass_serves_one_update)
     expect_error(&s, LS_ERR_INVALID, "ls_net_backward makes them");
     make_gradients(&s);
     ck_assert_int_eq(ls_optimizer_step(opt, 0.1), LS_OK);
-    ck_assert_int_eq(ls_optimizer_steps(opt), 1);
+    ck_assert_int_eq(ls_optimizer_step_count(opt), 1);
     ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
     expect_error(&s, LS_ERR_INVALID, "ls_net_backward makes them");
     ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
     ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
     expect_error(&s, LS_ERR_INVALID, "ls_net_backward makes them");
-    ck_assert_int_eq(ls_optimizer_steps(opt), 2);
+    ck_assert_int_eq(ls_optimizer_step_count(opt), 2);
     ls_context_close(&s.ctx);
 }
 END_TEST
@@ -249,7 +249,7 @@ START_TEST(wrong_rates_change_nothing)
     static const double wrong[] = { -1, NAN, INFINITY, 1e31 };
     for (int i = 0; i < 4; i++) {
         ck_assert_int_ne(ls_optimizer_step(opt, wrong[i]), LS_OK);
-        expect_error(&s, LS_ERR_INVALID, "rate is ");
+        expect_error(&s, LS_ERR_INVALID, "lr is ");
     }
     ck_assert_int_eq(ls_optimizer_step(opt, 0), LS_OK); /* a rate of 0 is none of them */
     copy_values(&s, after);
@@ -307,8 +307,8 @@ START_TEST(states_can_be_looked_at)
 {
     setting s = open_setting(NULL);
     ls_optimizer *plain = ls_sgd(s.net, NULL), *adam = ls_adam(s.net, NULL);
-    ck_assert_int_eq(ls_optimizer_states(plain), 0);
-    ck_assert_int_eq(ls_optimizer_states(adam), 2);
+    ck_assert_int_eq(ls_optimizer_state_count(plain), 0);
+    ck_assert_int_eq(ls_optimizer_state_count(adam), 2);
     ck_assert_str_eq(ls_optimizer_state_name(adam, 1), "exp_avg_sq");
     ck_assert_str_eq(ls_optimizer_state_name(adam, 2), "");
     ck_assert_str_eq(ls_optimizer_name(adam), "adam");
@@ -317,10 +317,10 @@ START_TEST(states_can_be_looked_at)
     expect_error(&s, LS_ERR_INVALID, "state 0 of 0 of sgd");
     ck_assert_ptr_null(ls_optimizer_state(adam, 0, "norm.running_mean"));
     expect_error(&s, LS_ERR_NOT_FOUND, "no parameter 'norm.running_mean'");
-    ck_assert_int_ne(ls_optimizer_set_steps(adam, -1), LS_OK);
+    ck_assert_int_ne(ls_optimizer_set_step_count(adam, -1), LS_OK);
     expect_error(&s, LS_ERR_INVALID, "steps is -1");
-    ck_assert_int_eq(ls_optimizer_set_steps(adam, 12), LS_OK);
-    ck_assert_int_eq(ls_optimizer_steps(adam), 12);
+    ck_assert_int_eq(ls_optimizer_set_step_count(adam, 12), LS_OK);
+    ck_assert_int_eq(ls_optimizer_step_count(adam), 12);
     ck_assert_int_eq(ls_optimizer_step(NULL, 1), LS_ERR_EARLIER);
     ls_context_close(&s.ctx);
 }

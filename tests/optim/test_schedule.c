@@ -17,18 +17,17 @@ static void expect_error(const void *result, const char *part)
 
 static void expect_rate(const ls_schedule *s, int64_t epoch, int64_t step, double wanted)
 {
-    const double rate = ls_schedule_rate(s, epoch, step);
-    ck_assert_msg(fabs(rate - wanted) <= 1e-12 * wanted,
-                  "epoch %lld, step %lld: %.17g, wanted %.17g", (long long)epoch, (long long)step,
-                  rate, wanted);
+    const double lr = ls_schedule_lr(s, epoch, step);
+    ck_assert_msg(fabs(lr - wanted) <= 1e-12 * wanted, "epoch %lld, step %lld: %.17g, wanted %.17g",
+                  (long long)epoch, (long long)step, lr, wanted);
 }
 
 START_TEST(warm_up_rises_step_by_step)
 {
     ctx = ls_context_open(NULL);
-    ls_schedule *s = ls_step_decay(
-        ctx, &(ls_step_config){
-                 .rate = 0.5, .every_epochs = 2, .steps_per_epoch = 10, .warmup = { 2, 0.2f } });
+    ls_schedule *s = ls_schedule_step(
+        ctx, &(ls_schedule_step_config){
+                 .lr = 0.5, .step_size = 2, .steps_per_epoch = 10, .warmup = { 2, 0.2f } });
     ck_assert_msg(s, "%s", ls_context_message(ctx));
     for (int i = 0; i < 20; i++) expect_rate(s, i / 10, i % 10, 0.5 * (0.2 + 0.8 * i / 20));
     /* its own clock starts at epoch 2: it drops 2 epochs later */
@@ -36,21 +35,22 @@ START_TEST(warm_up_rises_step_by_step)
     expect_rate(s, 3, 9, 0.5);
     expect_rate(s, 4, 0, 0.05);
 
-    s = ls_constant(
-        ctx, &(ls_constant_config){ .rate = 1, .steps_per_epoch = 4, .warmup = { 1, LS_ZERO } });
-    ck_assert(ls_schedule_rate(s, 0, 0) == 0);
+    s = ls_schedule_constant(ctx, &(ls_schedule_constant_config){
+                                      .lr = 1, .steps_per_epoch = 4, .warmup = { 1, LS_ZERO } });
+    ck_assert(ls_schedule_lr(s, 0, 0) == 0);
     expect_rate(s, 0, 1, 0.25);
-    s = ls_constant(ctx, &(ls_constant_config){ .rate = 1, .steps_per_epoch = 4, .warmup = { 1 } });
+    s = ls_schedule_constant(
+        ctx, &(ls_schedule_constant_config){ .lr = 1, .steps_per_epoch = 4, .warmup = { 1 } });
     expect_rate(s, 0, 0, 0.01);
 
-    /* the cosine's epochs count the warm-up: floor is reached when they are over */
-    s = ls_cosine(
+    /* the cosine's epochs count the warm-up: min_lr is reached when they are over */
+    s = ls_schedule_cosine(
         ctx,
-        &(ls_cosine_config){
-            .peak = 1, .floor = 0.125, .epochs = 5, .warmup_epochs = 1, .steps_per_epoch = 3 });
+        &(ls_schedule_cosine_config){
+            .max_lr = 1, .min_lr = 0.125, .epochs = 5, .warmup_epochs = 1, .steps_per_epoch = 3 });
     expect_rate(s, 1, 0, 1);
     expect_rate(s, 3, 0, 0.5625);
-    ck_assert_double_gt(ls_schedule_rate(s, 4, 2), 0.125);
+    ck_assert_double_gt(ls_schedule_lr(s, 4, 2), 0.125);
     expect_rate(s, 5, 0, 0.125);
     expect_rate(s, 50, 2, 0.125);
     ls_context_close(&ctx);
@@ -62,28 +62,31 @@ START_TEST(any_time_has_a_rate)
     ctx = ls_context_open(NULL);
     const int64_t most = INT64_MAX;
     ls_schedule *all[] = {
-        ls_constant(ctx, &(ls_constant_config){ .rate = 1,
-                                                .steps_per_epoch = INT64_C(1) << 40,
-                                                .warmup = { 1 << 20, 0.5f } }),
-        ls_multi_step(ctx, &(ls_multi_step_config){ .rate = 1 }),
-        ls_exponential(ctx, &(ls_exponential_config){ .rate = 1, .gamma = 0.5 }),
-        ls_cosine(ctx, &(ls_cosine_config){ .peak = 1,
-                                            .epochs = 1 << 20,
-                                            .steps_per_epoch = INT64_C(1) << 40 }),
-        ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = 1, .epochs = 1, .steps_per_epoch = 1 }),
-        ls_polynomial(ctx, &(ls_polynomial_config){ .rate = 1, .epochs = 1 }),
-        ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 1 }),
+        ls_schedule_constant(ctx,
+                             &(ls_schedule_constant_config){ .lr = 1,
+                                                             .steps_per_epoch = INT64_C(1) << 40,
+                                                             .warmup = { 1 << 20, 0.5f } }),
+        ls_schedule_multi_step(ctx, &(ls_schedule_multi_step_config){ .lr = 1 }),
+        ls_schedule_exponential(ctx, &(ls_schedule_exponential_config){ .lr = 1, .gamma = 0.5 }),
+        ls_schedule_cosine(ctx,
+                           &(ls_schedule_cosine_config){ .max_lr = 1,
+                                                         .epochs = 1 << 20,
+                                                         .steps_per_epoch = INT64_C(1) << 40 }),
+        ls_schedule_one_cycle(
+            ctx, &(ls_schedule_one_cycle_config){ .max_lr = 1, .epochs = 1, .steps_per_epoch = 1 }),
+        ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 1, .epochs = 1 }),
+        ls_schedule_reduce_on_plateau(ctx, &(ls_schedule_plateau_config){ .lr = 1 }),
     };
     static const int64_t times[] = { INT64_MIN, -1, 0, 1, 1 << 20, INT64_C(1) << 40, INT64_MAX };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         ck_assert_msg(all[i], "%s", ls_context_message(ctx));
         for (int e = 0; e < 7; e++)
             for (int t = 0; t < 7; t++) {
-                const double rate = ls_schedule_rate(all[i], times[e], times[t]);
-                ck_assert_msg(rate >= 0 && rate <= 1, "schedule %zu: %g", i, rate);
+                const double lr = ls_schedule_lr(all[i], times[e], times[t]);
+                ck_assert_msg(lr >= 0 && lr <= 1, "schedule %zu: %g", i, lr);
             }
     }
-    ck_assert(ls_schedule_rate(NULL, most, most) == 0);
+    ck_assert(ls_schedule_lr(NULL, most, most) == 0);
     ls_schedule_close(&all[0]);
     ck_assert_ptr_null(all[0]);
     ls_context_close(&ctx);
@@ -94,9 +97,9 @@ START_TEST(milestones_are_copied)
 {
     ctx = ls_context_open(NULL);
     int milestones[] = { 1, 3 };
-    ls_schedule *s = ls_multi_step(
-        ctx, &(ls_multi_step_config){
-                 .rate = 1, .milestones = milestones, .n_milestones = 2, .gamma = 0.5 });
+    ls_schedule *s = ls_schedule_multi_step(
+        ctx, &(ls_schedule_multi_step_config){
+                 .lr = 1, .milestones = milestones, .n_milestones = 2, .gamma = 0.5 });
     milestones[0] = milestones[1] = 0;
     expect_rate(s, 0, 99, 1);
     expect_rate(s, 1, 0, 0.5);
@@ -108,11 +111,12 @@ END_TEST
 START_TEST(state_travels)
 {
     ctx = ls_context_open(NULL);
-    const ls_plateau_config config = {
-        .rate = 1, .floor = 0.01, .gamma = 0.5, .patience = 1, .cooldown = 1
+    const ls_schedule_plateau_config config = {
+        .lr = 1, .min_lr = 0.01, .gamma = 0.5, .patience = 1, .cooldown = 1
     };
-    ls_schedule *a = ls_reduce_on_plateau(ctx, &config), *b = ls_reduce_on_plateau(ctx, &config);
-    ls_schedule *deaf = ls_constant(ctx, &(ls_constant_config){ .rate = 1 });
+    ls_schedule *a = ls_schedule_reduce_on_plateau(ctx, &config),
+                *b = ls_schedule_reduce_on_plateau(ctx, &config);
+    ls_schedule *deaf = ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1 });
     for (int i = 0; i < 40; i++) {
         double state[LS_SCHEDULE_STATE];
         ls_schedule_get_state(a, state);
@@ -121,12 +125,12 @@ START_TEST(state_travels)
         ck_assert_int_eq(ls_schedule_report(a, metric), LS_OK);
         ck_assert_int_eq(ls_schedule_report(b, metric), LS_OK);
         ck_assert_int_eq(ls_schedule_report(deaf, metric), LS_OK);
-        ck_assert(ls_schedule_rate(a, i, 0) == ls_schedule_rate(b, i, 0));
+        ck_assert(ls_schedule_lr(a, i, 0) == ls_schedule_lr(b, i, 0));
     }
-    ck_assert_double_lt(ls_schedule_rate(a, 40, 0), 0.1);
+    ck_assert_double_lt(ls_schedule_lr(a, 40, 0), 0.1);
     for (int i = 0; i < 200; i++) ls_schedule_report(a, 1);
-    ck_assert(ls_schedule_rate(a, 0, 0) == 0.01);
-    ck_assert(ls_schedule_rate(deaf, 0, 0) == 1);
+    ck_assert(ls_schedule_lr(a, 0, 0) == 0.01);
+    ck_assert(ls_schedule_lr(deaf, 0, 0) == 1);
 
     static const double wrong[][LS_SCHEDULE_STATE] = { { 2, 0, 0, 0 },   { -1, 0, 0, 0 },
                                                        { NAN, 0, 0, 0 }, { 1, NAN, 0, 0 },
@@ -143,55 +147,71 @@ END_TEST
 START_TEST(wrong_configs_are_refused)
 {
     ctx = ls_context_open(NULL);
-    ck_assert_ptr_null(ls_constant(NULL, &(ls_constant_config){ .rate = 1 }));
-    expect_error(ls_constant(ctx, NULL), "ls_constant: config is NULL");
-    expect_error(ls_constant(ctx, &(ls_constant_config){ .rate = -0.1 }),
-                 "ls_constant: rate is -0.1, wanted a number above 0");
-    expect_error(ls_constant(ctx, &(ls_constant_config){ .rate = NAN }), "rate is nan");
-    expect_error(ls_constant(ctx, &(ls_constant_config){ .rate = 1, .warmup = { 1 } }),
-                 "steps_per_epoch is required, because the rate changes from step to step while");
-    expect_error(ls_constant(ctx, &(ls_constant_config){ .rate = 1, .warmup = { 0, 0.1f } }),
-                 "warm-up start is 0.1, but there is no warm-up epoch");
+    ck_assert_ptr_null(ls_schedule_constant(NULL, &(ls_schedule_constant_config){ .lr = 1 }));
+    expect_error(ls_schedule_constant(ctx, NULL), "ls_schedule_constant: config is NULL");
+    expect_error(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = -0.1 }),
+                 "ls_schedule_constant: lr is -0.1, wanted a number above 0");
+    expect_error(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = NAN }),
+                 "lr is nan");
     expect_error(
-        ls_constant(
-            ctx, &(ls_constant_config){ .rate = 1, .steps_per_epoch = 1, .warmup = { 1, 1.5f } }),
-        "warm-up start is 1.5");
-    expect_error(ls_constant(ctx, &(ls_constant_config){ .rate = 1, .steps_per_epoch = -1 }),
-                 "steps_per_epoch is -1");
-    expect_error(ls_step_decay(ctx, &(ls_step_config){ .rate = 1 }),
-                 "ls_step_decay: every_epochs is 0, wanted 1 to 2^20");
-    expect_error(ls_step_decay(ctx, &(ls_step_config){ .rate = 1, .every_epochs = 1, .gamma = -1 }),
-                 "gamma is -1");
-    expect_error(ls_multi_step(ctx, &(ls_multi_step_config){ .rate = 1, .n_milestones = 2 }),
-                 "milestones is NULL");
-    expect_error(ls_multi_step(ctx, &(ls_multi_step_config){ .rate = 1,
-                                                             .milestones = (const int[]){ 3, 3 },
-                                                             .n_milestones = 2 }),
+        ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1, .warmup = { 1 } }),
+        "steps_per_epoch is required, because the learning rate changes from step to step while");
+    expect_error(
+        ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1, .warmup = { 0, 0.1f } }),
+        "warm-up start is 0.1, but there is no warm-up epoch");
+    expect_error(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1,
+                                                                           .steps_per_epoch = 1,
+                                                                           .warmup = { 1, 1.5f } }),
+                 "warm-up start is 1.5");
+    expect_error(
+        ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1, .steps_per_epoch = -1 }),
+        "steps_per_epoch is -1");
+    expect_error(ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 1 }),
+                 "ls_schedule_step: step_size is 0, wanted 1 to 2^20");
+    expect_error(
+        ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 1, .step_size = 1, .gamma = -1 }),
+        "gamma is -1");
+    expect_error(
+        ls_schedule_multi_step(ctx, &(ls_schedule_multi_step_config){ .lr = 1, .n_milestones = 2 }),
+        "milestones is NULL");
+    expect_error(ls_schedule_multi_step(
+                     ctx, &(ls_schedule_multi_step_config){ .lr = 1,
+                                                            .milestones = (const int[]){ 3, 3 },
+                                                            .n_milestones = 2 }),
                  "milestone 1 is epoch 3, wanted one after epoch 3");
-    expect_error(ls_exponential(ctx, &(ls_exponential_config){ .rate = 1 }), "gamma is 0");
-    expect_error(ls_cosine(ctx, &(ls_cosine_config){ .peak = 1, .epochs = 3 }),
-                 "ls_cosine: steps_per_epoch is required");
-    expect_error(ls_cosine(ctx,
-                           &(ls_cosine_config){
-                               .peak = 1, .epochs = 3, .warmup_epochs = 3, .steps_per_epoch = 1 }),
+    expect_error(ls_schedule_exponential(ctx, &(ls_schedule_exponential_config){ .lr = 1 }),
+                 "gamma is 0");
+    expect_error(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1, .epochs = 3 }),
+                 "ls_schedule_cosine: steps_per_epoch is required");
+    expect_error(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
+                                                                       .epochs = 3,
+                                                                       .warmup_epochs = 3,
+                                                                       .steps_per_epoch = 1 }),
                  "3 warm-up epochs leave none of 3 epochs");
+    expect_error(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
+                                                                       .min_lr = 2,
+                                                                       .epochs = 3,
+                                                                       .steps_per_epoch = 1 }),
+                 "min_lr is 2, above the learning rate 1");
     expect_error(
-        ls_cosine(ctx,
-                  &(ls_cosine_config){ .peak = 1, .floor = 2, .epochs = 3, .steps_per_epoch = 1 }),
-        "floor is 2, above the rate 1");
-    expect_error(ls_polynomial(ctx, &(ls_polynomial_config){ .rate = 1, .epochs = -5 }),
-                 "epochs is -5");
-    expect_error(ls_polynomial(ctx, &(ls_polynomial_config){ .rate = 1, .epochs = 5, .power = -1 }),
+        ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 1, .epochs = -5 }),
+        "epochs is -5");
+    expect_error(ls_schedule_polynomial(
+                     ctx, &(ls_schedule_polynomial_config){ .lr = 1, .epochs = 5, .power = -1 }),
                  "power is -1");
-    expect_error(ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = 1, .epochs = 1 }),
-                 "ls_one_cycle: steps_per_epoch is required");
-    expect_error(ls_one_cycle(ctx,
-                              &(ls_one_cycle_config){
-                                  .peak = 1, .epochs = 1, .rise = 1.5, .steps_per_epoch = 1 }),
-                 "rise is 1.5, wanted above 0 and at most 1");
-    expect_error(ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 1, .gamma = 1 }),
-                 "gamma is 1, wanted above 0 and below 1");
-    expect_error(ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 1, .patience = -2 }),
+    expect_error(
+        ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 1, .epochs = 1 }),
+        "ls_schedule_one_cycle: steps_per_epoch is required");
+    expect_error(ls_schedule_one_cycle(
+                     ctx,
+                     &(ls_schedule_one_cycle_config){
+                         .max_lr = 1, .epochs = 1, .pct_start = 1.5, .steps_per_epoch = 1 }),
+                 "pct_start is 1.5, wanted above 0 and at most 1");
+    expect_error(
+        ls_schedule_reduce_on_plateau(ctx, &(ls_schedule_plateau_config){ .lr = 1, .gamma = 1 }),
+        "gamma is 1, wanted above 0 and below 1");
+    expect_error(ls_schedule_reduce_on_plateau(
+                     ctx, &(ls_schedule_plateau_config){ .lr = 1, .patience = -2 }),
                  "patience is -2");
     ls_context_close(&ctx);
 }
@@ -204,28 +224,35 @@ START_TEST(settings_must_be_finite)
     static const char *const names[] = { "nan,", "inf,", "-inf," };
     for (int i = 0; i < 3; i++) {
         const double x = wrong[i];
-        expect_error(ls_step_decay(ctx, &(ls_step_config){ 1, .every_epochs = 1, .gamma = x }),
-                     names[i]);
-        expect_error(ls_multi_step(ctx, &(ls_multi_step_config){ .rate = 1, .gamma = x }),
-                     names[i]);
-        expect_error(ls_exponential(ctx, &(ls_exponential_config){ .rate = 1, .gamma = x }),
-                     names[i]);
-        const ls_cosine_config cosine[] = {
-            { .peak = x, .epochs = 2, .steps_per_epoch = 1 },
-            { .peak = 1, .floor = x, .epochs = 2, .steps_per_epoch = 1 },
+        expect_error(
+            ls_schedule_step(ctx, &(ls_schedule_step_config){ 1, .step_size = 1, .gamma = x }),
+            names[i]);
+        expect_error(
+            ls_schedule_multi_step(ctx, &(ls_schedule_multi_step_config){ .lr = 1, .gamma = x }),
+            names[i]);
+        expect_error(
+            ls_schedule_exponential(ctx, &(ls_schedule_exponential_config){ .lr = 1, .gamma = x }),
+            names[i]);
+        const ls_schedule_cosine_config cosine[] = {
+            { .max_lr = x, .epochs = 2, .steps_per_epoch = 1 },
+            { .max_lr = 1, .min_lr = x, .epochs = 2, .steps_per_epoch = 1 },
             { 1, .epochs = 2, .warmup_epochs = 1, .warmup_start = (float)x, .steps_per_epoch = 1 }
         };
-        for (int j = 0; j < 3; j++) expect_error(ls_cosine(ctx, &cosine[j]), names[i]);
-        expect_error(ls_polynomial(ctx, &(ls_polynomial_config){ 1, .power = x, .epochs = 2 }),
+        for (int j = 0; j < 3; j++) expect_error(ls_schedule_cosine(ctx, &cosine[j]), names[i]);
+        expect_error(ls_schedule_polynomial(
+                         ctx, &(ls_schedule_polynomial_config){ 1, .power = x, .epochs = 2 }),
                      names[i]);
-        const ls_one_cycle_config cycle[] = { { 1, .rise = x, .epochs = 1, .steps_per_epoch = 1 },
-                                              { 1, .div = x, .epochs = 1, .steps_per_epoch = 1 },
-                                              { 1, .final_div = x, .epochs = 1,
-                                                .steps_per_epoch = 1 } };
-        for (int j = 0; j < 3; j++) expect_error(ls_one_cycle(ctx, &cycle[j]), names[i]);
-        expect_error(ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 1, .gamma = x }),
+        const ls_schedule_one_cycle_config cycle[] = {
+            { 1, .pct_start = x, .epochs = 1, .steps_per_epoch = 1 },
+            { 1, .div_factor = x, .epochs = 1, .steps_per_epoch = 1 },
+            { 1, .final_div_factor = x, .epochs = 1, .steps_per_epoch = 1 }
+        };
+        for (int j = 0; j < 3; j++) expect_error(ls_schedule_one_cycle(ctx, &cycle[j]), names[i]);
+        expect_error(ls_schedule_reduce_on_plateau(
+                         ctx, &(ls_schedule_plateau_config){ .lr = 1, .gamma = x }),
                      names[i]);
-        expect_error(ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 1, .threshold = x }),
+        expect_error(ls_schedule_reduce_on_plateau(
+                         ctx, &(ls_schedule_plateau_config){ .lr = 1, .threshold = x }),
                      names[i]);
     }
     ls_context_close(&ctx);

@@ -235,8 +235,8 @@ static void feed_all(ls_context *ctx, ls_net *net, ls_tensor_file *file, const o
 static void set_parameters(ls_net *net, const one_case *c)
 {
     const bool norm = strncmp(c->name, "batch_norm/", 11) == 0;
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
-        const ls_entry e = ls_net_entry(net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info e = ls_net_parameter_at(net, i);
         const char *name = e.name + strlen("op.");
         const bool weight = strcmp(name, "weight") == 0, var = strcmp(name, "running_var") == 0;
         parity_fill(e.value, of(c, name), weight || var ? 0.5f : 1, (weight && norm) || var);
@@ -264,8 +264,8 @@ static void check_case(ls_context *ctx, ls_tensor_file *file, one_case *c)
     if (has_residual)
         parity_check(file, of(c, "gradient.residual"), ls_net_input_gradient(net, "residual"),
                      tolerance);
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
-        const ls_entry e = ls_net_entry(net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info e = ls_net_parameter_at(net, i);
         char name[MAX_NAME];
         snprintf(name, sizeof(name), "%s%s", e.gradient ? "gradient." : "", e.name + strlen("op."));
         parity_check(file, of(c, name), e.gradient ? e.gradient : e.value, tolerance);

@@ -12,39 +12,36 @@ static const double tolerance = 1e-6;
 typedef struct trajectory {
     const char *name;
     ls_optimizer *(*adam)(ls_net *, const ls_adam_config *); /* NULL = sgd */
-    double rate;
+    double lr;
     ls_sgd_config sgd;
     ls_adam_config adam_config;
 } trajectory;
 
 static const trajectory trajectories[] = {
-    { .name = "sgd", .rate = 0.1 },
-    { .name = "sgd_momentum", .rate = 0.01, .sgd = { .momentum = 0.9f } },
-    { .name = "sgd_decay", .rate = 0.1, .sgd = { .weight_decay = 5e-4f } },
-    { .name = "sgd_dampening", .rate = 0.05, .sgd = { .momentum = 0.9f, .dampening = 0.5f } },
+    { .name = "sgd", .lr = 0.1 },
+    { .name = "sgd_momentum", .lr = 0.01, .sgd = { .momentum = 0.9f } },
+    { .name = "sgd_decay", .lr = 0.1, .sgd = { .weight_decay = 5e-4f } },
+    { .name = "sgd_dampening", .lr = 0.05, .sgd = { .momentum = 0.9f, .dampening = 0.5f } },
     { .name = "sgd_nesterov_decay",
-      .rate = 0.01,
+      .lr = 0.01,
       .sgd = { .momentum = 0.9f, .nesterov = true, .weight_decay = 1e-2f } },
     { .name = "sgd_clip",
-      .rate = 0.1,
+      .lr = 0.1,
       .sgd = { .momentum = 0.9f, .weight_decay = 1e-2f, .clip_norm = 1 } },
-    { .name = "adam", .adam = ls_adam, .rate = 1e-3 },
-    { .name = "adam_decay",
-      .adam = ls_adam,
-      .rate = 1e-2,
-      .adam_config = { .weight_decay = 1e-2f } },
+    { .name = "adam", .adam = ls_adam, .lr = 1e-3 },
+    { .name = "adam_decay", .adam = ls_adam, .lr = 1e-2, .adam_config = { .weight_decay = 1e-2f } },
     { .name = "adam_betas",
       .adam = ls_adam,
-      .rate = 3e-3,
+      .lr = 3e-3,
       .adam_config = { .beta1 = 0.8f, .beta2 = 0.95f, .epsilon = 1e-4f } },
-    { .name = "adamw", .adam = ls_adamw, .rate = 1e-3 },
+    { .name = "adamw", .adam = ls_adamw, .lr = 1e-3 },
     { .name = "adamw_decay",
       .adam = ls_adamw,
-      .rate = 1e-2,
+      .lr = 1e-2,
       .adam_config = { .weight_decay = 0.1f } },
     { .name = "adamw_clip",
       .adam = ls_adamw,
-      .rate = 1e-2,
+      .lr = 1e-2,
       .adam_config = { .clip_norm = 3.6f } }, /* about half of the gradients are longer */
 };
 enum { N_TRAJECTORIES = sizeof(trajectories) / sizeof(trajectories[0]) };
@@ -100,7 +97,7 @@ START_TEST(trajectory_matches_pytorch)
         ls_net_feed(net, "input", input);
         ls_net_forward(net, LS_TRAIN);
         ls_net_backward(net);
-        ck_assert_msg(ls_optimizer_step(opt, t->rate) == LS_OK, "%s: %s", t->name,
+        ck_assert_msg(ls_optimizer_step(opt, t->lr) == LS_OK, "%s: %s", t->name,
                       ls_context_message(ctx));
         char name[64];
         snprintf(name, sizeof(name), "%s.%d", t->name, step);

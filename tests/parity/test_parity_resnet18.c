@@ -1,4 +1,4 @@
-/* test_parity_resnet18.c: the whole resnet18 for 32x32 pictures against PyTorch
+/* test_parity_resnet18.c: the whole resnet18 for 32x32 images against PyTorch
  * (tests/reference/resnet18.py): all gradients of one step in float64, and the losses of ten SGD
  * steps. */
 #include "../suite.h"
@@ -19,10 +19,10 @@ static bool is_norm(const char *name)
 /* Weights as model() of resnet18.py makes them. */
 static void set_weights(ls_net *net)
 {
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
-        const ls_entry e = ls_net_entry(net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info e = ls_net_parameter_at(net, i);
         const ls_shape *shape = ls_tensor_shape(e.value);
-        if (e.kind == LS_ENTRY_BUFFER) continue;
+        if (e.kind == LS_PARAMETER_BUFFER) continue;
         if (shape->n_dims == 4) {
             const double fan_in = (double)(ls_tensor_count(e.value) / shape->dims[0]);
             parity_fill(e.value, e.name, (float)sqrt(6.0 / fan_in), 0);
@@ -38,9 +38,9 @@ static void set_weights(ls_net *net)
 
 static void set_norm_biases(ls_net *net, ls_tensor_file *file)
 {
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
-        const ls_entry e = ls_net_entry(net, i);
-        if (is_norm(e.name) && e.kind != LS_ENTRY_BUFFER && strstr(e.name, "bias"))
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info e = ls_net_parameter_at(net, i);
+        if (is_norm(e.name) && e.kind != LS_PARAMETER_BUFFER && strstr(e.name, "bias"))
             ck_assert_int_eq(ls_tensor_file_read(file, e.name, e.value), LS_OK);
     }
 }
@@ -120,8 +120,8 @@ START_TEST(gradients_match_pytorch)
     double worst = parity_check_projected(file, "gradient.input", "input",
                                           ls_net_input_gradient(net, "input"), tolerance);
     int n_gradients = 0;
-    for (int64_t i = 0; i < ls_net_entries(net); i++) {
-        const ls_entry e = ls_net_entry(net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info e = ls_net_parameter_at(net, i);
         if (!e.gradient) continue;
         char name[256];
         snprintf(name, sizeof(name), "gradient.%s", e.name);
@@ -143,7 +143,7 @@ START_TEST(losses_of_ten_steps_match_pytorch)
     ls_tensor_file *file = fixture(ctx, "resnet18_steps.safetensors");
     ls_net *net = build(ctx, (ls_input_spec){ .image = { LS_U8, LS_SHAPE(batch, 32, 32, 3) },
                                               .mean = { 0.485f, 0.456f, 0.406f },
-                                              .deviation = { 0.229f, 0.224f, 0.225f } });
+                                              .std = { 0.229f, 0.224f, 0.225f } });
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
     const float *theirs = ls_tensor_data(parity_load(ctx, file, "losses"));
     double worst = 0;

@@ -19,9 +19,9 @@ static int read_rates(const char *wanted, double out[MAX_RATES])
     char name[MAX_NAME];
     int n = -1;
     while (n < 0 && fscanf(file, "%63s", name) == 1) {
-        double rate;
+        double lr;
         int n_here = 0;
-        for (; n_here < MAX_RATES && fscanf(file, "%lf", &rate) == 1; n_here++) out[n_here] = rate;
+        for (; n_here < MAX_RATES && fscanf(file, "%lf", &lr) == 1; n_here++) out[n_here] = lr;
         if (strcmp(name, wanted) == 0) n = n_here;
     }
     fclose(file);
@@ -40,10 +40,10 @@ static void check(ls_context *ctx, const char *name, ls_schedule *schedule, bool
     ck_assert_int_ge(n_epochs, EPOCHS);
     for (int epoch = 0; epoch < n_epochs; epoch++) {
         for (int step = 0; step < STEPS; step++) {
-            const double rate = ls_schedule_rate(schedule, epoch, step);
+            const double lr = ls_schedule_lr(schedule, epoch, step);
             const double wanted = rates[by_step ? epoch * STEPS + step : epoch];
-            ck_assert_msg(fabs(rate - wanted) <= tolerance * wanted,
-                          "%s: epoch %d, step %d: %.17g, wanted %.17g", name, epoch, step, rate,
+            ck_assert_msg(fabs(lr - wanted) <= tolerance * wanted,
+                          "%s: epoch %d, step %d: %.17g, wanted %.17g", name, epoch, step, lr,
                           wanted);
         }
         if (metrics) ck_assert_int_eq(ls_schedule_report(schedule, (double)metrics[epoch]), LS_OK);
@@ -54,34 +54,35 @@ START_TEST(schedules_by_epoch)
 {
     ls_context *ctx = ls_context_open(NULL);
     check(ctx, "step_decay",
-          ls_step_decay(ctx, &(ls_step_config){ .rate = 0.1,
-                                                .every_epochs = 6,
-                                                .gamma = 0.3,
-                                                .steps_per_epoch = STEPS }),
+          ls_schedule_step(ctx,
+                           &(ls_schedule_step_config){
+                               .lr = 0.1, .step_size = 6, .gamma = 0.3, .steps_per_epoch = STEPS }),
           false, NULL);
     check(ctx, "multi_step",
-          ls_multi_step(ctx, &(ls_multi_step_config){ .rate = 0.1,
-                                                      .milestones = (const int[]){ 5, 9, 16 },
-                                                      .n_milestones = 3,
-                                                      .gamma = 0.2,
-                                                      .steps_per_epoch = STEPS }),
+          ls_schedule_multi_step(
+              ctx, &(ls_schedule_multi_step_config){ .lr = 0.1,
+                                                     .milestones = (const int[]){ 5, 9, 16 },
+                                                     .n_milestones = 3,
+                                                     .gamma = 0.2,
+                                                     .steps_per_epoch = STEPS }),
           false, NULL);
-    check(
-        ctx, "exponential",
-        ls_exponential(
-            ctx, &(ls_exponential_config){ .rate = 0.1, .gamma = 0.85, .steps_per_epoch = STEPS }),
-        false, NULL);
+    check(ctx, "exponential",
+          ls_schedule_exponential(ctx,
+                                  &(ls_schedule_exponential_config){
+                                      .lr = 0.1, .gamma = 0.85, .steps_per_epoch = STEPS }),
+          false, NULL);
     check(ctx, "cosine_by_epoch",
-          ls_cosine(ctx, &(ls_cosine_config){ .peak = 0.1,
-                                              .floor = 1e-3,
-                                              .epochs = EPOCHS,
-                                              .steps_per_epoch = STEPS,
-                                              .by_epoch = true }),
+          ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
+                                                                .min_lr = 1e-3,
+                                                                .epochs = EPOCHS,
+                                                                .steps_per_epoch = STEPS,
+                                                                .by_epoch = true }),
           false, NULL);
     check(ctx, "polynomial",
-          ls_polynomial(ctx,
-                        &(ls_polynomial_config){
-                            .rate = 0.1, .power = 2, .epochs = EPOCHS, .steps_per_epoch = STEPS }),
+          ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 0.1,
+                                                                        .power = 2,
+                                                                        .epochs = EPOCHS,
+                                                                        .steps_per_epoch = STEPS }),
           false, NULL);
     ls_context_close(&ctx);
 }
@@ -91,33 +92,35 @@ START_TEST(schedules_by_step)
 {
     ls_context *ctx = ls_context_open(NULL);
     check(ctx, "cosine",
-          ls_cosine(ctx,
-                    &(ls_cosine_config){
-                        .peak = 0.1, .floor = 1e-3, .epochs = EPOCHS, .steps_per_epoch = STEPS }),
+          ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
+                                                                .min_lr = 1e-3,
+                                                                .epochs = EPOCHS,
+                                                                .steps_per_epoch = STEPS }),
           true, NULL);
-    check(
-        ctx, "one_cycle",
-        ls_one_cycle(
-            ctx, &(ls_one_cycle_config){ .peak = 0.1, .epochs = EPOCHS, .steps_per_epoch = STEPS }),
-        true, NULL);
+    check(ctx, "one_cycle",
+          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.1,
+                                                                      .epochs = EPOCHS,
+                                                                      .steps_per_epoch = STEPS }),
+          true, NULL);
     check(ctx, "one_cycle_own",
-          ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = 0.2,
-                                                    .rise = 0.25,
-                                                    .div = 10,
-                                                    .final_div = 100,
-                                                    .epochs = EPOCHS,
-                                                    .steps_per_epoch = STEPS }),
+          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.2,
+                                                                      .pct_start = 0.25,
+                                                                      .div_factor = 10,
+                                                                      .final_div_factor = 100,
+                                                                      .epochs = EPOCHS,
+                                                                      .steps_per_epoch = STEPS }),
           true, NULL);
     check(ctx, "one_cycle_steep",
-          ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = 0.2,
-                                                    .rise = 0.005,
-                                                    .epochs = EPOCHS,
-                                                    .steps_per_epoch = STEPS }),
+          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.2,
+                                                                      .pct_start = 0.005,
+                                                                      .epochs = EPOCHS,
+                                                                      .steps_per_epoch = STEPS }),
           true, NULL);
     check(ctx, "one_cycle_rising",
-          ls_one_cycle(ctx,
-                       &(ls_one_cycle_config){
-                           .peak = 0.2, .rise = 0.99, .epochs = EPOCHS, .steps_per_epoch = STEPS }),
+          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.2,
+                                                                      .pct_start = 0.99,
+                                                                      .epochs = EPOCHS,
+                                                                      .steps_per_epoch = STEPS }),
           true, NULL);
     ls_context_close(&ctx);
 }
@@ -127,29 +130,30 @@ START_TEST(schedules_with_warm_up)
 {
     ls_context *ctx = ls_context_open(NULL);
     check(ctx, "constant_warm_up",
-          ls_constant(ctx, &(ls_constant_config){ .rate = 0.1,
-                                                  .steps_per_epoch = STEPS,
-                                                  .warmup = { 2, 0.01f } }),
+          ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 0.1,
+                                                                    .steps_per_epoch = STEPS,
+                                                                    .warmup = { 2, 0.01f } }),
           true, NULL);
     check(ctx, "cosine_warm_up",
-          ls_cosine(ctx, &(ls_cosine_config){ .peak = 0.1,
-                                              .epochs = EPOCHS,
-                                              .warmup_epochs = 2,
-                                              .steps_per_epoch = STEPS }),
+          ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
+                                                                .epochs = EPOCHS,
+                                                                .warmup_epochs = 2,
+                                                                .steps_per_epoch = STEPS }),
           true, NULL);
     check(ctx, "step_warm_up",
-          ls_step_decay(ctx, &(ls_step_config){ .rate = 0.1,
-                                                .every_epochs = 5,
-                                                .steps_per_epoch = STEPS,
-                                                .warmup = { .epochs = 2 } }),
+          ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 0.1,
+                                                            .step_size = 5,
+                                                            .steps_per_epoch = STEPS,
+                                                            .warmup = { .epochs = 2 } }),
           true, NULL);
-    check(ctx, "polynomial_warm_up",
-          ls_polynomial(ctx, &(ls_polynomial_config){ .rate = 0.1,
-                                                      .power = 0.9,
-                                                      .epochs = EPOCHS,
-                                                      .steps_per_epoch = STEPS,
-                                                      .warmup = { .epochs = 2 } }),
-          true, NULL);
+    check(
+        ctx, "polynomial_warm_up",
+        ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 0.1,
+                                                                      .power = 0.9,
+                                                                      .epochs = EPOCHS,
+                                                                      .steps_per_epoch = STEPS,
+                                                                      .warmup = { .epochs = 2 } }),
+        true, NULL);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -160,33 +164,34 @@ START_TEST(plateau_listens_to_the_same_metrics)
     float metrics[60];
     parity_hashed("metrics", 60, 0.05f, 1, metrics);
     check(ctx, "plateau_min",
-          ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 0.1,
-                                                          .gamma = 0.5,
-                                                          .patience = 3,
-                                                          .steps_per_epoch = STEPS }),
+          ls_schedule_reduce_on_plateau(
+              ctx,
+              &(ls_schedule_plateau_config){
+                  .lr = 0.1, .gamma = 0.5, .patience = 3, .steps_per_epoch = STEPS }),
           false, metrics);
     check(ctx, "plateau_max",
-          ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 0.1,
-                                                          .floor = 1e-3,
-                                                          .gamma = 0.3,
-                                                          .patience = 2,
-                                                          .cooldown = 2,
-                                                          .threshold = 1e-2,
-                                                          .maximize = true,
-                                                          .steps_per_epoch = STEPS }),
+          ls_schedule_reduce_on_plateau(ctx,
+                                        &(ls_schedule_plateau_config){ .lr = 0.1,
+                                                                       .min_lr = 1e-3,
+                                                                       .gamma = 0.3,
+                                                                       .patience = 2,
+                                                                       .cooldown = 2,
+                                                                       .threshold = 1e-2,
+                                                                       .maximize = true,
+                                                                       .steps_per_epoch = STEPS }),
           false, metrics);
     float negative[60];
     for (int i = 0; i < 60; i++) negative[i] = -metrics[i];
     metrics[0] = metrics[9] = INFINITY;
     metrics[1] = metrics[7] = metrics[8] = NAN;
     check(ctx, "plateau_infinite",
-          ls_reduce_on_plateau(ctx,
-                               &(ls_plateau_config){ .rate = 0.1, .gamma = 0.5, .patience = -1 }),
+          ls_schedule_reduce_on_plateau(
+              ctx, &(ls_schedule_plateau_config){ .lr = 0.1, .gamma = 0.5, .patience = -1 }),
           false, metrics);
-    check(
-        ctx, "plateau_negative",
-        ls_reduce_on_plateau(ctx, &(ls_plateau_config){ .rate = 0.1, .gamma = 0.7, .patience = 1 }),
-        false, negative);
+    check(ctx, "plateau_negative",
+          ls_schedule_reduce_on_plateau(
+              ctx, &(ls_schedule_plateau_config){ .lr = 0.1, .gamma = 0.7, .patience = 1 }),
+          false, negative);
     ls_context_close(&ctx);
 }
 END_TEST

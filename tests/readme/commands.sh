@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # commands.sh: runs the commands of README.md's sh blocks in their order, in a folder that has what the README speaks of:
-# the build, a folder of pictures, a photo, and the C program of its c block. Epochs are cut to 1, and
-# data sets to a few pictures.
+# the build, a folder of images, a photo, and the C program of its c block. Epochs are cut to 1, and
+# data sets to a few images.
 # scripts/ and cmake --preset are checked to be there; .ci/run runs them.
 # usage: commands.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""resnet18 for 32x32 pictures: all gradients of one step in float64, and the losses of ten SGD steps in f32.
+"""resnet18 for 32x32 images: all gradients of one step in float64, and the losses of ten SGD steps in f32.
 
 Writes resnet18_gradients.safetensors and resnet18_steps.safetensors, each in a minute or two. Weights and inputs are
 hashed from their names.
@@ -55,7 +55,7 @@ def project(name, x):
 
 def move_biases_from_kinks(net, x):
     """Runs the net forward; before each ReLU moves the biases of the norm before it so that 0 lies in the middle of a
-    wide gap between the channel's values. Returns the smallest distance from 0 that is left, in deviations."""
+    wide gap between the channel's values. Returns the smallest distance from 0 that is left, in stds."""
     norms = [net.bn1]
     for stage in (net.layer1, net.layer2, net.layer3, net.layer4):
         for block in stage:
@@ -89,7 +89,7 @@ def gradients(batch):
     net, results = model(), {}
     x = leaf(hashed("images", (batch, 32, 32, 3), 2))
     distance = move_biases_from_kinks(net, to_nchw(x.detach()))
-    print("no activation is nearer to 0 than %.1e deviations" % distance)
+    print("no activation is nearer to 0 than %.1e stds" % distance)
     assert distance > 5e-5
     for name, p in net.named_parameters():
         if p.dim() == 1 and name.endswith("bias") and not name.startswith("fc."):

@@ -5,7 +5,7 @@
 #include <string.h>
 
 const options usual = {
-    .threads = 1, .n_classes = 4, .seed = 5, .momentum = 0.9f, .rate = 0.05, .batch = BATCH
+    .threads = 1, .n_classes = 4, .seed = 5, .momentum = 0.9f, .lr = 0.05, .batch = BATCH
 };
 
 ls_node *model(ls_graph *g, ls_node *x, const void *classes)
@@ -51,7 +51,7 @@ run open_run(const options *o)
                                                   .benchmark = o->benchmark,
                                                   .log = note_op,
                                                   .allocator = o->allocator });
-    if (o->plan) ls_plan_load(r.ctx, o->plan);
+    if (o->plan) ls_algorithm_cache_load(r.ctx, o->plan);
     static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
     static int32_t labels[N_SAMPLES];
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);
@@ -68,8 +68,8 @@ run open_run(const options *o)
                                                  .precision = o->precision,
                                                  .loss_scale = { .initial = o->loss_scale } });
     r.state.optimizer = open_optimizer(r.state.net, o);
-    r.state.schedule = ls_reduce_on_plateau(
-        r.ctx, &(ls_plateau_config){ .rate = o->rate, .gamma = 0.3, .patience = -1 });
+    r.state.schedule = ls_schedule_reduce_on_plateau(
+        r.ctx, &(ls_schedule_plateau_config){ .lr = o->lr, .gamma = 0.3, .patience = -1 });
     return r;
 }
 
@@ -87,13 +87,13 @@ run open_good_run(const options *o)
 
 void train(run *r, int64_t until)
 {
-    ls_state *s = &r->state;
+    ls_training_state *s = &r->state;
     while (s->epoch * STEPS + s->step < until) {
         ls_batch batch;
         ls_loader_start_at(s->loader, s->epoch, s->step);
         while (s->epoch * STEPS + s->step < until && ls_loader_next(s->loader, &batch)) {
             ls_net_step(s->net, s->optimizer, &batch,
-                        ls_schedule_rate(s->schedule, s->epoch, s->step));
+                        ls_schedule_lr(s->schedule, s->epoch, s->step));
             s->step++;
         }
         if (s->step < STEPS) break;
@@ -106,21 +106,21 @@ void train(run *r, int64_t until)
 
 void portray(const run *r, char out[PORTRAIT])
 {
-    const ls_state *s = &r->state;
+    const ls_training_state *s = &r->state;
     char *at = out, *const end = out + PORTRAIT, hex[LS_DIGEST_TEXT_SIZE];
     double state[LS_SCHEDULE_STATE];
     ls_digest digest;
     ls_schedule_get_state(s->schedule, state);
     at += snprintf(at, (size_t)(end - at), "%lld.%lld %a, %lld updates, %a %a %a %a\n",
                    (long long)s->epoch, (long long)s->step, s->best,
-                   (long long)ls_optimizer_steps(s->optimizer), state[0], state[1], state[2],
+                   (long long)ls_optimizer_step_count(s->optimizer), state[0], state[1], state[2],
                    state[3]);
-    for (int64_t i = 0; i < ls_net_entries(s->net); i++) {
-        const ls_entry entry = ls_net_entry(s->net, i);
+    for (int64_t i = 0; i < ls_net_parameter_count(s->net); i++) {
+        const ls_parameter_info entry = ls_net_parameter_at(s->net, i);
         ck_assert_int_eq(ls_tensor_digest(entry.value, &digest), LS_OK);
         at += snprintf(at, (size_t)(end - at), "%s %s\n", entry.name, ls_digest_text(digest, hex));
-        if (entry.kind == LS_ENTRY_BUFFER) continue;
-        for (int j = 0; j < ls_optimizer_states(s->optimizer); j++) {
+        if (entry.kind == LS_PARAMETER_BUFFER) continue;
+        for (int j = 0; j < ls_optimizer_state_count(s->optimizer); j++) {
             ls_tensor_digest(ls_optimizer_state(s->optimizer, j, entry.name), &digest);
             at += snprintf(at, (size_t)(end - at), "  %s\n", ls_digest_text(digest, hex));
         }

@@ -21,7 +21,7 @@ typedef struct options {
     const char *plan;
     uint64_t seed;
     float momentum;
-    double rate;
+    double lr;
     int64_t batch;
     const ls_allocator *allocator;
 } options;
@@ -29,7 +29,7 @@ extern const options usual;
 
 typedef struct run {
     ls_context *ctx;
-    ls_state state;
+    ls_training_state state;
 } run;
 
 /* Parts are NULL where something failed. */

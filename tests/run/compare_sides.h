@@ -1,4 +1,4 @@
-/* compare_sides.h: small runs to be compared: a net of every kind of layer over pictures in memory,
+/* compare_sides.h: small runs to be compared: a net of every kind of layer over images in memory,
  * with augmentation, dropout, momentum and clipping. */
 #ifndef LS_TESTS_RUN_COMPARE_SIDES_H
 #define LS_TESTS_RUN_COMPARE_SIDES_H
@@ -35,7 +35,7 @@ static inline ls_node *side_model(ls_graph *g, ls_node *x, const void *options)
 typedef struct side_options {
     int threads, workers;
     ls_seeding seeding;
-    double rate;  /* 0 = 0.05 */
+    double lr;    /* 0 = 0.05 */
     int channels; /* of conv3, 0 = 12 */
     ls_recompute recompute;
     bool bent; /* bend_layouts */
@@ -52,7 +52,7 @@ typedef struct opened_side {
     ls__compare_side side;
 } opened_side;
 
-static inline ls_dataset *open_pictures(ls_context *ctx, bool other_pixel)
+static inline ls_dataset *open_images(ls_context *ctx, bool other_pixel)
 {
     enum { PIXELS = SIDE_SIZE * SIDE_SIZE * 3 };
     static uint8_t images[SIDE_SAMPLES * PIXELS];
@@ -71,7 +71,7 @@ static inline opened_side open_side(const side_options *o)
     opened_side s = { .ctx = ls_context_open(&(ls_context_config){
                           .seed = 5, .threads = o->threads, .allocator = o->allocator }) };
     if (o->bent) bend_layouts(s.ctx, o->blocked_kind);
-    ls_dataset *data = open_pictures(s.ctx, o->other_pixel);
+    ls_dataset *data = open_images(s.ctx, o->other_pixel);
     ls__compare_side *side = &s.side;
     side->loader = ls_loader_open(data, &(ls_loader_config){ .batch = SIDE_BATCH,
                                                              .workers = o->workers,
@@ -86,8 +86,8 @@ static inline opened_side open_side(const side_options *o)
     side->net = ls_net_build(s.ctx, side_model, o->channels ? &o->channels : NULL, &config);
     side->optimizer = ls_sgd(
         side->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 1e-4f, .clip_norm = 2 });
-    s.schedule = ls_step_decay(
-        s.ctx, &(ls_step_config){ .rate = o->rate > 0 ? o->rate : 0.05, .every_epochs = 1 });
+    s.schedule = ls_schedule_step(
+        s.ctx, &(ls_schedule_step_config){ .lr = o->lr > 0 ? o->lr : 0.05, .step_size = 1 });
     side->schedule = s.schedule;
     ck_assert_msg(ls_context_status(s.ctx) == LS_OK, "%s", ls_context_message(s.ctx));
     if (o->has_fault) ls__net_set_fault(side->net, &o->fault);

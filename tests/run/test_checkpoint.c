@@ -57,7 +57,7 @@ START_TEST(a_resumed_run_in_16_bits_ends_with_the_same_bits)
         train(&r, cut);
         ls_net_loss_scale(r.state.net, NULL, &skipped[0]);
         /* as if it had been opened now: what was skipped before is none of its updates */
-        if (cut == 2) ls_optimizer_set_steps(r.state.optimizer, 1);
+        if (cut == 2) ls_optimizer_set_step_count(r.state.optimizer, 1);
         ck_assert_int_eq(ls_checkpoint_save(path_of("half"), &r.state), LS_OK);
         train(&r, 10);
         ls_net_loss_scale(r.state.net, NULL, &skipped[1]);
@@ -144,7 +144,7 @@ START_TEST(files_hold_what_torch_expects)
         "\"digest_of\": \"contents\"", /* samples in memory */
         "\"optimizer\": {\"name\": \"sgd\", \"momentum\": 0.9, \"weight_decay\": 0.0005, "
         "\"decay_of_weights_only\": 1, \"clip_norm\": 1}",
-        "\"schedule\": {\"name\": \"reduce_on_plateau\", \"rate\": 0.05, \"gamma\": 0.3, "
+        "\"schedule\": {\"name\": \"reduce_on_plateau\", \"lr\": 0.05, \"gamma\": 0.3, "
         "\"threshold\": 0.0001}",
     };
     const char *text = ls_tensor_file_metadata(file, "identity");
@@ -201,15 +201,15 @@ END_TEST
 START_TEST(settings_are_compared_to_the_last_bit)
 {
     options o = usual;
-    o.rate = 0.1 * 3; /* 0.30000000000000004 */
+    o.lr = 0.1 * 3; /* 0.30000000000000004 */
     run r = open_good_run(&o);
     ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
     ck_assert_int_eq(ls_checkpoint_load(path_of("run"), &r.state), LS_OK);
     ls_context_close(&r.ctx);
-    o.rate = 0.3;
+    o.lr = 0.3;
     r = open_good_run(&o);
     expect_refused(&r, "run", LS_ERR_MISMATCH,
-                   "schedule.rate is 0.30000000000000004 there, 0.3 here");
+                   "schedule.lr is 0.30000000000000004 there, 0.3 here");
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -251,7 +251,7 @@ START_TEST(parts_can_be_left_out)
     train(&r, 5);
     static char one[PORTRAIT], two[PORTRAIT];
     portray(&r, one);
-    ls_state weights = { .net = r.state.net, .best = -INFINITY };
+    ls_training_state weights = { .net = r.state.net, .best = -INFINITY };
     ck_assert_int_eq(ls_checkpoint_save(path_of("weights"), &weights), LS_OK);
     ck_assert_int_eq(ls_checkpoint_save(path_of("all"), &r.state), LS_OK);
 
@@ -311,7 +311,7 @@ static void rewrite(run *r, const char *from, const char *to, ls_dtype dtype, co
 START_TEST(weights_from_elsewhere)
 {
     run r = open_good_run(&usual);
-    ls_state weights = { .net = r.state.net };
+    ls_training_state weights = { .net = r.state.net };
     ck_assert_int_eq(ls_checkpoint_save(path_of("ours.safetensors"), &weights), LS_OK);
     static char before[PORTRAIT], after[PORTRAIT];
     portray(&r, before);
@@ -466,7 +466,7 @@ END_TEST
 START_TEST(misuse)
 {
     run r = open_good_run(&usual), s = open_good_run(&usual);
-    ls_state none = { 0 }, mixed = r.state;
+    ls_training_state none = { 0 }, mixed = r.state;
     ck_assert_int_eq(ls_checkpoint_save("x", NULL), LS_ERR_INVALID);
     ck_assert_int_eq(ls_checkpoint_save("x", &none), LS_ERR_EARLIER);
     ck_assert_int_eq(ls_checkpoint_load("x", &none), LS_ERR_EARLIER);
@@ -514,8 +514,9 @@ START_TEST(class_names_that_are_not_utf8)
         fwrite("P6 1 1 255 abc", 1, 14, file);
         fclose(file);
     }
-    ls_state state = { .loader = ls_loader_open(ls_image_folder_open(r.ctx, path_of("data")),
-                                                &(ls_loader_config){ .batch = 1 }) };
+    ls_training_state state = { .loader =
+                                    ls_loader_open(ls_image_folder_open(r.ctx, path_of("data")),
+                                                   &(ls_loader_config){ .batch = 1 }) };
     expect_ok(&r, "folder");
     ck_assert_int_eq(ls_checkpoint_save(path_of("names"), &state), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("names.safetensors"));

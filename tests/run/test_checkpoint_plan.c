@@ -11,7 +11,7 @@ static void write_short_plan(const char *path)
 {
     char text[4096] = "";
     ls_context *ctx = ls_context_open(NULL);
-    ck_assert_int_eq(ls_plan_save(ctx, path), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(ctx, path), LS_OK);
     ls_context_close(&ctx);
     FILE *file = fopen(path, "r");
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
@@ -64,7 +64,7 @@ END_TEST
 static bool has_choices(run *r)
 {
     remove(path_of("plan.json")); /* or it would be added to */
-    ck_assert_int_eq(ls_plan_save(r->ctx, path_of("plan.json")), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(r->ctx, path_of("plan.json")), LS_OK);
     char text[4096] = "";
     FILE *file = fopen(path_of("plan.json"), "r");
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
@@ -85,8 +85,8 @@ START_TEST(a_checkpoint_takes_the_place_of_plans)
     o.batch = 7; /* ops that the checkpoint does not name */
     r = open_good_run(&o);
     ck_assert(has_choices(&r));
-    ck_assert_int_eq(ls_plan_load(r.ctx, path_of("plan.json")), LS_OK);
-    ck_assert_int_eq(ls_checkpoint_load_plan(path_of("plain"), r.ctx), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, path_of("plan.json")), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_algorithms(path_of("plain"), r.ctx), LS_OK);
     ck_assert(!has_choices(&r));
     ls_context_close(&r.ctx);
 }

@@ -35,17 +35,16 @@ static void write_run(const char *name, const side_options *options)
     opened_side s = open_side(options);
     char path[128];
     path_of(name, path);
-    ls_record *record = ls_record_open(s.ctx, path, 0);
+    ls_run_log *record = ls_run_log_open(s.ctx, path, 0);
     for (int64_t i = 0; i < STEPS; i++) {
         const int64_t epoch = i / side_steps_per_epoch(), step = i % side_steps_per_epoch();
         ls_batch batch;
         ls_step_digest digest;
         if (step == 0) ls_loader_start(s.side.loader, epoch);
         ck_assert(ls_loader_next(s.side.loader, &batch));
-        ls_net_step(s.side.net, s.side.optimizer, &batch,
-                    ls_schedule_rate(s.schedule, epoch, step));
+        ls_net_step(s.side.net, s.side.optimizer, &batch, ls_schedule_lr(s.schedule, epoch, step));
         ls_net_digest(s.side.net, &batch, &digest);
-        ls_record_append(record, &digest);
+        ls_run_log_append(record, &digest);
     }
     ck_assert_msg(ls_context_status(s.ctx) == LS_OK, "%s", ls_context_message(s.ctx));
     ls_context_close(&s.ctx);
@@ -58,8 +57,8 @@ static int64_t first_difference(const char *a, const char *b)
     path_of(a, path_a);
     path_of(b, path_b);
     ls_context *ctx = ls_context_open(NULL);
-    ls_record_difference difference;
-    ck_assert_int_eq(ls_record_compare(ctx, path_a, path_b, &difference), LS_OK);
+    ls_run_log_difference difference;
+    ck_assert_int_eq(ls_run_log_compare(ctx, path_a, path_b, &difference), LS_OK);
     ls_context_close(&ctx);
     return difference.step;
 }
@@ -268,7 +267,7 @@ START_TEST(recomputed_ops_are_passed_by)
 }
 END_TEST
 
-START_TEST(other_batches_are_told_by_their_first_picture)
+START_TEST(other_batches_are_told_by_their_first_image)
 {
     pair p = compare_at(&(side_options){ .threads = 1 }, &(side_options){ .other_pixel = true }, 0);
     /* Sample 3 may be in another batch of the epoch. */
@@ -285,7 +284,7 @@ START_TEST(other_batches_are_told_by_their_first_picture)
     ck_assert_int_eq(p.finding.value.shape.dims[0], SIDE_CROP);
     /* nothing of the momentum, which was compared before the batch */
     ck_assert_str_eq(p.finding.value.role, "image");
-    ck_assert_ptr_null(p.finding.value.entry);
+    ck_assert_ptr_null(p.finding.value.parameter);
     ck_assert_int_eq(p.finding.value.count, SIDE_CROP * SIDE_CROP * 3);
     ck_assert_uint_eq(p.finding.ulps, 1);
     close_pair(&p);
@@ -302,7 +301,7 @@ END_TEST
 
 START_TEST(other_rates_are_told)
 {
-    pair p = compare_at(&(side_options){ .threads = 1 }, &(side_options){ .rate = 0.0625 }, 0);
+    pair p = compare_at(&(side_options){ .threads = 1 }, &(side_options){ .lr = 0.0625 }, 0);
     ck_assert_int_eq(p.finding.found, LS__FOUND_RATE);
     ck_assert_double_eq(p.finding.rates[0], 0.05);
     ck_assert_double_eq(p.finding.rates[1], 0.0625);
@@ -329,7 +328,7 @@ START_TEST(other_weights_at_the_beginning_are_told)
     weight[17] = -weight[17];
     ck_assert_int_eq(ls__compare_runs(p.compared, 0, &p.finding), LS_OK);
     ck_assert_int_eq(p.finding.found, LS__FOUND_STATE);
-    ck_assert_str_eq(p.finding.value.entry, "conv3.weight");
+    ck_assert_str_eq(p.finding.value.parameter, "conv3.weight");
     ck_assert_str_eq(p.finding.ops[0].name, "conv3");
     ck_assert_int_eq(p.finding.element, 17);
     ck_assert_int_eq(p.finding.n_different, 1);
@@ -471,7 +470,7 @@ int main(void)
     return RUN_SUITE(
         "compare", every_injection_that_shows_is_named, a_fault_in_the_momentum_is_traced_back,
         clean_pairs_raise_no_alarm, recomputed_ops_are_passed_by,
-        other_batches_are_told_by_their_first_picture, other_rates_are_told, other_models_are_told,
+        other_batches_are_told_by_their_first_image, other_rates_are_told, other_models_are_told,
         other_weights_at_the_beginning_are_told, other_layouts_are_aligned,
         a_fault_in_a_reorder_is_named, a_replay_that_departs_from_its_record_says_so,
         ulps_count_representable_numbers, a_step_that_is_over_is_refused, no_memory_is_an_error);

@@ -23,10 +23,10 @@ enum { EPOCHS = 2, STEPS = 3, SAVE_EVERY = 2, BATCH = 4 };
 
 typedef struct run {
     ls_context *ctx;
-    ls_record *record;
+    ls_run_log *record;
     ls__metrics *metrics;
     ls_tensor *images, *labels;
-    ls_state state;
+    ls_training_state state;
     char checkpoint[CALL_PATH], record_path[CALL_PATH];
 } run;
 
@@ -44,7 +44,7 @@ static ls_status open_run(run *r, const char *dir)
     r->ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = 1 });
     LS_TRY(ls__run_folder_lock(r->ctx, dir));
     const ls_input_spec input = { .image = { LS_F32, LS_SHAPE(BATCH, 6, 6, 3) }, .n_classes = 2 };
-    ls_state *s = &r->state;
+    ls_training_state *s = &r->state;
     s->net = ls_net_build(r->ctx, tiny, NULL,
                           &(ls_net_config){ .input = input, .loss = { LS_CROSS_ENTROPY } });
     s->optimizer = ls_sgd(s->net, &(ls_sgd_config){ .momentum = 0.9f });
@@ -54,31 +54,31 @@ static ls_status open_run(run *r, const char *dir)
     LS_TRY(ls_context_status(r->ctx));
     if (access(r->checkpoint, F_OK) == 0) LS_TRY(ls_checkpoint_load(r->checkpoint, s));
     LS_TRY(ls__metrics_open(r->ctx, dir, s->epoch, &r->metrics));
-    r->record = ls_record_open(r->ctx, r->record_path, s->epoch * STEPS + s->step);
+    r->record = ls_run_log_open(r->ctx, r->record_path, s->epoch * STEPS + s->step);
     return ls_context_status(r->ctx);
 }
 
 static ls_status save(run *r)
 {
-    LS_TRY(ls_record_flush(r->record));
+    LS_TRY(ls_run_log_flush(r->record));
     return ls_checkpoint_save(r->checkpoint, &r->state);
 }
 
 static ls_status train_step(run *r, double *loss)
 {
-    ls_state *s = &r->state;
+    ls_training_state *s = &r->state;
     ls_step_digest digest;
     const ls_batch batch = { .images = r->images, .labels = r->labels, .n = BATCH };
     LS_TRY(ls_tensor_random_normal(r->images, (uint64_t)(s->epoch * STEPS + s->step), 0, 1));
     LS_TRY(ls_net_step(s->net, s->optimizer, &batch, 0.1));
     LS_TRY(ls_net_digest(s->net, &batch, &digest));
     *loss = digest.loss;
-    return ls_record_append(r->record, &digest);
+    return ls_run_log_append(r->record, &digest);
 }
 
 static ls_status train(run *r, const char *dir)
 {
-    ls_state *s = &r->state;
+    ls_training_state *s = &r->state;
     LS_TRY(open_run(r, dir));
     while (s->epoch < EPOCHS) {
         double loss = 0;

@@ -85,19 +85,22 @@ static void use_tensors(log_text *log, ls_context *ctx)
 static void use_schedules(log_text *log, ls_context *ctx)
 {
     ls_schedule *s[] = {
-        ls_cosine(ctx, &(ls_cosine_config){ .peak = 0.1,
-                                            .epochs = 9,
-                                            .warmup_epochs = 2,
-                                            .warmup_start = 0.03f,
-                                            .steps_per_epoch = 7 }),
-        ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = 0.3, .epochs = 9, .steps_per_epoch = 7 }),
-        ls_polynomial(ctx, &(ls_polynomial_config){ .rate = 0.1, .power = 0.9, .epochs = 9 }),
-        ls_step_decay(ctx, &(ls_step_config){ .rate = 0.1, .every_epochs = 2 }),
+        ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
+                                                              .epochs = 9,
+                                                              .warmup_epochs = 2,
+                                                              .warmup_start = 0.03f,
+                                                              .steps_per_epoch = 7 }),
+        ls_schedule_one_cycle(
+            ctx,
+            &(ls_schedule_one_cycle_config){ .max_lr = 0.3, .epochs = 9, .steps_per_epoch = 7 }),
+        ls_schedule_polynomial(
+            ctx, &(ls_schedule_polynomial_config){ .lr = 0.1, .power = 0.9, .epochs = 9 }),
+        ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 0.1, .step_size = 2 }),
     };
     for (int k = 0; k < 4; k++)
         for (int epoch = 0; epoch < 9; epoch++) {
-            const double rate = ls_schedule_rate(s[k], epoch, epoch % 7);
-            put_bits(log, "rate", &rate, sizeof rate);
+            const double lr = ls_schedule_lr(s[k], epoch, epoch % 7);
+            put_bits(log, "lr", &lr, sizeof lr);
         }
 }
 
@@ -133,7 +136,7 @@ static void observe(mode m, log_text *log)
         options o = usual;
         o.kind = kinds[k];
         o.threads = 2;
-        o.rate = 0.0507;
+        o.lr = 0.0507;
         run first = open_good_run(&o);
         train(&first, 4);
         ls_results results;
@@ -150,9 +153,9 @@ static void observe(mode m, log_text *log)
         expect_ok(&second, "load");
         set_mode(m);
         train(&second, 8);
-        for (int64_t i = 0; i < ls_net_entries(second.state.net); i++)
-            put_tensor(log, ls_net_entry(second.state.net, i).name,
-                       ls_net_entry(second.state.net, i).value);
+        for (int64_t i = 0; i < ls_net_parameter_count(second.state.net); i++)
+            put_tensor(log, ls_net_parameter_at(second.state.net, i).name,
+                       ls_net_parameter_at(second.state.net, i).value);
         if (k == 0) {
             use_tensors(log, first.ctx);
             use_schedules(log, first.ctx);

@@ -15,7 +15,7 @@
 typedef struct variant {
     uint64_t seed;
     int threads, workers;
-    float dropout, epsilon, flip, smoothing, rate;
+    float dropout, epsilon, flip, smoothing, lr;
     int label; /* of the first sample */
     bool other_output_name;
     ls_init init;
@@ -72,12 +72,13 @@ static json_t *identity_of(const variant *v)
                           .recompute = v->recompute,
                           .loss = { LS_CROSS_ENTROPY, .label_smoothing = v->smoothing } });
     if (v->frozen) ls_net_freeze(net, v->frozen);
-    ls_state state = { .net = net,
-                       .loader = loader,
-                       .validation = loader,
-                       .optimizer = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f }),
-                       .schedule = ls_constant(
-                           ctx, &(ls_constant_config){ .rate = v->rate, .steps_per_epoch = 3 }) };
+    ls_training_state state = { .net = net,
+                                .loader = loader,
+                                .validation = loader,
+                                .optimizer = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f }),
+                                .schedule = ls_schedule_constant(
+                                    ctx, &(ls_schedule_constant_config){ .lr = v->lr,
+                                                                         .steps_per_epoch = 3 }) };
     json_t *out = ls__identity_make(ctx, &state);
     ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
     ls_context_close(&ctx);
@@ -89,7 +90,7 @@ static const variant usual = { .seed = UINT64_MAX,
                                .dropout = 0.5f,
                                .epsilon = 1e-5f,
                                .flip = 0.5f,
-                               .rate = 0.1f,
+                               .lr = 0.1f,
                                .op_kind = "own",
                                .op_learns = true };
 
@@ -133,7 +134,7 @@ END_TEST
 static const char *epochs_of(ls_context *ctx, ls_schedule *schedule, json_t **identity)
 {
     json_decref(*identity);
-    *identity = ls__identity_make(ctx, &(ls_state){ .schedule = schedule });
+    *identity = ls__identity_make(ctx, &(ls_training_state){ .schedule = schedule });
     json_t *epochs = json_object_get(json_object_get(*identity, "schedule"), "epochs");
     static char text[24];
     snprintf(text, sizeof text, "%lld", (long long)json_integer_value(epochs));
@@ -146,17 +147,20 @@ START_TEST(epochs_of_schedules)
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     json_t *identity = NULL;
     ls_schedule *schedules[] = {
-        ls_cosine(ctx,
-                  &(ls_cosine_config){
-                      .peak = 1, .epochs = 9, .warmup_epochs = 2, .steps_per_epoch = 3 }),
-        ls_polynomial(ctx,
-                      &(ls_polynomial_config){
-                          .rate = 1, .epochs = 9, .warmup = { 2, 0.1 }, .steps_per_epoch = 3 }),
-        ls_one_cycle(ctx, &(ls_one_cycle_config){ .peak = 1, .epochs = 9, .steps_per_epoch = 3 })
+        ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
+                                                              .epochs = 9,
+                                                              .warmup_epochs = 2,
+                                                              .steps_per_epoch = 3 }),
+        ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 1,
+                                                                      .epochs = 9,
+                                                                      .warmup = { 2, 0.1 },
+                                                                      .steps_per_epoch = 3 }),
+        ls_schedule_one_cycle(
+            ctx, &(ls_schedule_one_cycle_config){ .max_lr = 1, .epochs = 9, .steps_per_epoch = 3 })
     };
     for (int i = 0; i < 3; i++) ck_assert_str_eq(epochs_of(ctx, schedules[i], &identity), "9");
-    ls_schedule *constant = ls_constant(
-        ctx, &(ls_constant_config){ .rate = 1, .steps_per_epoch = 3, .warmup = { 2, 0.1 } });
+    ls_schedule *constant = ls_schedule_constant(
+        ctx, &(ls_schedule_constant_config){ .lr = 1, .steps_per_epoch = 3, .warmup = { 2, 0.1 } });
     ck_assert_str_eq(epochs_of(ctx, constant, &identity), "0"); /* it never ends */
     json_decref(identity);
     ls_context_close(&ctx);
@@ -176,7 +180,7 @@ START_TEST(all_that_decides_counts)
     all[5].smoothing = 0.1f;
     all[6].other_output_name = true;
     all[7].init = LS_INIT_ZERO;
-    all[8].rate = 0.2f;
+    all[8].lr = 0.2f;
     all[9].op_kind = "other";
     all[10].op_settings = "slope 0.1";
     all[11].op_learns = false;
@@ -190,7 +194,7 @@ START_TEST(all_that_decides_counts)
                                                "model.digest is \"",
                                                "model.digest is \"",
                                                "model.digest is \"",
-                                               "schedule.rate is 0.1",
+                                               "schedule.lr is 0.1",
                                                "model.digest is \"",
                                                "model.digest is \"",
                                                "model.digest is \"",
@@ -240,13 +244,13 @@ END_TEST
 START_TEST(settings_without_a_number_in_json)
 {
     ls_context *ctx = ls_context_open(NULL);
-    ls_schedule *schedule = ls_constant(ctx, &(ls_constant_config){ .rate = 1 });
+    ls_schedule *schedule = ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1 });
     schedule->base = INFINITY;
-    schedule->floor = NAN;
+    schedule->min_lr = NAN;
     schedule->gamma = -INFINITY;
-    json_t *identity = ls__identity_make(ctx, &(ls_state){ .schedule = schedule });
+    json_t *identity = ls__identity_make(ctx, &(ls_training_state){ .schedule = schedule });
     ck_assert_msg(identity != NULL, "%s", ls_context_message(ctx));
-    json_t *wanted = json_pack("{s:s, s:s, s:s, s:s}", "name", "constant", "rate", "inf", "floor",
+    json_t *wanted = json_pack("{s:s, s:s, s:s, s:s}", "name", "constant", "lr", "inf", "min_lr",
                                "nan", "gamma", "-inf");
     ck_assert(json_equal(json_object_get(identity, "schedule"), wanted));
     json_decref(wanted);

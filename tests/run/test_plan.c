@@ -39,7 +39,7 @@ static void write_plan(const char *name, int first, int n, const char *kernel)
 {
     ls_context *plain = ls_context_open(NULL);
     remove(path(name));
-    ck_assert_int_eq(ls_plan_save(plain, path(name)), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(plain, path(name)), LS_OK);
     ls_context_close(&plain);
     json_t *plan = read_plan(name), *choices = json_object_get(plan, "choices");
     ck_assert_int_eq(json_object_size(choices), 0);
@@ -56,8 +56,8 @@ static void write_plan(const char *name, int first, int n, const char *kernel)
 static ls_status add(const char *from, const char *to)
 {
     ls_context *other = ls_context_open(NULL);
-    ls_plan_load(other, path(from));
-    ls_plan_save(other, path(to));
+    ls_algorithm_cache_load(other, path(from));
+    ls_algorithm_cache_save(other, path(to));
     const ls_status status = ls_context_status(other);
     ls_context_close(&other);
     return status;
@@ -120,7 +120,7 @@ START_TEST(the_heuristic_is_no_news)
                                    .inference = true };
     ls_net *net = ls_net_build(ctx, small, NULL, &config);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
-    ck_assert_int_eq(ls_checkpoint_save(path("run"), &(ls_state){ .net = net }), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(path("run"), &(ls_training_state){ .net = net }), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(ctx, path("run.safetensors"));
     json_t *known = json_loads(ls_tensor_file_metadata(file, "choices"), 0, NULL);
     json_t *heuristic = json_object_get(known, "heuristic");
@@ -132,8 +132,8 @@ START_TEST(the_heuristic_is_no_news)
     json_t *kernel;
     json_object_foreach(heuristic, op, kernel) json_object_set_new(choices, op, json_string("own"));
     ck_assert_int_eq(json_dump_file(plan, path("there.json"), 0), 0);
-    ck_assert_int_eq(ls_checkpoint_load_plan(path("run.safetensors"), ctx), LS_OK);
-    ck_assert_int_eq(ls_plan_save(ctx, path("there.json")), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_algorithms(path("run.safetensors"), ctx), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(ctx, path("there.json")), LS_OK);
     json_t *saved = read_plan("there.json");
     ck_assert(json_equal(saved, plan));
     json_decref(saved);
@@ -151,7 +151,7 @@ START_TEST(a_full_plan_keeps_ours)
     ck_assert_int_eq(add("new.json", "old.json"), LS_OK);
     ck_assert_uint_eq(count_ops("old.json"), 4096);
     expect_ops("old.json", 100000, 1000, "ours");
-    ck_assert_int_eq(ls_plan_load(ctx, path("old.json")), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_load(ctx, path("old.json")), LS_OK);
     end();
 }
 END_TEST
@@ -163,8 +163,8 @@ START_TEST(an_empty_file_takes_a_plan)
     FILE *file = fopen(path("empty.json"), "w");
     ck_assert_ptr_nonnull(file);
     fclose(file);
-    ck_assert_int_eq(ls_plan_save(ctx, path("empty.json")), LS_OK);
-    ck_assert_int_eq(ls_plan_load(ctx, path("empty.json")), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(ctx, path("empty.json")), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_load(ctx, path("empty.json")), LS_OK);
     end();
 }
 END_TEST
@@ -187,15 +187,15 @@ START_TEST(what_is_no_plan_of_ours_stays_as_it_is)
         snprintf(command, sizeof(command), "%s && cp %s %s", edit, path("there.json"),
                  path("before.json"));
         ck_assert_int_eq(system(command), 0);
-        ck_assert_int_eq(ls_plan_save(ctx, path("there.json")), cases[i].status);
+        ck_assert_int_eq(ls_algorithm_cache_save(ctx, path("there.json")), cases[i].status);
         expect_error(cases[i].status, cases[i].word);
         snprintf(command, sizeof(command), "cmp %s %s && test $(ls -A %s | wc -l) = 2",
                  path("there.json"), path("before.json"), dir);
         ck_assert_int_eq(system(command), 0);
     }
-    ls_plan_save(ctx, path("nowhere/plan.json"));
+    ls_algorithm_cache_save(ctx, path("nowhere/plan.json"));
     expect_error(LS_ERR_NOT_FOUND, "nowhere/plan.json");
-    ls_plan_save(ctx, "");
+    ls_algorithm_cache_save(ctx, "");
     expect_error(LS_ERR_INVALID, "path is empty");
     end();
 }
@@ -258,8 +258,9 @@ START_TEST(every_allocation_may_fail)
         failing_allocator_init(&a, n);
         ls_context *other = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
         const bool opened = other && ls_context_status(other) == LS_OK;
-        if (opened) ls_plan_load(other, path("ours.json"));
-        const ls_status status = opened ? ls_plan_save(other, path("there.json")) : LS_ERR_MEMORY;
+        if (opened) ls_algorithm_cache_load(other, path("ours.json"));
+        const ls_status status =
+            opened ? ls_algorithm_cache_save(other, path("there.json")) : LS_ERR_MEMORY;
         ls_context_close(&other);
         ck_assert_int_eq(failing_allocator_live(&a), 0);
         ck_assert_uint_eq(count_ops("there.json"), status == LS_OK ? 6 : 3);

@@ -39,13 +39,13 @@ static ls_step_digest digest_of(uint64_t i)
 
 static void write_record(const char *name, int n)
 {
-    ls_record *record = ls_record_open(ctx, path(name), 0);
+    ls_run_log *record = ls_run_log_open(ctx, path(name), 0);
     for (int i = 0; i < n; i++) {
         const ls_step_digest digest = digest_of((uint64_t)i);
-        ck_assert_int_eq(ls_record_append(record, &digest), LS_OK);
+        ck_assert_int_eq(ls_run_log_append(record, &digest), LS_OK);
     }
-    ck_assert_int_eq(ls_record_flush(record), LS_OK);
-    ls_record_close(&record);
+    ck_assert_int_eq(ls_run_log_flush(record), LS_OK);
+    ls_run_log_close(&record);
     ck_assert_ptr_null(record);
 }
 
@@ -71,12 +71,12 @@ START_TEST(lines_come_back)
     write_record("a", 200);
     ck_assert_int_eq(size_of("a"), 200 * LINE);
     int64_t n;
-    ck_assert_int_eq(ls_record_count(ctx, path("a"), &n), LS_OK);
+    ck_assert_int_eq(ls_run_log_count(ctx, path("a"), &n), LS_OK);
     ck_assert_int_eq(n, 200);
     for (int i = 0; i < 200; i += 13) {
         const ls_step_digest wanted = digest_of((uint64_t)i);
         ls_step_digest got;
-        ck_assert_int_eq(ls_record_read(ctx, path("a"), i, &got), LS_OK);
+        ck_assert_int_eq(ls_run_log_read(ctx, path("a"), i, &got), LS_OK);
         ck_assert(memcmp(&got, &wanted, sizeof(got)) == 0);
     }
     char line[LINE + 1] = "";
@@ -94,17 +94,17 @@ START_TEST(going_on_cuts_what_came_after)
     begin();
     write_record("a", 9);
     patch("a", 9 * LINE, "000000000009 half a line");
-    ls_record *record = ls_record_open(ctx, path("a"), 4);
+    ls_run_log *record = ls_run_log_open(ctx, path("a"), 4);
     ck_assert_ptr_nonnull(record);
     ck_assert_int_eq(size_of("a"), 4 * LINE);
     for (uint64_t i = 4; i < 9; i++) {
         const ls_step_digest digest = digest_of(i);
-        ck_assert_int_eq(ls_record_append(record, &digest), LS_OK);
+        ck_assert_int_eq(ls_run_log_append(record, &digest), LS_OK);
     }
-    ls_record_close(&record);
+    ls_run_log_close(&record);
     write_record("b", 9);
-    ls_record_difference difference;
-    ck_assert_int_eq(ls_record_compare(ctx, path("a"), path("b"), &difference), LS_OK);
+    ls_run_log_difference difference;
+    ck_assert_int_eq(ls_run_log_compare(ctx, path("a"), path("b"), &difference), LS_OK);
     ck_assert(difference.step == -1 && difference.n_a == 9 && difference.n_b == 9);
     write_record("a", 0);
     ck_assert_int_eq(size_of("a"), 0);
@@ -130,16 +130,16 @@ START_TEST(the_first_difference_is_found)
             old[0] = (char)fgetc(file);
             fclose(file);
             patch("b", steps[s] * LINE + places[p].at, old[0] == '4' ? "5" : "4");
-            ls_record_difference d;
-            ck_assert_int_eq(ls_record_compare(ctx, path("a"), path("b"), &d), LS_OK);
+            ls_run_log_difference d;
+            ck_assert_int_eq(ls_run_log_compare(ctx, path("a"), path("b"), &d), LS_OK);
             ck_assert_int_eq(d.step, steps[s]);
             ck_assert_int_eq(d.batch + 2 * d.loss + 4 * d.gradients + 8 * d.weights,
                              places[p].fields);
         }
     }
     write_record("b", 70);
-    ls_record_difference d;
-    ck_assert_int_eq(ls_record_compare(ctx, path("b"), path("a"), &d), LS_OK);
+    ls_run_log_difference d;
+    ck_assert_int_eq(ls_run_log_compare(ctx, path("b"), path("a"), &d), LS_OK);
     ck_assert(d.step == -1 && d.n_a == 70 && d.n_b == 150);
     end();
 }
@@ -150,42 +150,42 @@ START_TEST(wrong_records_are_refused)
     begin();
     write_record("a", 5);
     ls_step_digest digest;
-    ls_record_difference difference;
+    ls_run_log_difference difference;
     int64_t n;
-    ck_assert_ptr_null(ls_record_open(ctx, path("a"), 6));
+    ck_assert_ptr_null(ls_run_log_open(ctx, path("a"), 6));
     expect_error(LS_ERR_DATA, "has 5 whole lines, wanted 6");
-    ck_assert_ptr_null(ls_record_open(ctx, path("none"), 1));
+    ck_assert_ptr_null(ls_run_log_open(ctx, path("none"), 1));
     expect_error(LS_ERR_NOT_FOUND, "none");
-    ck_assert_ptr_null(ls_record_open(ctx, path("no/folder"), 0));
+    ck_assert_ptr_null(ls_run_log_open(ctx, path("no/folder"), 0));
     expect_error(LS_ERR_NOT_FOUND, "no/folder");
-    ck_assert_ptr_null(ls_record_open(ctx, path("a"), -1));
+    ck_assert_ptr_null(ls_run_log_open(ctx, path("a"), -1));
     expect_error(LS_ERR_INVALID, "-1 steps");
-    ck_assert_ptr_null(ls_record_open(ctx, NULL, 0));
+    ck_assert_ptr_null(ls_run_log_open(ctx, NULL, 0));
     expect_error(LS_ERR_INVALID, "path");
-    ck_assert_int_eq(ls_record_read(ctx, path("a"), 5, &digest), LS_ERR_INVALID);
+    ck_assert_int_eq(ls_run_log_read(ctx, path("a"), 5, &digest), LS_ERR_INVALID);
     expect_error(LS_ERR_INVALID, "step 5");
-    ck_assert_int_eq(ls_record_count(ctx, dir, &n), LS_ERR_IO);
+    ck_assert_int_eq(ls_run_log_count(ctx, dir, &n), LS_ERR_IO);
     expect_error(LS_ERR_IO, "not a regular file");
     ck_assert_int_eq(mkfifo(path("pipe"), 0600), 0); /* opening one waits for its other end */
-    ck_assert_int_eq(ls_record_count(ctx, path("pipe"), &n), LS_ERR_IO);
+    ck_assert_int_eq(ls_run_log_count(ctx, path("pipe"), &n), LS_ERR_IO);
     expect_error(LS_ERR_IO, "not a regular file");
-    ck_assert_ptr_null(ls_record_open(ctx, path("pipe"), 0));
+    ck_assert_ptr_null(ls_run_log_open(ctx, path("pipe"), 0));
     expect_error(LS_ERR_IO, "not a regular file");
     /* a link is read, but not written */
     fclose(fopen(path("victim"), "w"));
     ck_assert_int_eq(symlink("victim", path("link")), 0);
-    ck_assert_int_eq(ls_record_count(ctx, path("link"), &n), LS_OK);
-    ck_assert_ptr_null(ls_record_open(ctx, path("link"), 0));
+    ck_assert_int_eq(ls_run_log_count(ctx, path("link"), &n), LS_OK);
+    ck_assert_ptr_null(ls_run_log_open(ctx, path("link"), 0));
     expect_error(LS_ERR_IO, "link': a symbolic link; expected a regular file");
-    ck_assert_int_eq(ls_record_append(NULL, &digest), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_run_log_append(NULL, &digest), LS_ERR_EARLIER);
 
     patch("a", 2 * LINE + 30, "G");
-    ck_assert_int_eq(ls_record_read(ctx, path("a"), 2, &digest), LS_ERR_DATA);
+    ck_assert_int_eq(ls_run_log_read(ctx, path("a"), 2, &digest), LS_ERR_DATA);
     expect_error(LS_ERR_DATA, "line 3 is not that of step 2");
-    ck_assert_ptr_null(ls_record_open(ctx, path("a"), 3));
+    ck_assert_ptr_null(ls_run_log_open(ctx, path("a"), 3));
     expect_error(LS_ERR_DATA, "line 3");
     write_record("b", 5);
-    ck_assert_int_eq(ls_record_compare(ctx, path("a"), path("b"), &difference), LS_ERR_DATA);
+    ck_assert_int_eq(ls_run_log_compare(ctx, path("a"), path("b"), &difference), LS_ERR_DATA);
     expect_error(LS_ERR_DATA, "line 3");
     end();
 }
@@ -300,7 +300,7 @@ START_TEST(every_allocation_may_fail)
         failing_allocator a;
         failing_allocator_init(&a, n);
         ls_context *own = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-        ls_record *record = ls_record_open(own, path("a"), 0);
+        ls_run_log *record = ls_run_log_open(own, path("a"), 0);
         ck_assert_int_eq(ls_context_status(own), record ? LS_OK : LS_ERR_MEMORY);
         ls_context_close(&own);
         ck_assert_int_eq(failing_allocator_live(&a), 0);
@@ -321,18 +321,18 @@ START_TEST(allocations_of_a_step_may_fail)
         failing_allocator_init(&a, 0);
         ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator, .threads = 1 });
         const training t = open_training(images);
-        ls_record *record = ls_record_open(ctx, path("a"), 0);
+        ls_run_log *record = ls_run_log_open(ctx, path("a"), 0);
         ls_batch batch;
         ck_assert_int_eq(ls_loader_start(t.loader, 0), LS_OK);
         ck_assert(ls_loader_next(t.loader, &batch));
         ck_assert_int_eq(ls_net_step(t.net, t.optimizer, &batch, 0.1), LS_OK);
         a.fail_at = a.n_requests + n;
-        const ls_status status = ls_record_step(record, t.net, &batch);
+        const ls_status status = ls_run_log_step(record, t.net, &batch);
         const bool failed = failing_allocator_failed(&a);
         a.fail_at = 0;
         ck_assert(status == LS_OK || (failed && status == LS_ERR_MEMORY));
         ck_assert_int_eq(ls_context_status(ctx), status);
-        ck_assert_int_eq(ls_record_step(record, t.net, &batch), LS_OK);
+        ck_assert_int_eq(ls_run_log_step(record, t.net, &batch), LS_OK);
         ls_context_close(&ctx);
         ck_assert_int_eq(failing_allocator_live(&a), 0);
         ck_assert_int_eq(size_of("a"), LINE * (status == LS_OK ? 2 : 1));

@@ -117,7 +117,7 @@ static void body_misuse(void)
     check_error(ls_tensor_random_uniform(a, 0, 1, 1), LS_ERR_INVALID, "low 1, high 1");
     check_error(ls_tensor_random_uniform(a, 0, 0, NAN), LS_ERR_INVALID, "high nan");
     check_error(ls_tensor_random_uniform(a, 0, -3e38f, 3e38f), LS_ERR_INVALID, "finite difference");
-    check_error(ls_tensor_random_normal(a, 0, 0, -1), LS_ERR_INVALID, "deviation -1");
+    check_error(ls_tensor_random_normal(a, 0, 0, -1), LS_ERR_INVALID, "std -1");
     check_error(ls_tensor_random_normal(a, 0, INFINITY, 1), LS_ERR_INVALID, "mean inf");
 
     ls_context *other = ls_context_open(NULL);

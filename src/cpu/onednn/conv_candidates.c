@@ -46,7 +46,7 @@ static const double WINDOW_ON_1X1 = 0.5;
 /* Channels that fill no whole vector: LeNet's 1 to 6 and 6 to 16, in N,H,W,C. Three to 16 and more
  * fare well. */
 static const double RAGGED[LS__DNN_N_DIRECTIONS] = { 0.65, 0.45, 0.60 };
-enum { RAGGED_VECTOR = 8, PICTURE_CHANNELS = 3 };
+enum { RAGGED_VECTOR = 8, IMAGE_CHANNELS = 3 };
 static const double RUN_MS = 0.005;
 /* Of kernels that oneDNN threads, so that the deterministic one comes first where they are alike.
  */
@@ -64,9 +64,8 @@ static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan 
     double efficiency =
         as_blocked ? efficiencies[i].blocked[t->direction] : efficiencies[i].nhwc[t->direction];
     if (narrow && strstr(name, "gemm")) efficiency *= NARROW_GEMM;
-    const bool ragged =
-        (plan->x_channels % RAGGED_VECTOR && plan->x_channels != PICTURE_CHANNELS) ||
-        plan->y_channels % RAGGED_VECTOR;
+    const bool ragged = (plan->x_channels % RAGGED_VECTOR && plan->x_channels != IMAGE_CHANNELS) ||
+                        plan->y_channels % RAGGED_VECTOR;
     if (window && ragged) efficiency *= RAGGED[t->direction];
     if (window && t->stride[0] > 1) efficiency *= STRIDED_WINDOW[t->direction];
     if (window && t->kernel[0] * t->kernel[1] == 1) efficiency *= WINDOW_ON_1X1;

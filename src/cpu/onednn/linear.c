@@ -136,14 +136,14 @@ static int64_t part(int64_t size, double wanted, int64_t *n_parts)
     return length;
 }
 
-/* Tasks are cut by pictures: these are of so many rows at most, where n can be halved. */
-enum { PICTURE_ROWS = 32 };
+/* Tasks are cut by images: these are of so many rows at most, where n can be halved. */
+enum { IMAGE_ROWS = 32 };
 
-static ls__operand as_picture(const ls__operand *o)
+static ls__operand as_image(const ls__operand *o)
 {
     const int64_t n = o->shape.dims[0], channels = o->shape.dims[1];
     int64_t rows = n;
-    while (rows > PICTURE_ROWS && rows % 2 == 0) rows /= 2;
+    while (rows > IMAGE_ROWS && rows % 2 == 0) rows /= 2;
     return (ls__operand){ o->dtype, LS_SHAPE(n / rows, rows, 1, channels), channels };
 }
 
@@ -160,8 +160,8 @@ static ls__op as_convolution(const ls__op *op)
     ls__conv_roles roles;
     ls__conv_roles_of(conv.kind, &roles);
     memcpy(conv.operands, op->operands, sizeof conv.operands);
-    conv.operands[roles.x] = as_picture(&op->operands[roles.x]);
-    conv.operands[roles.y] = as_picture(&op->operands[roles.y]);
+    conv.operands[roles.x] = as_image(&op->operands[roles.x]);
+    conv.operands[roles.y] = as_image(&op->operands[roles.y]);
     const ls__operand *w = &op->operands[roles.w];
     const int64_t in = w->shape.dims[1];
     conv.operands[roles.w] = (ls__operand){ w->dtype, LS_SHAPE(w->shape.dims[0], 1, 1, in), in };

@@ -121,7 +121,7 @@ static void draw_words(const ls__philox_input *input, const uint64_t samples[DRA
 
 static ls__philox_input dropout_input(const ls__native *k)
 {
-    return ls__random_input(k->step->seed, &(ls_draw){ .stream = LS_STREAM_DROPOUT,
+    return ls__random_input(k->step->seed, &(ls_draw){ .stream = LS_RANDOM_DROPOUT,
                                                        .layer = k->op.u.dropout.layer,
                                                        .epoch = (uint32_t)k->step->epoch,
                                                        .step = (uint64_t)k->step->step });

@@ -91,7 +91,7 @@ static bool plan_transfer(ls__native *k)
     return true;
 }
 
-/* ---- y = (x / 255 - mean[c]) / deviation[c], from a table of what each byte becomes; zeros in the
+/* ---- y = (x / 255 - mean[c]) / std[c], from a table of what each byte becomes; zeros in the
  * channels that x does not have. ---- */
 
 enum { BYTES = 256 };
@@ -99,11 +99,11 @@ enum { BYTES = 256 };
 static void fill_table(const ls__native *k, int64_t task)
 {
     (void)task;
-    const float *mean = k->op.u.normalize.mean, *deviation = k->op.u.normalize.deviation;
+    const float *mean = k->op.u.normalize.mean, *std = k->op.u.normalize.std;
     ls__element *table = (ls__element *)k->workspace;
     for (int64_t c = 0; c < k->op.operands[0].shape.dims[3]; c++)
         for (int64_t byte = 0; byte < BYTES; byte++)
-            table[c * BYTES + byte] = ls__put(ls__normalize((uint8_t)byte, mean[c], deviation[c]));
+            table[c * BYTES + byte] = ls__put(ls__normalize((uint8_t)byte, mean[c], std[c]));
 }
 
 /* `channels` bytes a place become one value each, `step` apart from place to place. */

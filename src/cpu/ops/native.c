@@ -58,7 +58,7 @@ static int native_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out,
     if (max < 1 || !plan(&k)) return 0;
     *out = (ls__candidate){ .name = "native",
                             .deterministic = true,
-                            .cost_ms = k.bytes / BYTES_PER_MS + k.n_stages * STAGE_MS };
+                            .cost_ms = k.bytes / BYTES_PER_MS + k.n_fused_ops * STAGE_MS };
     return 1;
 }
 
@@ -76,7 +76,7 @@ static ls_status native_run(ls__kernel *kernel, void *const *buffers, void *work
     k->buffers = buffers;
     k->workspace = workspace;
     k->step = step;
-    for (k->stage = 0; k->stage < k->n_stages; k->stage++)
+    for (k->stage = 0; k->stage < k->n_fused_ops; k->stage++)
         ls__threads_run(k->cpu->threads, k->stages[k->stage].n_tasks, run_task, k);
     return LS_OK;
 }

@@ -28,7 +28,7 @@ struct ls__native {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op op;
-    int n_stages;
+    int n_fused_ops;
     ls__native_stage stages[LS__MAX_STAGES];
     double bytes; /* read and written in one run, for the estimate of its cost */
 
@@ -139,7 +139,7 @@ static inline ls__planes ls__planes_of(const ls__operand *operand)
 
 static inline void ls__add_stage(ls__native *k, ls__native_task run, int64_t n_tasks)
 {
-    k->stages[k->n_stages++] = (ls__native_stage){ run, n_tasks };
+    k->stages[k->n_fused_ops++] = (ls__native_stage){ run, n_tasks };
 }
 
 #endif

@@ -70,7 +70,7 @@ static void finish_norm(const ls__native *k, int64_t task)
     for (int64_t step = 1; step < k->n_chunks; step *= 2)
         for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) sums[i] += sums[i + step];
     const float *scaler = k->buffers[1];
-    const double scale = scaler ? (double)scaler[LS__SCALER_SCALE] : 1;
+    const double scale = scaler ? (double)scaler[LS__LOSS_SCALE_SCALE] : 1;
     *(float *)k->buffers[2] = (float)(sqrt(sums[0]) / scale);
 }
 
@@ -145,7 +145,7 @@ static void sgd(const ls__native *k, int64_t task)
     ls__sgd_numbers settings = { .factor = ls__gradient_factor(norm, k->op.u.sgd.clip_norm, scaler),
                                  .momentum = k->op.u.sgd.momentum,
                                  .share = (float)(1 - (double)k->op.u.sgd.dampening),
-                                 .rate = (float)k->step->rate };
+                                 .lr = (float)k->step->lr };
     for_each_part(k, task, k->op.u.sgd.segments, *k->op.u.sgd.n_segments,
                   k->buffers[2] ? with_momentum[first][nesterov] : sgd_plain, &settings);
 }
@@ -178,7 +178,7 @@ static void adam_part(const ls__native *k, const ls__segment *segment, ls__range
     if (decay == 0)
         adam_loop(k, part, s, 0, LS__NO_DECAY);
     else if (k->op.u.adam.decoupled)
-        adam_loop(k, part, s, (float)(s->rate * decay), LS__DECOUPLED_DECAY);
+        adam_loop(k, part, s, (float)(s->lr * decay), LS__DECOUPLED_DECAY);
     else
         adam_loop(k, part, s, (float)decay, LS__L2_DECAY);
 }
@@ -189,7 +189,7 @@ static void adam(const ls__native *k, int64_t task)
     if (ls__skips_update(norm, scaler)) return;
     ls__adam_numbers settings =
         ls__adam_numbers_of(k->op.u.adam.beta1, k->op.u.adam.beta2, k->op.u.adam.epsilon,
-                            k->step->rate, ls__updates_done(k->step->optimizer_step, scaler) + 1,
+                            k->step->lr, ls__updates_done(k->step->optimizer_step, scaler) + 1,
                             ls__gradient_factor(norm, k->op.u.adam.clip_norm, scaler));
     for_each_part(k, task, k->op.u.adam.segments, *k->op.u.adam.n_segments, adam_part, &settings);
 }
@@ -207,7 +207,7 @@ static void loss_scale(const ls__native *k, int64_t task)
 {
     (void)task;
     const float *weight = k->buffers[0], *scaler = k->buffers[1];
-    *(float *)k->buffers[2] = *weight * scaler[LS__SCALER_SCALE];
+    *(float *)k->buffers[2] = *weight * scaler[LS__LOSS_SCALE_SCALE];
 }
 
 static void loss_scale_update(const ls__native *k, int64_t task)

@@ -56,7 +56,7 @@ static void dropout(const ls__reference_call *call, int64_t n)
     FOR_EACH_ELEMENT(x)
     {
         const int64_t element = ((n * x.h + h) * x.w + w) * x.c + c;
-        const ls_draw draw = { .stream = LS_STREAM_DROPOUT,
+        const ls_draw draw = { .stream = LS_RANDOM_DROPOUT,
                                .layer = call->op->u.dropout.layer,
                                .epoch = (uint32_t)call->step->epoch,
                                .step = (uint64_t)call->step->step,

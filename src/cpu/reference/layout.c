@@ -16,17 +16,17 @@ static void reorder(const ls__reference_call *call, int64_t n)
                 *ls__view_at(&y, n, h, w, c) = *ls__view_at(&x, n, h, w, c);
 }
 
-/* y = (x / 255 - mean[c]) / deviation[c], then zeros after x's channels */
+/* y = (x / 255 - mean[c]) / std[c], then zeros after x's channels */
 static void normalize(const ls__reference_call *call, int64_t n)
 {
     const ls__view x = ls__operand_view(&call->op->operands[0]), y = ls__reference_view(call, 1);
     const uint8_t *bytes = call->buffers[0];
-    const float *mean = call->op->u.normalize.mean, *deviation = call->op->u.normalize.deviation;
+    const float *mean = call->op->u.normalize.mean, *std = call->op->u.normalize.std;
     for (int64_t h = 0; h < x.h; h++)
         for (int64_t w = 0; w < x.w; w++) {
             for (int64_t c = 0; c < x.c; c++) {
                 const double value = bytes[ls__view_offset(&x, n, h, w, c)] / 255.0;
-                *ls__view_at(&y, n, h, w, c) = (float)((value - mean[c]) / deviation[c]);
+                *ls__view_at(&y, n, h, w, c) = (float)((value - mean[c]) / std[c]);
             }
             for (int64_t c = x.c; c < y.c; c++) *ls__view_at(&y, n, h, w, c) = 0;
         }

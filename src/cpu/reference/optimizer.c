@@ -6,7 +6,7 @@
 
 static double scale_of(const float *scaler)
 {
-    return scaler ? scaler[LS__SCALER_SCALE] : 1.0;
+    return scaler ? scaler[LS__LOSS_SCALE_SCALE] : 1.0;
 }
 
 /* By what gradients are multiplied: so that their norm is at most clip, and by 1 / loss scale. */
@@ -58,7 +58,7 @@ static void sgd(const ls__reference_call *call, int64_t task)
                 momentum[i] = (float)m;
                 g = op->u.sgd.nesterov ? g + beta * m : m;
             }
-            parameter[i] = (float)(parameter[i] - call->step->rate * g);
+            parameter[i] = (float)(parameter[i] - call->step->lr * g);
         }
     }
 }
@@ -73,7 +73,7 @@ static void adam(const ls__reference_call *call, int64_t task)
     const float *gradient = call->buffers[1], *norm = call->buffers[4], *scaler = call->buffers[5];
     if (skips(norm, scaler)) return;
     const double factor = gradient_factor(norm, op->u.adam.clip_norm, scaler);
-    const double beta1 = op->u.adam.beta1, beta2 = op->u.adam.beta2, rate = call->step->rate;
+    const double beta1 = op->u.adam.beta1, beta2 = op->u.adam.beta2, lr = call->step->lr;
     const double updates = (double)(ls__updates_done(call->step->optimizer_step, scaler) + 1);
     const double correction1 = 1 - pow(beta1, updates), correction2 = 1 - pow(beta2, updates);
     for (int64_t s = 0; s < *op->u.adam.n_segments; s++) {
@@ -82,7 +82,7 @@ static void adam(const ls__reference_call *call, int64_t task)
         for (int64_t i = segment->offset; i < segment->offset + segment->count; i++) {
             double p = parameter[i], g = factor * gradient[i];
             if (op->u.adam.decoupled)
-                p *= 1 - rate * decay;
+                p *= 1 - lr * decay;
             else
                 g += decay * p;
             const double m = beta1 * exp_avg[i] + (1 - beta1) * g;
@@ -90,7 +90,7 @@ static void adam(const ls__reference_call *call, int64_t task)
             exp_avg[i] = (float)m;
             exp_avg_sq[i] = (float)v;
             const double denominator = sqrt(v) / sqrt(correction2) + (double)op->u.adam.epsilon;
-            parameter[i] = (float)(p - rate / correction1 * m / denominator);
+            parameter[i] = (float)(p - lr / correction1 * m / denominator);
         }
     }
 }

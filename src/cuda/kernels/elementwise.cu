@@ -108,7 +108,7 @@ int ls__cuda_add(const ls__cuda_call *call)
 }
 
 typedef struct normalization {
-    float mean[4], deviation[4];
+    float mean[4], std[4];
 } normalization;
 
 enum { BYTES = 256 };
@@ -124,7 +124,7 @@ template <int CHANNELS> static __device__ void fill_table(float *table, const no
 {
     for (int byte = (int)threadIdx.x; byte < BYTES; byte += LS__BLOCK) LS__UNROLL
     for (int c = 0; c < CHANNELS; c++) /* indices that are known keep `by` out of memory */
-        table[byte * CHANNELS + c] = ls__normalize((uint8_t)byte, by.mean[c], by.deviation[c]);
+        table[byte * CHANNELS + c] = ls__normalize((uint8_t)byte, by.mean[c], by.std[c]);
     __syncthreads();
 }
 
@@ -211,7 +211,7 @@ int ls__cuda_normalize(const ls__cuda_call *call)
     const rows x = rows_of(&call->op->operands[0]);
     normalization by;
     memcpy(by.mean, call->op->u.normalize.mean, sizeof(by.mean));
-    memcpy(by.deviation, call->op->u.normalize.deviation, sizeof(by.deviation));
+    memcpy(by.std, call->op->u.normalize.std, sizeof(by.std));
     switch (x.channels) {
     case 1: return normalize_rows<1>(call, x, by);
     case 2: return normalize_rows<2>(call, x, by);
@@ -280,7 +280,7 @@ static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t 
                                       float probability, float factor,
                                       const ls__cuda_numbers *numbers)
 {
-    ls_draw draw = { LS_STREAM_DROPOUT, 0, 0, 0, 0, 0 };
+    ls_draw draw = { LS_RANDOM_DROPOUT, 0, 0, 0, 0, 0 };
     draw.layer = layer;
     draw.epoch = (uint32_t)numbers->epoch;
     draw.step = (uint64_t)numbers->step;

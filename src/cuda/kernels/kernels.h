@@ -14,7 +14,7 @@ extern "C" {
 typedef struct ls__cuda_numbers {
     uint64_t seed;
     int64_t epoch, step, optimizer_step;
-    double rate;
+    double lr;
 } ls__cuda_numbers;
 
 /* One run of an op. Buffers as in ls__kernel.run. */

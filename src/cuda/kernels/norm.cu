@@ -5,7 +5,7 @@
  * computed from x, the ReLU's mask is, and y is not read.
  *
  * Variances are sums of squares of x - pivot, where the pivot is the channel's first value: that is
- * near the mean as far as the deviation goes, so nothing is lost to cancellation. Not so those of
+ * near the mean as far as the std goes, so nothing is lost to cancellation. Not so those of
  * NORM_FINALIZE, whose sums are what convolutions leave. */
 #include "base/element.h"
 #include "cuda/kernels/columns.h"

@@ -114,7 +114,7 @@ static __global__ void norm_kernel(const double *sums, int64_t n, const float *s
     for (int64_t i = threadIdx.x; i < n; i += LS__BLOCK) sum += sums[i];
     sum = ls__block_sum<double>(sum, shared);
     if (threadIdx.x == 0)
-        *norm = (float)(sqrt(sum) / (scaler ? (double)scaler[LS__SCALER_SCALE] : 1));
+        *norm = (float)(sqrt(sum) / (scaler ? (double)scaler[LS__LOSS_SCALE_SCALE] : 1));
 }
 
 int ls__cuda_l2_norm(const ls__cuda_call *call)
@@ -138,7 +138,7 @@ static __global__ void sgd_kernel(float *parameter, const float *gradient, float
 {
     if (ls__skips_update(norm, scaler)) return;
     s.factor = ls__gradient_factor(norm, clip, scaler);
-    s.rate = (float)numbers->rate;
+    s.lr = (float)numbers->lr;
     s.first = ls__updates_done(numbers->optimizer_step, scaler) == 0;
     for_each_in_segments(segments, n_segments, count, [=](auto access, int64_t i, float decay) {
         typedef decltype(access) A;
@@ -186,17 +186,16 @@ static __global__ void adam_kernel(float *parameter, const float *gradient, floa
     __shared__ ls__adam_numbers shared;
     if (ls__skips_update(norm, scaler)) return; /* all threads alike */
     if (threadIdx.x == 0)
-        shared =
-            ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, numbers->rate,
-                                ls__updates_done(numbers->optimizer_step, scaler) + 1,
-                                ls__gradient_factor(norm, settings.clip, scaler));
+        shared = ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, numbers->lr,
+                                     ls__updates_done(numbers->optimizer_step, scaler) + 1,
+                                     ls__gradient_factor(norm, settings.clip, scaler));
     __syncthreads();
     const ls__adam_numbers s = shared;
     for_each_in_segments(segments, n_segments, count, [=](auto access, int64_t i, float decay) {
         typedef decltype(access) A;
         ls__decay_kind kind = LS__NO_DECAY;
         if (decay != 0) kind = settings.decoupled ? LS__DECOUPLED_DECAY : LS__L2_DECAY;
-        if (kind == LS__DECOUPLED_DECAY) decay = (float)(s.rate * (double)decay);
+        if (kind == LS__DECOUPLED_DECAY) decay = (float)(s.lr * (double)decay);
         float p[A::n], g[A::n], m[A::n], v[A::n];
         ls__load<A>(parameter + i, p);
         ls__load<A>(gradient + i, g);
@@ -227,7 +226,7 @@ int ls__cuda_adam(const ls__cuda_call *call)
 
 static __global__ void loss_scale_kernel(const float *weight, const float *scaler, float *dloss)
 {
-    *dloss = *weight * scaler[LS__SCALER_SCALE];
+    *dloss = *weight * scaler[LS__LOSS_SCALE_SCALE];
 }
 
 int ls__cuda_loss_scale(const ls__cuda_call *call)

@@ -110,7 +110,7 @@ int64_t ls_dataset_count(const ls_dataset *dataset)
     return dataset ? dataset->n_samples : 0;
 }
 
-int ls_dataset_classes(const ls_dataset *dataset)
+int ls_dataset_class_count(const ls_dataset *dataset)
 {
     return dataset ? dataset->n_classes : 0;
 }
@@ -133,7 +133,7 @@ int ls_dataset_label(const ls_dataset *dataset, int64_t sample)
     return dataset->labels[sample];
 }
 
-int64_t ls_dataset_ignored(const ls_dataset *dataset, const char **example)
+int64_t ls_dataset_ignored_count(const ls_dataset *dataset, const char **example)
 {
     if (example) *example = dataset && dataset->ignored_example ? dataset->ignored_example : "";
     return dataset ? dataset->n_ignored : 0;

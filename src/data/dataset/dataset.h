@@ -51,7 +51,7 @@ bool ls__dataset_make_classes(ls_dataset *dataset, int n_classes);
 void ls__dataset_retain(ls_dataset *dataset);
 void ls__dataset_release(ls_dataset *dataset);
 
-/* The picture of a sample, at least what decoder->want asks for, borrowed from the decoder or the
+/* The image of a sample, at least what decoder->want asks for, borrowed from the decoder or the
  * data set. Thread-safe with a decoder per thread; errors as ls__decode_file. */
 ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
                            ls__decoder *decoder, ls__part *out);

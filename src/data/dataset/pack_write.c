@@ -20,7 +20,7 @@ enum { MAX_WORKERS = 1024, MAX_SIDE = 1 << 16, SLOTS_PER_WORKER = 4 };
 typedef struct slot {
     void *file; /* the image file */
     size_t file_capacity;
-    ls__picture picture; /* its pixels, where they are wanted */
+    ls__image image; /* its pixels, where they are wanted */
     ls__pack_sample sample;
     const void *data;
     ls_status status; /* of reading and decoding */
@@ -60,7 +60,7 @@ static const ls_pack_part *find_part(const packing *p, int64_t *i)
 
 static ls_status resize(const packing *p, worker *w, slot *s)
 {
-    const ls__picture *from = &w->decoder.picture;
+    const ls__image *from = &w->decoder.image;
     int64_t height = from->height, width = from->width;
     ls__resized_size(p->config.resize, &height, &width);
     if (!ls__resize_fits(from->height, from->width, height, width, w->decoder.reason,
@@ -68,27 +68,27 @@ static ls_status resize(const packing *p, worker *w, slot *s)
         return LS_ERR_DATA;
     const ls__view view = { from->pixels, 3 * from->width, from->height, from->width, 3 };
     const ls__window all = { 0, 0, height, width };
-    if (!ls__picture_reserve(p->ctx, &s->picture, height, width, 3) ||
-        !ls__resize(&w->resizer, &view, height, width, &all, s->picture.pixels))
+    if (!ls__image_reserve(p->ctx, &s->image, height, width, 3) ||
+        !ls__resize(&w->resizer, &view, height, width, &all, s->image.pixels))
         return ls__undecodable(&w->decoder, LS_ERR_MEMORY, "no memory to resize it");
     return LS_OK;
 }
 
-/* The decoder's picture becomes the sample's pixels. */
+/* The decoder's image becomes the sample's pixels. */
 static ls_status take_pixels(const packing *p, worker *w, slot *s)
 {
     if (p->config.resize > 0) {
         LS_TRY(resize(p, w, s));
     } else {
-        const ls__picture picture = w->decoder.picture;
-        w->decoder.picture = s->picture;
-        s->picture = picture;
+        const ls__image image = w->decoder.image;
+        w->decoder.image = s->image;
+        s->image = image;
     }
     s->sample.orientation = (uint16_t)ls__exif_orientation(s->file, (size_t)s->sample.file_bytes);
-    s->sample.height = (uint32_t)s->picture.height;
-    s->sample.width = (uint32_t)s->picture.width;
-    s->sample.bytes = 3 * (uint64_t)s->picture.height * (uint64_t)s->picture.width;
-    s->data = s->picture.pixels;
+    s->sample.height = (uint32_t)s->image.height;
+    s->sample.width = (uint32_t)s->image.width;
+    s->sample.bytes = 3 * (uint64_t)s->image.height * (uint64_t)s->image.width;
+    s->data = s->image.pixels;
     return LS_OK;
 }
 
@@ -160,8 +160,8 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
         LS_TRY(ls__pack_file_class(&p->file, dataset->class_names[dataset->labels[i]]));
     LS_TRY(ls__pack_file_sample(&p->file, dataset->paths[i] + dataset->root_length, &s->sample,
                                 s->data));
-    /* One huge picture should not hold its memory until the end. */
-    if (s->picture.capacity > LS__KEEP_BYTES) ls__picture_free(p->ctx, &s->picture);
+    /* One huge image should not hold its memory until the end. */
+    if (s->image.capacity > LS__KEEP_BYTES) ls__image_free(p->ctx, &s->image);
     if (s->file_capacity > LS__KEEP_BYTES) {
         ls__free(p->ctx, s->file);
         s->file = NULL;
@@ -170,17 +170,17 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
     return LS_OK;
 }
 
-/* Replacing a file must not take a picture away. */
+/* Replacing a file must not take an image away. */
 static ls_status check_replaced(const packing *p, const struct stat *there)
 {
     for (int i = 0; i < p->n_parts; i++) {
         const ls_dataset *d = p->parts[i].dataset;
         for (int64_t k = 0; k < d->n_samples; k++) {
-            struct stat picture;
-            if (stat(d->paths[k], &picture) == 0 && picture.st_ino == there->st_ino &&
-                picture.st_dev == there->st_dev)
+            struct stat image;
+            if (stat(d->paths[k], &image) == 0 && image.st_ino == there->st_ino &&
+                image.st_dev == there->st_dev)
                 return ls__fail(p->ctx, LS_ERR_INVALID,
-                                "%s: '%s' is one of the pictures to be packed, '%s'", what, p->path,
+                                "%s: '%s' is one of the images to be packed, '%s'", what, p->path,
                                 d->paths[k]);
         }
     }
@@ -238,7 +238,7 @@ static void close_all(packing *p)
     }
     for (int i = 0; p->slots && i < p->n_slots; i++) {
         ls__free(p->ctx, p->slots[i].file);
-        ls__picture_free(p->ctx, &p->slots[i].picture);
+        ls__image_free(p->ctx, &p->slots[i].image);
     }
     ls__free(p->ctx, p->slots);
     ls__free(p->ctx, p->workers);

@@ -142,7 +142,7 @@ ls_status ls__decode_bmp(ls__decoder *decoder)
                                                                         : row_of_masks;
     for (int64_t y = 0; y < self.height; y++) {
         const int64_t from = self.top_down ? y : self.height - 1 - y;
-        row(&self, self.rows + from * self.row_bytes, decoder->picture.pixels + 3 * y * self.width);
+        row(&self, self.rows + from * self.row_bytes, decoder->image.pixels + 3 * y * self.width);
     }
     return LS_OK;
 }

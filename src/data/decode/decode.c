@@ -21,32 +21,32 @@ bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, 
     return *memory != NULL;
 }
 
-bool ls__picture_reserve(const ls_context *ctx, ls__picture *picture, int64_t height, int64_t width,
-                         int channels)
+bool ls__image_reserve(const ls_context *ctx, ls__image *image, int64_t height, int64_t width,
+                       int channels)
 {
     size_t bytes;
-    void *memory = picture->pixels;
+    void *memory = image->pixels;
     const bool fits = ls__mul_size((size_t)height, (size_t)width, &bytes) &&
                       ls__mul_size(bytes, (size_t)channels, &bytes) &&
-                      ls__buffer_reserve(ctx, &memory, &picture->capacity, bytes);
-    picture->pixels = memory;
-    picture->height = fits ? height : 0;
-    picture->width = fits ? width : 0;
-    picture->channels = channels;
+                      ls__buffer_reserve(ctx, &memory, &image->capacity, bytes);
+    image->pixels = memory;
+    image->height = fits ? height : 0;
+    image->width = fits ? width : 0;
+    image->channels = channels;
     return fits;
 }
 
-void ls__picture_free(const ls_context *ctx, ls__picture *picture)
+void ls__image_free(const ls_context *ctx, ls__image *image)
 {
-    ls__free(ctx, picture->pixels);
-    *picture = (ls__picture){ 0 };
+    ls__free(ctx, image->pixels);
+    *image = (ls__image){ 0 };
 }
 
 void ls__decoder_free(ls__decoder *decoder)
 {
     ls__free(decoder->ctx, decoder->buffer);
-    ls__picture_free(decoder->ctx, &decoder->picture);
-    ls__picture_free(decoder->ctx, &decoder->spare);
+    ls__image_free(decoder->ctx, &decoder->image);
+    ls__image_free(decoder->ctx, &decoder->spare);
     *decoder = (ls__decoder){ .ctx = decoder->ctx };
 }
 
@@ -67,7 +67,7 @@ ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *fo
 ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
 {
     if (height <= 0 || width <= 0)
-        return ls__undecodable(decoder, LS_ERR_DATA, "a picture of %lld x %lld pixels",
+        return ls__undecodable(decoder, LS_ERR_DATA, "an image of %lld x %lld pixels",
                                (long long)width, (long long)height);
     const int64_t limit = decoder->max_pixels ? decoder->max_pixels : LS_DEFAULT_MAX_PIXELS;
     if (width > limit / height)
@@ -90,7 +90,7 @@ ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, i
     decoder->part.top = part->top;
     decoder->part.left = part->left;
     decoder->part.reduction = reduction;
-    if (!ls__picture_reserve(decoder->ctx, &decoder->picture, part->height, part->width, 3))
+    if (!ls__image_reserve(decoder->ctx, &decoder->image, part->height, part->width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
                                (long long)part->width, (long long)part->height);
     return LS_OK;
@@ -146,13 +146,13 @@ static const struct {
     { "<", 0, 1, "HTML, XML or SVG", NULL },
 };
 
-/* decoder->picture, as stored, becomes decoder->part's pixels, upright. */
+/* decoder->image, as stored, becomes decoder->part's pixels, upright. */
 static ls_status turn(ls__decoder *decoder)
 {
     LS_TRY(ls__exif_turn(decoder));
-    const ls__picture *picture = &decoder->picture;
-    decoder->part.view = (ls__view){ picture->pixels, picture->width * picture->channels,
-                                     picture->height, picture->width, picture->channels };
+    const ls__image *image = &decoder->image;
+    decoder->part.view = (ls__view){ image->pixels, image->width * image->channels, image->height,
+                                     image->width, image->channels };
     return LS_OK;
 }
 
@@ -223,20 +223,19 @@ void ls__decoder_drop_buffer(ls__decoder *decoder)
     decoder->buffer_capacity = 0;
 }
 
-/* One huge picture should not hold its memory for the rest of the run. */
+/* One huge image should not hold its memory for the rest of the run. */
 static void give_back(ls__decoder *decoder)
 {
     if (decoder->buffer_capacity > LS__KEEP_BYTES) ls__decoder_drop_buffer(decoder);
-    if (decoder->spare.capacity > LS__KEEP_BYTES) ls__picture_free(decoder->ctx, &decoder->spare);
+    if (decoder->spare.capacity > LS__KEEP_BYTES) ls__image_free(decoder->ctx, &decoder->spare);
     decoder->file = NULL;
     decoder->file_bytes = 0;
 }
 
-/* decoder->picture outlives its decoding, so the last one's memory is given back here. */
+/* decoder->image outlives its decoding, so the last one's memory is given back here. */
 static void begin(ls__decoder *decoder)
 {
-    if (decoder->picture.capacity > LS__KEEP_BYTES)
-        ls__picture_free(decoder->ctx, &decoder->picture);
+    if (decoder->image.capacity > LS__KEEP_BYTES) ls__image_free(decoder->ctx, &decoder->image);
 }
 
 ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif)
@@ -264,7 +263,7 @@ ls_status ls__decode_pixels(ls__decoder *decoder, const ls__view *stored, int or
     ls_status status = ls__decoder_begin(decoder, stored->height, stored->width);
     if (status == LS_OK) {
         for (int64_t y = 0; y < stored->height; y++)
-            memcpy(decoder->picture.pixels + y * 3 * stored->width,
+            memcpy(decoder->image.pixels + y * 3 * stored->width,
                    stored->pixels + y * stored->row_bytes, (size_t)(3 * stored->width));
         decoder->orientation = orientation;
         status = turn(decoder);

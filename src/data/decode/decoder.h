@@ -1,4 +1,4 @@
-/* decoder.h: from the bytes of a file to a picture, one file at a time, in memory that is reused.
+/* decoder.h: from the bytes of a file to an image, one file at a time, in memory that is reused.
  *
  * Used by the library's own threads as well, so a failure is a status and a text in the decoder;
  * the context's error is never touched, only its allocator. */
@@ -17,24 +17,24 @@ enum {
 };
 
 /* u8 [height,width,channels], rows without gaps, in a buffer that grows. */
-typedef struct ls__picture {
+typedef struct ls__image {
     uint8_t *pixels;
     size_t capacity;
     int64_t height, width;
     int channels;
-} ls__picture;
+} ls__image;
 
-/* Room for a picture of that size; its pixels are undefined. On failure the old one is gone. */
-bool ls__picture_reserve(const ls_context *ctx, ls__picture *picture, int64_t height, int64_t width,
-                         int channels);
-void ls__picture_free(const ls_context *ctx, ls__picture *picture);
+/* Room for an image of that size; its pixels are undefined. On failure the old one is gone. */
+bool ls__image_reserve(const ls_context *ctx, ls__image *image, int64_t height, int64_t width,
+                       int channels);
+void ls__image_free(const ls_context *ctx, ls__image *image);
 
 /* Grows *memory to at least `bytes`; the contents are lost. */
 bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes);
 
-/* What of a picture is wanted, asked for when its size is known and its pixels are not. */
+/* What of an image is wanted, asked for when its size is known and its pixels are not. */
 typedef struct ls__want {
-    /* Of an upright picture of that size: the part that will be looked at, which lies inside of it,
+    /* Of an upright image of that size: the part that will be looked at, which lies inside of it,
      * and how far it may be reduced: 1, 2, 4 or 8. LS_ERR_DATA, with a reason: it is of no use. */
     ls_status (*ask)(const void *arg, int64_t height, int64_t width, ls__window *part,
                      int *reduction, char reason[LS__REASON_SIZE]);
@@ -54,21 +54,21 @@ typedef struct ls__decoder {
     size_t file_bytes;
     void *buffer;
     size_t buffer_capacity;
-    ls__picture picture; /* the result */
-    ls__part part;       /* its pixels and their place in the whole picture */
-    int orientation;     /* EXIF's, or 1 */
-    ls__picture spare;   /* a turned copy on its way, a row of CMYK */
+    ls__image image; /* the result */
+    ls__part part;   /* its pixels and their place in the whole image */
+    int orientation; /* EXIF's, or 1 */
+    ls__image spare; /* a turned copy on its way, a row of CMYK */
     char reason[LS__REASON_SIZE];
 } ls__decoder;
 
 void ls__decoder_free(ls__decoder *decoder);
 
-/* Statuses that speak of the picture: a loader may go on without it. The others (no memory, no file
+/* Statuses that speak of the image: a loader may go on without it. The others (no memory, no file
  * handles) speak of the machine. */
 bool ls__is_bad_image(ls_status status);
 
 /* Reads and decodes a file into decoder->part, RGB, at least what is wanted of it. LS_ERR_NOT_FOUND
- * and LS_ERR_IO: could not be read; LS_ERR_DATA: empty, damaged or not a picture that we know;
+ * and LS_ERR_IO: could not be read; LS_ERR_DATA: empty, damaged or not an image that we know;
  * LS_ERR_MEMORY; LS_ERR_DEVICE: no file handle to be had. The reason is a phrase without the file's
  * name: "truncated PNG file". */
 ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif);
@@ -86,7 +86,7 @@ void ls__decoder_drop_buffer(ls__decoder *decoder);
 /* "libjpeg-turbo 2.1.5": the decoders on which pixels may depend. */
 const char *ls__decoders(void);
 
-/* ---- For the decoders, one per format: from decoder->file to decoder->picture, as stored. ---- */
+/* ---- For the decoders, one per format: from decoder->file to decoder->image, as stored. ---- */
 
 ls_status ls__decode_jpeg(ls__decoder *decoder);
 ls_status ls__decode_png(ls__decoder *decoder);
@@ -96,22 +96,22 @@ ls_status ls__decode_pnm(ls__decoder *decoder);
 /* Keeps the reason and returns the status. */
 ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);
-/* Checks a size that a header claims; _begin then makes room for it in decoder->picture, RGB. */
+/* Checks a size that a header claims; _begin then makes room for it in decoder->image, RGB. */
 ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width);
 ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width);
-/* For those that can decode a part: what is wanted of a picture that is stored with that size. All
+/* For those that can decode a part: what is wanted of an image that is stored with that size. All
  * in pixels as stored and not reduced. */
 ls_status ls__decoder_ask(ls__decoder *decoder, int64_t height, int64_t width, ls__window *part,
                           int *reduction);
-/* Instead of _begin: room for a part, which lies at (top, left) of the reduced picture. */
+/* Instead of _begin: room for a part, which lies at (top, left) of the reduced image. */
 ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, int reduction);
 
 /* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or it makes no sense.
  */
 int ls__exif_orientation(const uint8_t *file, size_t bytes);
-/* Turns decoder->picture upright, and decoder->part's place with it. */
+/* Turns decoder->image upright, and decoder->part's place with it. */
 ls_status ls__exif_turn(ls__decoder *decoder);
-/* Where a window of the upright picture lies in the stored one, whose size is given. */
+/* Where a window of the upright image lies in the stored one, whose size is given. */
 ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
                            const ls__window *upright);
 bool ls__exif_swaps_sides(int orientation);

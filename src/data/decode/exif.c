@@ -1,4 +1,4 @@
-/* exif.c: which way is up. Cameras store pictures as the sensor lies and note the turn in the EXIF
+/* exif.c: which way is up. Cameras store images as the sensor lies and note the turn in the EXIF
  * tag Orientation (0x0112 of the first directory), in an APP1 segment of JPEG or the eXIf chunk of
  * PNG. Broken notes are taken for absent ones: they say nothing about the pixels. */
 #include "data/decode/decoder.h"
@@ -74,7 +74,7 @@ int ls__exif_orientation(const uint8_t *file, size_t bytes)
     return 1;
 }
 
-/* How to make the upright picture: swap rows and columns, then mirror. Index = orientation. */
+/* How to make the upright image: swap rows and columns, then mirror. Index = orientation. */
 static const struct {
     bool transpose, mirror_rows, mirror_columns;
 } turns[9] = {
@@ -110,7 +110,7 @@ ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
     return transposed(orientation, &window);
 }
 
-/* The sizes of a turned picture that was reduced must be multiples of its reduction. */
+/* The sizes of a turned image that was reduced must be multiples of its reduction. */
 static void turn_place(ls__part *part, int orientation, int64_t height, int64_t width)
 {
     const ls__window stored = { part->top, part->left, height, width };
@@ -129,15 +129,15 @@ ls_status ls__exif_turn(ls__decoder *decoder)
 {
     const int orientation = decoder->orientation;
     if (orientation <= 1) return LS_OK;
-    const ls__picture *from = &decoder->picture;
+    const ls__image *from = &decoder->image;
     const bool transpose = turns[orientation].transpose;
     const int64_t height = transpose ? from->width : from->height;
     const int64_t width = transpose ? from->height : from->width;
-    if (!ls__picture_reserve(decoder->ctx, &decoder->spare, height, width, 3))
-        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to turn the picture");
+    if (!ls__image_reserve(decoder->ctx, &decoder->spare, height, width, 3))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to turn the image");
     turn_place(&decoder->part, orientation, from->height, from->width);
 
-    /* Steps in bytes through the stored picture as the upright one is walked along. */
+    /* Steps in bytes through the stored image as the upright one is walked along. */
     const int64_t row_bytes = 3 * from->width;
     int64_t down = transpose ? 3 : row_bytes, right = transpose ? row_bytes : 3;
     const uint8_t *start = from->pixels;
@@ -158,8 +158,8 @@ ls_status ls__exif_turn(ls__decoder *decoder)
             out[2] = in[2];
         }
     }
-    const ls__picture upright = decoder->spare;
-    decoder->spare = decoder->picture;
-    decoder->picture = upright;
+    const ls__image upright = decoder->spare;
+    decoder->spare = decoder->image;
+    decoder->image = upright;
     return LS_OK;
 }

@@ -1,8 +1,8 @@
 /* jpeg.c: JPEG through libjpeg-turbo, with the accurate integer transform and smooth chroma, as
  * Pillow decodes it.
  *
- * Of a picture of which only a part is wanted, the other blocks' bits are read but not transformed;
- * the pixels are those of the whole picture. What lies below the part is read as well, unless the
+ * Of an image of which only a part is wanted, the other blocks' bits are read but not transformed;
+ * the pixels are those of the whole image. What lies below the part is read as well, unless the
  * file is known to be whole: a damaged file is refused whichever part is asked for. A reduction by
  * 2, 4 or 8 is made of the lower frequencies alone: fewer bits' worth of detail, not the same
  * pixels.
@@ -114,24 +114,24 @@ static void rgb_from_cmyk(const uint8_t *cmyk, int64_t width, bool inverted, uin
     }
 }
 
-static void read_rows(j_decompress_ptr info, ls__picture *picture)
+static void read_rows(j_decompress_ptr info, ls__image *image)
 {
     JSAMPROW rows[ROWS];
-    for (int64_t y = 0; y < picture->height;) {
-        const int64_t left = picture->height - y;
+    for (int64_t y = 0; y < image->height;) {
+        const int64_t left = image->height - y;
         const int n = left < ROWS ? (int)left : ROWS;
-        for (int i = 0; i < n; i++) rows[i] = picture->pixels + (y + i) * picture->width * 3;
+        for (int i = 0; i < n; i++) rows[i] = image->pixels + (y + i) * image->width * 3;
         y += jpeg_read_scanlines(info, rows, (JDIMENSION)n);
     }
 }
 
-static void read_cmyk_rows(j_decompress_ptr info, ls__picture *picture, ls__picture *row)
+static void read_cmyk_rows(j_decompress_ptr info, ls__image *image, ls__image *row)
 {
-    for (int64_t y = 0; y < picture->height; y++) {
+    for (int64_t y = 0; y < image->height; y++) {
         JSAMPROW rows[1] = { row->pixels };
         jpeg_read_scanlines(info, rows, 1);
-        rgb_from_cmyk(row->pixels, picture->width, info->saw_Adobe_marker,
-                      picture->pixels + y * picture->width * 3);
+        rgb_from_cmyk(row->pixels, image->width, info->saw_Adobe_marker,
+                      image->pixels + y * image->width * 3);
     }
 }
 
@@ -147,7 +147,7 @@ static bool is_complete(const struct jpeg_decompress_struct *info)
     return true;
 }
 
-/* Reduced pictures whose chroma is thinner than usual come out otherwise below skipped rows
+/* Reduced images whose chroma is thinner than usual come out otherwise below skipped rows
  * (libjpeg-turbo 2.1.5, luma sampled 4 x 2 or 2 x 4). */
 static bool may_skip(const struct jpeg_decompress_struct *info, int reduction)
 {
@@ -199,14 +199,14 @@ static ls_status read_part(job *self, ls__window part, int reduction)
     choose_part(info, reduction, &part);
     LS_TRY(ls__decoder_begin_part(decoder, &part, reduction));
     const bool cmyk = info->out_color_space == JCS_CMYK;
-    if (!ls__picture_reserve(decoder->ctx, &decoder->spare, 1, part.width, cmyk ? 4 : 3))
+    if (!ls__image_reserve(decoder->ctx, &decoder->spare, 1, part.width, cmyk ? 4 : 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a row");
 
     if (part.top > 0) jpeg_skip_scanlines(info, (JDIMENSION)part.top);
     if (cmyk)
-        read_cmyk_rows(info, &decoder->picture, &decoder->spare);
+        read_cmyk_rows(info, &decoder->image, &decoder->spare);
     else
-        read_rows(info, &decoder->picture);
+        read_rows(info, &decoder->image);
     if (!decoder->want || !decoder->want->known_whole) check_rest(info, decoder->spare.pixels);
     return LS_OK;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* stb_image has no argument for the allocator's state. A file whose compressed data swells far
- * beyond the picture that its header claims is cut off by the budget. */
+ * beyond the image that its header claims is cut off by the budget. */
 typedef struct scope {
     const ls_context *ctx;
     size_t budget; /* largest single block that decoding may need */
@@ -194,7 +194,7 @@ ls_status ls__decode_png(ls__decoder *decoder)
     LS_TRY(walk_chunks(decoder, &self));
     LS_TRY(fill_palette(decoder, &self));
     LS_TRY(ls__decoder_check(decoder, self.height, self.width));
-    ls__picture_free(decoder->ctx, &decoder->picture); /* stb_image's block takes its place */
+    ls__image_free(decoder->ctx, &decoder->image); /* stb_image's block takes its place */
 
     /* At most 4 channels and a filter byte per row; twice that, because stb_image doubles blocks.
      */
@@ -211,7 +211,7 @@ ls_status ls__decode_png(ls__decoder *decoder)
                                             &height, &channels, 3);
     current = NULL;
     if (pixels) {
-        decoder->picture = (ls__picture){ pixels, 3 * n_pixels, self.height, self.width, 3 };
+        decoder->image = (ls__image){ pixels, 3 * n_pixels, self.height, self.width, 3 };
         decoder->part = (ls__part){ .height = self.height, .width = self.width, .reduction = 1 };
         return LS_OK;
     }

@@ -68,7 +68,7 @@ ls_status ls__decode_pnm(ls__decoder *decoder)
     LS_TRY(ls__decoder_begin(decoder, height, width));
 
     bool (*const sample)(reader *, int64_t, uint8_t *) = text ? text_sample : binary_sample;
-    uint8_t *out = decoder->picture.pixels;
+    uint8_t *out = decoder->image.pixels;
     for (int64_t i = 0; i < height * width; i++, out += 3) {
         for (int c = 0; c < channels; c++)
             if (!sample(&in, most, &out[c]))

@@ -83,22 +83,22 @@ static ls_status check_geometry(ls_context *ctx, const ls_loader_config *c)
 static ls_status complete_normalisation(ls_context *ctx, ls_loader_config *c, int channels)
 {
     bool given = false;
-    for (int i = 0; i < 3; i++) given = given || c->mean[i] != 0 || c->deviation[i] != 0;
+    for (int i = 0; i < 3; i++) given = given || c->mean[i] != 0 || c->std[i] != 0;
     for (int i = 0; i < 3 && !given; i++) {
         c->mean[i] = channels == 3 ? imagenet_mean[i] : 0.449f;
-        c->deviation[i] = channels == 3 ? imagenet_deviation[i] : 0.226f;
+        c->std[i] = channels == 3 ? imagenet_deviation[i] : 0.226f;
     }
     for (int i = 0; i < channels; i++) {
-        if (!isfinite(c->mean[i]) || !(c->deviation[i] > 0) || !isfinite(c->deviation[i]))
+        if (!isfinite(c->mean[i]) || !(c->std[i] > 0) || !isfinite(c->std[i]))
             return ls__fail(ctx, LS_ERR_INVALID,
-                            "ls_loader_open: channel %d has mean %g, deviation %g; wanted a "
-                            "deviation above 0",
-                            i, (double)c->mean[i], (double)c->deviation[i]);
+                            "ls_loader_open: channel %d has mean %g, std %g; wanted a "
+                            "std above 0",
+                            i, (double)c->mean[i], (double)c->std[i]);
     }
     return LS_OK;
 }
 
-/* Without a crop the first picture that can be read decides the size of all. */
+/* Without a crop the first image that can be read decides the size of all. */
 static ls_status find_size(ls_loader *loader)
 {
     ls_context *ctx = loader->owned.ctx;
@@ -109,16 +109,16 @@ static ls_status find_size(ls_loader *loader)
     }
     ls__decoder decoder = { .ctx = ctx, .max_pixels = loader->config.max_pixels };
     ls_status status = LS_ERR_DATA;
-    ls__part picture;
+    ls__part image;
     int64_t sample = 0;
     for (; sample < loader->dataset->n_samples; sample++) {
-        status = ls__dataset_read(loader->dataset, sample, loader->config.honour_exif, &decoder,
-                                  &picture);
+        status =
+            ls__dataset_read(loader->dataset, sample, loader->config.honour_exif, &decoder, &image);
         if (!ls__is_bad_image(status) || loader->config.on_bad_image == LS_BAD_IMAGE_FAIL) break;
     }
     if (status == LS_OK) {
-        transform->height = picture.height;
-        transform->width = picture.width;
+        transform->height = image.height;
+        transform->width = image.width;
         ls__resized_size(transform->resize, &transform->height, &transform->width);
     } else if (sample == loader->dataset->n_samples) {
         ls__fail(ctx, status, "ls_loader_open: none of the %lld images can be read",

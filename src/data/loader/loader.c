@@ -122,13 +122,13 @@ ls_input_spec ls_loader_spec(const ls_loader *loader)
     spec.image = (ls_spec){ LS_U8, image_shape(loader, loader->config.batch) };
     for (int i = 0; i < loader->dataset->channels; i++) {
         spec.mean[i] = loader->config.mean[i];
-        spec.deviation[i] = loader->config.deviation[i];
+        spec.std[i] = loader->config.std[i];
     }
     spec.n_classes = loader->dataset->n_classes;
     return spec;
 }
 
-int64_t ls_loader_steps(const ls_loader *loader)
+int64_t ls_loader_step_count(const ls_loader *loader)
 {
     return loader ? loader->n_steps : 0;
 }

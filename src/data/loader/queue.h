@@ -3,7 +3,7 @@
  * An epoch's items are cut into steps of n_batch. Each step is made in a slot of a ring; workers
  * take single items, the lowest step first, so several of them share a step; the caller takes
  * finished steps in order. At most n_slots steps are under way, finished, or in the caller's hands.
- * The queue knows nothing of pictures. */
+ * The queue knows nothing of images. */
 #ifndef LS_DATA_LOADER_QUEUE_H
 #define LS_DATA_LOADER_QUEUE_H
 

@@ -20,13 +20,13 @@ static int64_t sample_at(const ls_loader *loader, int64_t position)
 enum { WORKER_TRANSFORMS, WORKER_REPLACES };
 
 /* Names the place's draws when workers have sequences of their own, in which it is the turn of the
- * item's picture. By W workers batch b is dealt to worker b % W, whoever it is that makes it; the
+ * item's image. By W workers batch b is dealt to worker b % W, whoever it is that makes it; the
  * caller's thread, when there are no workers, has one more sequence. */
 static ls_draw worker_draw(const ls_loader *loader, const ls__queue_item *item, int use)
 {
     const int64_t n = loader->config.workers;
     const int64_t turn = n ? item->step / n : item->step;
-    return (ls_draw){ .stream = LS_STREAM_WORKER,
+    return (ls_draw){ .stream = LS_RANDOM_WORKER,
                       .layer = n ? (uint32_t)(1 + item->step % n) : 0,
                       .epoch = (uint32_t)loader->epoch,
                       .step = (uint64_t)use,
@@ -37,7 +37,7 @@ static ls_draw transform_draw(const ls_loader *loader, const ls__queue_item *ite
 {
     if (loader->config.seeding == LS_SEED_BY_WORKER)
         return worker_draw(loader, item, WORKER_TRANSFORMS);
-    return (ls_draw){ .stream = LS_STREAM_TRANSFORM,
+    return (ls_draw){ .stream = LS_RANDOM_TRANSFORM,
                       .epoch = (uint32_t)loader->epoch,
                       .sample = (uint64_t)sample };
 }
@@ -46,7 +46,7 @@ static ls_draw transform_draw(const ls_loader *loader, const ls__queue_item *ite
 static int64_t replacement(const ls_loader *loader, const ls__queue_item *item, int64_t bad_sample,
                            uint32_t attempt)
 {
-    ls_draw draw = { .stream = LS_STREAM_REPLACE,
+    ls_draw draw = { .stream = LS_RANDOM_REPLACE,
                      .epoch = (uint32_t)loader->epoch,
                      .sample = (uint64_t)bad_sample };
     if (loader->config.seeding == LS_SEED_BY_WORKER)
@@ -58,9 +58,9 @@ static int64_t replacement(const ls_loader *loader, const ls__queue_item *item, 
 }
 
 static ls_status transform(const ls_loader *loader, ls__loader_worker *worker,
-                           const ls__part *picture, const ls_draw *draw, uint8_t *dst)
+                           const ls__part *image, const ls_draw *draw, uint8_t *dst)
 {
-    const ls_status status = ls__transform_run(&loader->transform, &worker->transformer, picture,
+    const ls_status status = ls__transform_run(&loader->transform, &worker->transformer, image,
                                                draw, dst, worker->decoder.reason);
     if (status != LS_ERR_MEMORY) return status;
     return ls__undecodable(&worker->decoder, status, "no memory to transform it");
@@ -76,13 +76,13 @@ static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
                             .known_whole =
                                 atomic_load_explicit(known_whole, memory_order_relaxed) };
     worker->decoder.want = &want;
-    ls__part picture;
+    ls__part image;
     const ls_status status = ls__dataset_read(loader->dataset, sample, loader->config.honour_exif,
-                                              &worker->decoder, &picture);
+                                              &worker->decoder, &image);
     worker->decoder.want = NULL;
     LS_TRY(status);
     atomic_store_explicit(known_whole, true, memory_order_relaxed);
-    return transform(loader, worker, &picture, &asking.draw, dst);
+    return transform(loader, worker, &image, &asking.draw, dst);
 }
 
 static ls__bad *new_bad(const ls_context *ctx, int64_t sample, ls_status status, const char *reason)

@@ -144,7 +144,7 @@ const ls__resize_kernels *ls__resize_kernels_at(int i)
     return all[i];
 }
 
-/* ---- A whole picture. ---- */
+/* ---- A whole image. ---- */
 
 void ls__resizer_free(ls__resizer *resizer)
 {
@@ -187,7 +187,7 @@ static void axis_place(ls__axis *self, const ls__stretch *stretch, bool packed, 
         packed ? take(from, n * self->group_stride, LS__GROUP_WORDS * sizeof(int16_t)) : NULL;
 }
 
-/* No product here comes near 2^63: pictures have at most 2^28 pixels. */
+/* No product here comes near 2^63: images have at most 2^28 pixels. */
 static void plan_place(plan *self, const ls__stretch *rows, const ls__stretch *columns,
                        int channels, bool packed, block *from)
 {

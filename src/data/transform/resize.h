@@ -12,18 +12,18 @@ typedef struct ls__view {
     int channels;
 } ls__view;
 
-/* A rectangle of a picture. */
+/* A rectangle of an image. */
 typedef struct ls__window {
     int64_t top, left, height, width;
 } ls__window;
 
-/* Pixels that are a part of a picture, which may have been reduced. */
+/* Pixels that are a part of an image, which may have been reduced. */
 typedef struct ls__part {
     ls__view view;
-    int64_t top, left;     /* of the view in the reduced picture */
-    int64_t height, width; /* of the whole picture before it was reduced */
+    int64_t top, left;     /* of the view in the reduced image */
+    int64_t height, width; /* of the whole image before it was reduced */
     int reduction; /* 1, 2, 4 or 8: a reduced pixel is the mean of a square of that side; where the
-                      picture's sides are no multiples, the last ones are of less */
+                      image's sides are no multiples, the last ones are of less */
 } ls__part;
 
 static inline ls__part ls__part_of_all(const ls__view *view)
@@ -44,7 +44,7 @@ typedef struct ls__stretch {
 /* The input's pixels that those outputs are made of. */
 void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n);
 
-/* Memory for weights and rows, kept from one picture to the next. Start with all zero but ctx. */
+/* Memory for weights and rows, kept from one image to the next. Start with all zero but ctx. */
 typedef struct ls__resizer {
     const ls_context *ctx;
     const struct ls__resize_kernels *kernels; /* NULL: the fastest */

@@ -1,4 +1,4 @@
-/* single_image.c: single pictures for programs. */
+/* single_image.c: single images for programs. */
 #include "data/decode/decoder.h"
 #include "data/transform/resize.h"
 
@@ -20,9 +20,9 @@ ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif)
     ls__decoder decoder = { .ctx = ctx };
     const ls_status status = ls__decode_file(&decoder, path, honour_exif);
     if (status == LS_OK) {
-        const ls__picture *picture = &decoder.picture;
-        image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(picture->height, picture->width, 3),
-                               picture->pixels);
+        const ls__image *decoded = &decoder.image;
+        image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(decoded->height, decoded->width, 3),
+                               decoded->pixels);
     } else {
         ls__fail(ctx, status, "image '%s': %s", path, decoder.reason);
     }
@@ -64,9 +64,9 @@ ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width
 
     ls_tensor *out = NULL;
     ls__resizer resizer = { .ctx = ctx };
-    ls__picture from = { 0 }, to = { 0 };
-    if (!ls__picture_reserve(ctx, &from, in_height, in_width, 3) ||
-        !ls__picture_reserve(ctx, &to, height, width, 3)) {
+    ls__image from = { 0 }, to = { 0 };
+    if (!ls__image_reserve(ctx, &from, in_height, in_width, 3) ||
+        !ls__image_reserve(ctx, &to, height, width, 3)) {
         ls__fail_memory(ctx, "ls_image_resize", (size_t)(height * width * 3));
         goto done;
     }
@@ -79,7 +79,7 @@ ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width
         ls__fail_memory(ctx, "ls_image_resize", (size_t)(height * width * 3));
 done:
     ls__resizer_free(&resizer);
-    ls__picture_free(ctx, &from);
-    ls__picture_free(ctx, &to);
+    ls__image_free(ctx, &from);
+    ls__image_free(ctx, &to);
     return out;
 }

@@ -1,6 +1,6 @@
 /* transform.c: resize, crop, flip. The geometry follows torchvision's transforms (Resize,
  * CenterCrop, RandomCrop, RandomResizedCrop, RandomHorizontalFlip), the random numbers do not: each
- * is a word of a block of the picture's draw, so they depend on nothing else.
+ * is a word of a block of the image's draw, so they depend on nothing else.
  *
  *   block 0            word 0: flip
  *   block 1            words 0, 1: top of a random crop; words 2, 3: its left
@@ -50,7 +50,7 @@ void ls__resized_size(int64_t resize, int64_t *height, int64_t *width)
     *shorter = resize;
 }
 
-/* A box of that aspect ratio's limit, or the whole picture, in the centre. */
+/* A box of that aspect ratio's limit, or the whole image, in the centre. */
 static ls__window central_box(const ls__transform *self, int64_t height, int64_t width)
 {
     ls__window box = { 0, 0, height, width };
@@ -89,7 +89,7 @@ ls__window ls__random_box(const ls__transform *self, const ls_draw *draw, int64_
     return central_box(self, height, width);
 }
 
-/* The window that becomes the sample, of a picture of that size; it may reach into the padding. */
+/* The window that becomes the sample, of an image of that size; it may reach into the padding. */
 static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t height,
                         int64_t width, ls__window *out)
 {
@@ -109,12 +109,12 @@ static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t 
     return true;
 }
 
-/* What becomes of a picture of some size. */
+/* What becomes of an image of some size. */
 typedef struct plan {
     int64_t height, width; /* after `resize` */
     bool whole_first;      /* it is resized as a whole before a box or window is cut */
     bool resizing;         /* while the window is cut */
-    ls__window cut;        /* random box, or window, of the resized picture */
+    ls__window cut;        /* random box, or window, of the resized image */
     bool flip;
 } plan;
 
@@ -122,7 +122,7 @@ static ls_status misfit(const ls__transform *self, int64_t height, int64_t width
 {
     if (self->crop == 0) {
         snprintf(reason, LS__REASON_SIZE,
-                 "%lld x %lld pixels where the first picture has %lld x %lld, and no crop is set",
+                 "%lld x %lld pixels where the first image has %lld x %lld, and no crop is set",
                  (long long)width, (long long)height, (long long)self->width,
                  (long long)self->height);
     } else {
@@ -158,7 +158,7 @@ static ls_status make_plan(const ls__transform *self, const ls_draw *draw, int64
     return LS_OK;
 }
 
-/* A picture's direction of `size` pixels, resized to `out` of which a window is cut. */
+/* An image's direction of `size` pixels, resized to `out` of which a window is cut. */
 static ls__stretch resize_stretch(int64_t size, int reduction, int64_t at, int64_t out,
                                   int64_t from, int64_t n)
 {
@@ -182,14 +182,14 @@ static ls__stretch box_stretch(int64_t begin, int64_t size, int reduction, int64
                           .n = out };
 }
 
-/* ---- What is wanted of a picture before it is decoded. ---- */
+/* ---- What is wanted of an image before it is decoded. ---- */
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
     return x < low ? low : x > high ? high : x;
 }
 
-/* The picture's pixels in a window that may reach over its edges; at least one. */
+/* The image's pixels in a window that may reach over its edges; at least one. */
 static ls__window inside(ls__window window, int64_t height, int64_t width)
 {
     const int64_t top = clamp(window.top, 0, height - 1);
@@ -199,7 +199,7 @@ static ls__window inside(ls__window window, int64_t height, int64_t width)
     return (ls__window){ top, left, bottom - top, right - left };
 }
 
-/* The most a picture can be reduced without falling below what it is resized to. */
+/* The most an image can be reduced without falling below what it is resized to. */
 static int most_reduction(int64_t height, int64_t width, int64_t to_height, int64_t to_width)
 {
     int reduction = 8;
@@ -241,7 +241,7 @@ ls_status ls__transform_ask(const void *arg, int64_t height, int64_t width, ls__
 
 /* ---- Doing it. ---- */
 
-/* The window's pixels of a picture, of which from->view shows at least those inside; zeros where it
+/* The window's pixels of an image, of which from->view shows at least those inside; zeros where it
  * lies outside. */
 static void copy_window(const ls__part *from, const ls__window *window, uint8_t *dst)
 {
@@ -279,12 +279,11 @@ static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixe
     }
 }
 
-/* part = the whole picture resized, in memory of self. */
+/* part = the whole image resized, in memory of self. */
 static ls_status resize_whole(ls__transformer *self, const plan *p, ls__part *part)
 {
     const ls__view *from = &part->view;
-    if (!ls__picture_reserve(self->resizer.ctx, &self->resized, p->height, p->width,
-                             from->channels))
+    if (!ls__image_reserve(self->resizer.ctx, &self->resized, p->height, p->width, from->channels))
         return LS_ERR_MEMORY;
     const ls__stretch rows =
         resize_stretch(part->height, part->reduction, part->top, p->height, 0, p->height);
@@ -322,17 +321,17 @@ static bool cut_resized(ls__transformer *self, const ls__part *from, const plan 
 
 void ls__transformer_free(ls__transformer *self)
 {
-    ls__picture_free(self->resizer.ctx, &self->resized);
+    ls__image_free(self->resizer.ctx, &self->resized);
     ls__resizer_free(&self->resizer);
 }
 
 ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__part *picture, const ls_draw *draw, uint8_t *dst,
+                            const ls__part *image, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE])
 {
     plan p;
-    LS_TRY(make_plan(transform, draw, picture->height, picture->width, &p, reason));
-    ls__part from = *picture;
+    LS_TRY(make_plan(transform, draw, image->height, image->width, &p, reason));
+    ls__part from = *image;
     if (p.whole_first) LS_TRY(resize_whole(self, &p, &from));
     if (transform->random_resized_crop) {
         if (!cut_box(transform, self, &from, &p, dst)) return LS_ERR_MEMORY;

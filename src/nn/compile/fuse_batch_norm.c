@@ -198,18 +198,19 @@ static void propose_backward(ls__builder *b, const neighbours *at, const ls__ins
     if (at->norm < 0) return;
     const ls__instruction *data = &p->instructions[at->data], *back = &p->instructions[at->norm];
     const int *of = back->operands, dz = data->operands[DATA_DX];
-    int factors[3];
-    for (int i = 0; i < 3; i++) factors[i] = ls__value_new(b, LS_F32, channels);
+    int compute_weights[3];
+    for (int i = 0; i < 3; i++) compute_weights[i] = ls__value_new(b, LS_F32, channels);
     f->apart[f->n_apart++] = *data;
     f->apart[f->n_apart++] = *back;
-    f->fused[f->n_fused++] = changed(
-        data, LS__OP_NORM_CONV2D_BACKWARD_DATA, 7, 6,
-        (const int[]){ data->operands[DATA_DY], data->operands[DATA_W], x, norm[APPLY_MEAN],
-                       norm[APPLY_INVSTD], norm[APPLY_SCALE], norm[APPLY_SHIFT], dz,
-                       of[BACK_DSCALE], of[BACK_DSHIFT], factors[0], factors[1], factors[2] });
     f->fused[f->n_fused++] =
-        changed(back, LS__OP_NORM_BACKWARD_APPLY, 5, 1,
-                (const int[]){ dz, x, factors[0], factors[1], factors[2], of[BACK_DX] });
+        changed(data, LS__OP_NORM_CONV2D_BACKWARD_DATA, 7, 6,
+                (const int[]){ data->operands[DATA_DY], data->operands[DATA_W], x, norm[APPLY_MEAN],
+                               norm[APPLY_INVSTD], norm[APPLY_SCALE], norm[APPLY_SHIFT], dz,
+                               of[BACK_DSCALE], of[BACK_DSHIFT], compute_weights[0],
+                               compute_weights[1], compute_weights[2] });
+    f->fused[f->n_fused++] = changed(back, LS__OP_NORM_BACKWARD_APPLY, 5, 1,
+                                     (const int[]){ dz, x, compute_weights[0], compute_weights[1],
+                                                    compute_weights[2], of[BACK_DX] });
 }
 
 /* The apply at i goes into the convolution after it, where it can; false: it stays. */

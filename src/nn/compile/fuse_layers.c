@@ -24,66 +24,66 @@ static void mark(const ls_graph *graph, bool *needed, int *consumers)
 }
 
 /* The stage that ends with this node so far, if the node could be absorbed by its only consumer. */
-static ls__stage *absorbable(ls__stage *stages, const int *stage_of, const int *consumers,
-                             const ls_node *node, ls__node_kind head)
+static ls__fused_op *absorbable(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
+                                const ls_node *node, ls__node_kind head)
 {
     if (consumers[node->id] != 1 || stage_of[node->id] < 0) return NULL;
-    ls__stage *stage = &stages[stage_of[node->id]];
-    return stage->head->kind == head && !stage->relu ? stage : NULL;
+    ls__fused_op *fused = &fused_ops[stage_of[node->id]];
+    return fused->head->kind == head && !fused->relu ? fused : NULL;
 }
 
 /* Extends an earlier stage by `node` when it can, and gives that stage. */
-static ls__stage *absorb(ls__stage *stages, const int *stage_of, const int *consumers,
-                         const ls_node *node)
+static ls__fused_op *absorb(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
+                            const ls_node *node)
 {
     if (node->kind == LS__NODE_RELU) {
         const ls_node *x = node->inputs[0];
-        ls__stage *stage = absorbable(stages, stage_of, consumers, x, LS__NODE_BATCH_NORM);
-        if (!stage) stage = absorbable(stages, stage_of, consumers, x, LS__NODE_ADD);
-        if (!stage) stage = absorbable(stages, stage_of, consumers, x, LS__NODE_LINEAR);
-        if (stage) stage->relu = true;
-        return stage;
+        ls__fused_op *fused = absorbable(fused_ops, stage_of, consumers, x, LS__NODE_BATCH_NORM);
+        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, LS__NODE_ADD);
+        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, LS__NODE_LINEAR);
+        if (fused) fused->relu = true;
+        return fused;
     }
     if (node->kind == LS__NODE_ADD && node->inputs[0] != node->inputs[1]) {
         for (int i = 0; i < 2; i++) { /* the main path comes first by custom */
-            ls__stage *stage =
-                absorbable(stages, stage_of, consumers, node->inputs[i], LS__NODE_BATCH_NORM);
-            if (!stage || stage->addend) continue;
-            stage->addend = node->inputs[1 - i];
-            return stage;
+            ls__fused_op *fused =
+                absorbable(fused_ops, stage_of, consumers, node->inputs[i], LS__NODE_BATCH_NORM);
+            if (!fused || fused->addend) continue;
+            fused->addend = node->inputs[1 - i];
+            return fused;
         }
     }
     return NULL;
 }
 
-ls__stage *ls__fuse(const ls_graph *graph, ls__bump *bump, int *n_stages)
+ls__fused_op *ls__fuse(const ls_graph *graph, ls__bump *bump, int *n_fused_ops)
 {
     const size_t n = (size_t)graph->n_nodes;
     bool *needed = ls__bump_alloc(bump, n * sizeof *needed);
     int *consumers = ls__bump_alloc(bump, n * sizeof *consumers);
     int *stage_of = ls__bump_alloc(bump, n * sizeof *stage_of);
-    ls__stage *stages = ls__bump_alloc(bump, n * sizeof *stages);
-    ls__stage *ordered = ls__bump_alloc(bump, n * sizeof *ordered);
-    if (!needed || !consumers || !stage_of || !stages || !ordered) return NULL;
+    ls__fused_op *fused_ops = ls__bump_alloc(bump, n * sizeof *fused_ops);
+    ls__fused_op *ordered = ls__bump_alloc(bump, n * sizeof *ordered);
+    if (!needed || !consumers || !stage_of || !fused_ops || !ordered) return NULL;
     mark(graph, needed, consumers);
     int count = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         const ls_node *node = graph->nodes[i];
         stage_of[i] = -1;
         if (!needed[i]) continue;
-        ls__stage *stage = absorb(stages, stage_of, consumers, node);
-        if (!stage) {
-            stage = &stages[count++];
-            stage->head = node;
+        ls__fused_op *fused = absorb(fused_ops, stage_of, consumers, node);
+        if (!fused) {
+            fused = &fused_ops[count++];
+            fused->head = node;
         }
-        stage->tail = node;
-        stage_of[i] = (int)(stage - stages);
+        fused->tail = node;
+        stage_of[i] = (int)(fused - fused_ops);
     }
     /* A stage runs where its last node stands: only there its addend is known to be computed. */
     int placed = 0;
     for (int i = 0; i < graph->n_nodes; i++)
-        if (stage_of[i] >= 0 && stages[stage_of[i]].tail->id == i)
-            ordered[placed++] = stages[stage_of[i]];
-    *n_stages = placed;
+        if (stage_of[i] >= 0 && fused_ops[stage_of[i]].tail->id == i)
+            ordered[placed++] = fused_ops[stage_of[i]];
+    *n_fused_ops = placed;
     return ordered;
 }

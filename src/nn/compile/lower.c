@@ -87,7 +87,7 @@ int ls__activation_new(ls__builder *b, ls_shape shape)
 int ls__value_constant(ls__builder *b, const float *data, int64_t count)
 {
     ls__program *p = b->program;
-    const int64_t offset = (int64_t)ls__round_up((size_t)p->n_constants, LS__ENTRY_ALIGNMENT);
+    const int64_t offset = (int64_t)ls__round_up((size_t)p->n_constants, LS__PARAMETER_ALIGNMENT);
     if (b->status != LS_OK) return -1;
     const size_t more = (size_t)(offset + count - p->n_constants);
     float *constants = ls__bump_room(&p->bump, p->constants, (size_t)p->n_constants, more,
@@ -103,32 +103,32 @@ int ls__value_constant(ls__builder *b, const float *data, int64_t count)
                         (size_t)offset * sizeof *data);
 }
 
-static int value_of_entry(ls__builder *b, int entry, ls_dtype dtype, ls__place place)
+static int value_of_entry(ls__builder *b, int parameter, ls_dtype dtype, ls__place place)
 {
-    if (entry < 0) return -1;
-    const ls__entry *e = &b->program->graph->entries[entry];
+    if (parameter < 0) return -1;
+    const ls__parameter *e = &b->program->graph->parameters[parameter];
     return value_append(b, dtype, e->shape, place, (size_t)e->offset * ls_dtype_bytes(dtype));
 }
 
-int ls__value_entry(ls__builder *b, int entry)
+int ls__value_parameter(ls__builder *b, int parameter)
 {
-    return value_of_entry(b, entry, LS_F32, LS__PLACE_VALUES);
+    return value_of_entry(b, parameter, LS_F32, LS__PLACE_VALUES);
 }
 
-int ls__value_entry_gradient(ls__builder *b, int entry)
+int ls__value_parameter_gradient(ls__builder *b, int parameter)
 {
-    return value_of_entry(b, entry, LS_F32, LS__PLACE_GRADIENTS);
+    return value_of_entry(b, parameter, LS_F32, LS__PLACE_GRADIENTS);
 }
 
-int ls__value_factor(ls__builder *b, int entry)
+int ls__value_compute_weight(ls__builder *b, int parameter)
 {
-    if (b->activations == LS_F32) return ls__value_entry(b, entry);
-    return value_of_entry(b, entry, b->activations, LS__PLACE_FACTORS);
+    if (b->activations == LS_F32) return ls__value_parameter(b, parameter);
+    return value_of_entry(b, parameter, b->activations, LS__PLACE_COMPUTE_WEIGHTS);
 }
 
-int ls__value_scaler(ls__builder *b)
+int ls__value_loss_scale(ls__builder *b)
 {
-    return value_append(b, LS_F32, LS_SHAPE(LS__SCALER_SIZE), LS__PLACE_SCALER, 0);
+    return value_append(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE, 0);
 }
 
 static int group_root(const ls__program *p, int v)
@@ -210,9 +210,9 @@ bool ls__wants_gradient(const ls__builder *b, const ls_node *node)
     return b->wants[node->id];
 }
 
-bool ls__wants_entry(const ls__builder *b, int entry)
+bool ls__wants_parameter(const ls__builder *b, int parameter)
 {
-    return entry >= 0 && !b->program->graph->entries[entry].frozen;
+    return parameter >= 0 && !b->program->graph->parameters[parameter].frozen;
 }
 
 void ls__contribute(ls__builder *b, const ls_node *node, int value)
@@ -368,25 +368,26 @@ static void refresh_factors(ls__builder *b)
     static const ls_node parameters = { .kind = LS__NODE_PARAMETER, .name = "parameters" };
     const ls__program *p = b->program;
     bool needed = false;
-    for (int i = 0; i < p->n_stages; i++) {
-        const ls__node_kind kind = p->stages[i].head->kind;
+    for (int i = 0; i < p->n_fused_ops; i++) {
+        const ls__node_kind kind = p->fused_ops[i].head->kind;
         needed |= kind == LS__NODE_CONV2D || kind == LS__NODE_LINEAR;
     }
     if (!needed || b->activations == LS_F32) return;
     const ls_shape shape = LS_SHAPE(ls__net_get_blocks(p->net).parameter_elements);
     const int masters = value_append(b, LS_F32, shape, LS__PLACE_VALUES, 0);
-    const int factors = value_append(b, b->activations, shape, LS__PLACE_FACTORS, 0);
+    const int compute_weights =
+        value_append(b, b->activations, shape, LS__PLACE_COMPUTE_WEIGHTS, 0);
     b->node = &parameters;
-    ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &masters, 1, &factors);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &masters, 1, &compute_weights);
 }
 
 static void lower_forward(ls__builder *b)
 {
     ls__program *p = b->program;
     refresh_factors(b);
-    for (int i = 0; i < p->n_stages && b->status == LS_OK; i++) {
-        b->node = p->stages[i].tail;
-        ls__rules(p->stages[i].head->kind)->forward(b, &p->stages[i]);
+    for (int i = 0; i < p->n_fused_ops && b->status == LS_OK; i++) {
+        b->node = p->fused_ops[i].tail;
+        ls__rules(p->fused_ops[i].head->kind)->forward(b, &p->fused_ops[i]);
     }
     const ls_graph *graph = p->graph;
     for (int i = 0; i < graph->outputs.n && b->status == LS_OK; i++) {
@@ -411,7 +412,7 @@ ls_status ls__program_lower(ls__program *p)
     const ls_graph *graph = p->graph;
     const size_t n = (size_t)graph->n_nodes;
     ls__builder b = { .program = p, .activations = ls__net_activations(p->net) };
-    p->stages = ls__fuse(graph, &p->bump, &p->n_stages);
+    p->fused_ops = ls__fuse(graph, &p->bump, &p->n_fused_ops);
     b.wants = ls__bump_alloc(&p->bump, n * sizeof *b.wants);
     b.gradients = ls__bump_alloc(&p->bump, n * sizeof *b.gradients);
     b.saved = ls__bump_alloc(&p->bump, n * LS__MAX_SAVED * sizeof *b.saved);
@@ -422,8 +423,8 @@ ls_status ls__program_lower(ls__program *p)
         ls__bump_alloc(&p->bump, (size_t)graph->outputs.n * sizeof *p->output_values);
     p->input_gradients =
         ls__bump_alloc(&p->bump, (size_t)graph->inputs.n * sizeof *p->input_gradients);
-    if (!p->stages || !b.wants || !b.gradients || !b.saved || !b.as_activation || !p->node_values ||
-        !p->full_values || !p->output_values || !p->input_gradients)
+    if (!p->fused_ops || !b.wants || !b.gradients || !b.saved || !b.as_activation ||
+        !p->node_values || !p->full_values || !p->output_values || !p->input_gradients)
         return ls__fail_memory(p->ctx, "program", n * sizeof *b.gradients);
     for (size_t i = 0; i < n; i++) p->node_values[i] = p->full_values[i] = b.as_activation[i] = -1;
     for (int i = 0; i < graph->inputs.n; i++) p->input_gradients[i] = -1;

@@ -41,12 +41,12 @@ int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape);
 int ls__activation_new(ls__builder *b, ls_shape shape);
 int ls__value_constant(ls__builder *b, const float *data, int64_t count);
 /* The value, or the gradient, of an entry of the node's graph; -1 for entry -1. */
-int ls__value_entry(ls__builder *b, int entry);
-int ls__value_entry_gradient(ls__builder *b, int entry);
+int ls__value_parameter(ls__builder *b, int parameter);
+int ls__value_parameter_gradient(ls__builder *b, int parameter);
 /* The value of an entry as a factor of activations, in their type. */
-int ls__value_factor(ls__builder *b, int entry);
+int ls__value_compute_weight(ls__builder *b, int parameter);
 /* The net's loss scale. */
-int ls__value_scaler(ls__builder *b);
+int ls__value_loss_scale(ls__builder *b);
 /* Both have one layout. */
 void ls__same_layout(ls__builder *b, int a, int c);
 /* v itself when it is dense for sure; otherwise a reordered copy, which costs nothing where v turns
@@ -67,7 +67,7 @@ const ls_spec *ls__spec_of(ls__builder *b, const ls_node *node);
 
 /* Does anyone need the gradient of this node's output; of this entry? */
 bool ls__wants_gradient(const ls__builder *b, const ls_node *node);
-bool ls__wants_entry(const ls__builder *b, int entry);
+bool ls__wants_parameter(const ls__builder *b, int parameter);
 /* The gradient of a node's output, in the type of its forward value, as one value, summed where
  * several consumers contributed; -1 when there is none. */
 int ls__gradient_of(ls__builder *b, const ls_node *node);
@@ -75,7 +75,7 @@ int ls__gradient_of(ls__builder *b, const ls_node *node);
 int ls__gradient_parts(ls__builder *b, const ls_node *node, int *second);
 void ls__contribute(ls__builder *b, const ls_node *node, int value);
 /* The gradient before the ReLU that ends a stage, from that after it. */
-int ls__relu_gradient(ls__builder *b, const ls__stage *stage, int dy);
+int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy);
 
 /* Appends an instruction. `kind_and_config` has the kind and `u`; operands as in the op list. */
 void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
@@ -100,8 +100,8 @@ typedef struct ls__node_rules {
     ls_status (*infer)(const ls_node *node, const ls_spec *inputs, ls_spec *out);
     /* Forward: emits and sets the value of stage->tail. Backward (optional): takes the gradient of
      * stage->tail and contributes to the inputs and addend of the stage. */
-    void (*forward)(ls__builder *b, const ls__stage *stage);
-    void (*backward)(ls__builder *b, const ls__stage *stage);
+    void (*forward)(ls__builder *b, const ls__fused_op *fused);
+    void (*backward)(ls__builder *b, const ls__fused_op *fused);
     /* Multiply-adds of the forward pass (optional: none). */
     int64_t (*multiply_adds)(const ls_node *node, const ls_spec *inputs, const ls_spec *out);
 } ls__node_rules;

@@ -10,8 +10,8 @@ void ls__find_wants(ls__builder *b)
     for (int i = 0; i < graph->n_nodes; i++) {
         const ls_node *node = graph->nodes[i];
         bool wants = node->kind == LS__NODE_INPUT && node->u.input.wants_gradient;
-        wants |= ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
-                 ls__wants_entry(b, node->entries[LS__BIAS]);
+        wants |= ls__wants_parameter(b, node->parameters[LS__WEIGHT]) ||
+                 ls__wants_parameter(b, node->parameters[LS__BIAS]);
         for (int j = 0; j < node->n_inputs; j++) wants |= b->wants[node->inputs[j]->id];
         b->wants[i] = wants && node->kind != LS__NODE_TOP_K &&
                       !(node->kind == LS__NODE_CUSTOM && !node->u.custom.backward);
@@ -24,7 +24,7 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
 {
     const int weight = ls__value_constant(b, &loss->weight, 1);
     if (!ls__net_get_blocks(b->program->net).scaler) return weight;
-    const int scaler = ls__value_scaler(b);
+    const int scaler = ls__value_loss_scale(b);
     const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, scaler }, 1,
              &dloss);
@@ -34,11 +34,11 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
 /* ---- The order of stages ---- */
 
 /* What a stage reads; returns how many there are. */
-static int stage_inputs(const ls__stage *stage, const ls_node *out[LS_MAX_OP_INPUTS + 1])
+static int stage_inputs(const ls__fused_op *fused, const ls_node *out[LS_MAX_OP_INPUTS + 1])
 {
     int n = 0;
-    for (; n < stage->head->n_inputs; n++) out[n] = stage->head->inputs[n];
-    if (stage->addend) out[n++] = stage->addend;
+    for (; n < fused->head->n_inputs; n++) out[n] = fused->head->inputs[n];
+    if (fused->addend) out[n++] = fused->addend;
     return n;
 }
 
@@ -48,33 +48,33 @@ static int stage_inputs(const ls__stage *stage, const ls_node *out[LS_MAX_OP_INP
 static int *backward_order(ls__builder *b)
 {
     ls__program *p = b->program;
-    const size_t n_stages = (size_t)p->n_stages, n_nodes = (size_t)p->graph->n_nodes;
-    int *order = ls__bump_alloc(&p->bump, n_stages * sizeof *order);
+    const size_t n_fused_ops = (size_t)p->n_fused_ops, n_nodes = (size_t)p->graph->n_nodes;
+    int *order = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *order);
     int *depth = ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a stage */
     int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* that have not run */
-    bool *done = ls__bump_alloc(&p->bump, n_stages * sizeof *done);
+    bool *done = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *done);
     if (!order || !depth || !readers || !done) {
         b->status = ls__fail_memory(p->ctx, "program", n_nodes * sizeof *depth);
         return NULL;
     }
     const ls_node *inputs[LS_MAX_OP_INPUTS + 1];
-    for (int i = 0; i < p->n_stages; i++) {
-        int *own = &depth[p->stages[i].tail->id];
-        for (int j = stage_inputs(&p->stages[i], inputs) - 1; j >= 0; j--) {
+    for (int i = 0; i < p->n_fused_ops; i++) {
+        int *own = &depth[p->fused_ops[i].tail->id];
+        for (int j = stage_inputs(&p->fused_ops[i], inputs) - 1; j >= 0; j--) {
             readers[inputs[j]->id]++;
             if (depth[inputs[j]->id] >= *own) *own = depth[inputs[j]->id] + 1;
         }
     }
-    for (int n = 0; n < p->n_stages; n++) {
+    for (int n = 0; n < p->n_fused_ops; n++) {
         int next = -1;
-        for (int i = 0; i < p->n_stages; i++) {
-            const int id = p->stages[i].tail->id;
+        for (int i = 0; i < p->n_fused_ops; i++) {
+            const int id = p->fused_ops[i].tail->id;
             if (done[i] || readers[id] > 0) continue;
-            if (next < 0 || depth[id] >= depth[p->stages[next].tail->id]) next = i;
+            if (next < 0 || depth[id] >= depth[p->fused_ops[next].tail->id]) next = i;
         }
         order[n] = next;
         done[next] = true;
-        for (int j = stage_inputs(&p->stages[next], inputs) - 1; j >= 0; j--)
+        for (int j = stage_inputs(&p->fused_ops[next], inputs) - 1; j >= 0; j--)
             readers[inputs[j]->id]--;
     }
     return order;
@@ -125,11 +125,11 @@ void ls__lower_backward(ls__builder *b)
         b->node = loss->node;
         ls__contribute(b, loss->node, gradient_of_loss(b, loss));
     }
-    for (int i = 0; i < p->n_stages && b->status == LS_OK; i++) {
-        const ls__stage *stage = &p->stages[order[i]];
-        const ls__node_rules *rules = ls__rules(stage->head->kind);
-        b->node = stage->tail;
-        if (rules->backward && b->wants[stage->tail->id]) rules->backward(b, stage);
+    for (int i = 0; i < p->n_fused_ops && b->status == LS_OK; i++) {
+        const ls__fused_op *fused = &p->fused_ops[order[i]];
+        const ls__node_rules *rules = ls__rules(fused->head->kind);
+        b->node = fused->tail;
+        if (rules->backward && b->wants[fused->tail->id]) rules->backward(b, fused);
     }
     for (int i = 0; i < graph->inputs.n && b->status == LS_OK; i++) {
         b->node = graph->inputs.items[i].node;

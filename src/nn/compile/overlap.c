@@ -73,25 +73,25 @@ static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
         for (int d = 0; d < spec->shape.n_dims; d++)
             ls__text_put(&text, d ? "x%lld" : "%lld", (long long)spec->shape.dims[d]);
     }
-    ls__text_put(&text, ", %lld parameters", (long long)ls_net_parameter_count(p->net));
+    ls__text_put(&text, ", %lld parameters", (long long)ls_net_parameter_elements(p->net));
 }
 
-const ls__choice *ls__program_settled_overlap(const ls__program *p)
+const ls__selection *ls__program_settled_overlap(const ls__program *p)
 {
     char text[LS__OP_TEXT_SIZE];
     make_text(p, text);
-    return ls__net_settled(p->net, text);
+    return ls__net_find_selection(p->net, text);
 }
 
 ls_status ls__program_settle_overlap(ls__program *p, bool taken, const char *reason)
 {
     char text[LS__OP_TEXT_SIZE];
-    ls__choice choice = { .op = text };
+    ls__selection selection = { .op = text };
     make_text(p, text);
-    snprintf(choice.kernel, sizeof choice.kernel, "%s", taken ? LS__SIDE : LS__MAIN);
-    snprintf(choice.reason, sizeof choice.reason, "%s", reason);
-    LS_TRY(ls__choices_put(p->ctx, p->ctx->choices, &choice));
-    ls__choices_keep_recent(p->ctx->choices, LS__MAX_CHOICES);
+    snprintf(selection.kernel, sizeof selection.kernel, "%s", taken ? LS__SIDE : LS__MAIN);
+    snprintf(selection.reason, sizeof selection.reason, "%s", reason);
+    LS_TRY(ls__selections_put(p->ctx, p->ctx->selections, &selection));
+    ls__selections_keep_recent(p->ctx->selections, LS__MAX_SELECTIONS);
     return LS_OK;
 }
 
@@ -99,16 +99,16 @@ void ls__program_forget_overlap(ls__program *p)
 {
     char text[LS__OP_TEXT_SIZE];
     make_text(p, text);
-    ls__choices_remove(p->ctx->choices, text);
+    ls__selections_remove(p->ctx->selections, text);
 }
 
 ls_status ls__program_note_overlap(ls_net *net, const ls__program *p)
 {
     char text[LS__OP_TEXT_SIZE];
-    const ls__choice *settled = ls__program_settled_overlap(p);
+    const ls__selection *settled = ls__program_settled_overlap(p);
     if (!settled || !ls__program_can_overlap(p)) return LS_OK;
     make_text(p, text);
-    ls__choice choice = *settled;
-    choice.op = text;
-    return ls__net_note(net, "net", &choice);
+    ls__selection selection = *settled;
+    selection.op = text;
+    return ls__net_note(net, "net", &selection);
 }

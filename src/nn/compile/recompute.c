@@ -8,7 +8,7 @@
  * Which values: results of ops that do little more than pass over memory, and of convolutions of
  * few products, of which no operand is kept for that purpose alone, or only small ones. So
  * relu(norm(z) + skip) is never kept, for z is, which the norm's own gradient needs; nor is what a
- * norm without ReLU adds to the next, nor a stem's z, which comes from the pictures. But relu(z) of
+ * norm without ReLU adds to the next, nor a stem's z, which comes from the images. But relu(z) of
  * a z that nobody else reads stays. What is pinned, drawn at random or made by a user's op is kept.
  *
  * Chains: a block's output needs the one before it, and so on to the stage's first. When the last
@@ -39,7 +39,7 @@ enum { MOST_PRODUCTS = 64 };
  * the next stage makes all blocks of its own stage be computed again before their turn. */
 enum { MOST_BEFORE_CONVOLUTION = 2 };
 /* Operands that would be kept for the recomputation alone must be so much smaller than its result
- * in all. Pictures of u8 are 4 times smaller than normalised ones. */
+ * in all. Images of u8 are 4 times smaller than normalised ones. */
 enum { LEAST_GAIN = 4 };
 /* AUTO keeps everything where the arena then takes no more than this share of the memory that is
  * available, in per cent. The rest is for what comes later: the optimizer's state, batches, files

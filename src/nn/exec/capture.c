@@ -20,7 +20,7 @@
 static void drop(ls__program *p, ls__part *part)
 {
     const ls__backend *backend = p->ctx->device->backend;
-    if (part->recording) backend->recording_close(p->ctx->device, part->recording);
+    if (part->recording) backend->captured_close(p->ctx->device, part->recording);
     part->recording = NULL;
 }
 
@@ -60,9 +60,9 @@ static bool may_record(const ls_net *net)
 {
     const ls__walk *walk = &net->walk;
     const ls__program *p = walk->program;
-    if (!net->owned.ctx->device->backend->recording_begin || net->owned.ctx->config.nvtx)
+    if (!net->owned.ctx->device->backend->capture_begin || net->owned.ctx->config.nvtx)
         return false;
-    return !walk->op_by_op && walk->fault_at < 0 && !p->seconds && !p->unrecordable;
+    return !walk->op_by_op && walk->fault_at < 0 && !p->seconds && !p->uncapturable;
 }
 
 static ls_status record(ls_net *net, ls__part *part)
@@ -70,11 +70,11 @@ static ls_status record(ls_net *net, ls__part *part)
     ls_context *ctx = net->owned.ctx;
     ls__device *device = ctx->device;
     const ls__backend *backend = device->backend;
-    ls_status status = backend->recording_begin(device, &net->step);
+    ls_status status = backend->capture_begin(device, &net->step);
     if (status == LS_OK) {
         for (int i = part->begin; i < part->end && status == LS_OK; i++)
             status = ls__walk_queue(net, i);
-        const ls_status ended = backend->recording_end(device, &part->recording);
+        const ls_status ended = backend->capture_end(device, &part->recording);
         if (status == LS_OK) status = ended;
     }
     if (status == LS_OK || ctx->unusable) return status;
@@ -99,7 +99,7 @@ ls_status ls__walk_replay(ls_net *net, int end)
         part->was_run = true;
         return LS_OK;
     }
-    const ls_status status = device->backend->recording_launch(device, part->recording, &net->step);
+    const ls_status status = device->backend->captured_launch(device, part->recording, &net->step);
     if (status != LS_OK) {
         ls__error_in(net->owned.ctx, "step %lld of epoch %lld", (long long)net->step.step,
                      (long long)net->step.epoch);

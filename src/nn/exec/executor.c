@@ -96,13 +96,13 @@ ls_status ls__walk_queue(ls_net *net, int position)
     return status;
 }
 
-void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double rate)
+void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double lr)
 {
     net->walk = (ls__walk){ .program = program, .optimizer = opt, .fault_at = -1 };
     net->current = program;
     net->forward_done = false;
     net->has_gradients &= !program->gradients;
-    net->step.rate = rate;
+    net->step.lr = lr;
     net->step.optimizer_step = opt ? opt->n_steps : 0;
 }
 

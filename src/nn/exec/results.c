@@ -36,13 +36,13 @@ ls_status ls__net_open_results(ls_net *net)
     net->scalars = ls__zalloc(ctx, n * sizeof *net->scalars);
     if (!net->scalars) return ls__fail_memory(ctx, "net", n * sizeof *net->scalars);
     for (int i = 0; i < LS__N_RESULTS; i++)
-        LS_TRY(ls__late_open(&net->results[i].late, ctx, "net", n * sizeof(float)));
+        LS_TRY(ls__readback_open(&net->results[i].late, ctx, "net", n * sizeof(float)));
     return LS_OK;
 }
 
 void ls__net_close_results(ls_net *net)
 {
-    for (int i = 0; i < LS__N_RESULTS; i++) ls__late_close(&net->results[i].late);
+    for (int i = 0; i < LS__N_RESULTS; i++) ls__readback_close(&net->results[i].late);
     ls__free(net->owned.ctx, net->scalars);
 }
 
@@ -59,7 +59,7 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls_opti
         net->scalars[n++] = address(net, graph->metrics.items[i].node);
     if (norm) net->scalars[n++] = norm;
     LS_TRY(device->backend->gather(device, r->late.memory, net->scalars, n));
-    LS_TRY(ls__late_send(&r->late));
+    LS_TRY(ls__readback_send(&r->late));
     r->has_norm = norm != NULL;
     r->epoch = batch->epoch;
     r->step = batch->step;
@@ -88,7 +88,7 @@ static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *o
     if (!out) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: out is NULL", call);
     if (net->n_sent - net->n_taken <= left) return LS_OK;
     ls__results *r = &net->results[net->n_taken++ % LS__N_RESULTS];
-    LS_TRY(ls__late_wait(&r->late));
+    LS_TRY(ls__readback_wait(&r->late));
     const ls__named_list *losses = &net->graph.losses;
     const float *scalars = r->late.host;
     *out = (ls_results){ .epoch = r->epoch,
@@ -104,7 +104,7 @@ static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *o
 
 ls_status ls_net_results(ls_net *net, ls_results *out)
 {
-    return take(net, net ? ls__late_lag(net->owned.ctx->device) : 0, "ls_net_results", out);
+    return take(net, net ? ls__readback_lag(net->owned.ctx->device) : 0, "ls_net_results", out);
 }
 
 ls_status ls_net_last_results(ls_net *net, ls_results *out)

@@ -46,7 +46,8 @@ static bool is_of_entries(const ls__program *program, int v)
 {
     while (program->values[v].storage != v) v = program->values[v].storage;
     const ls__place place = program->values[v].place;
-    return place == LS__PLACE_VALUES || place == LS__PLACE_GRADIENTS || place == LS__PLACE_FACTORS;
+    return place == LS__PLACE_VALUES || place == LS__PLACE_GRADIENTS ||
+           place == LS__PLACE_COMPUTE_WEIGHTS;
 }
 
 static const char *entry_of(const ls_net *net, const ls__program *program, int v)
@@ -54,9 +55,10 @@ static const char *entry_of(const ls_net *net, const ls__program *program, int v
     if (!is_of_entries(program, v)) return NULL;
     while (program->values[v].storage != v) v = program->values[v].storage;
     const ls__value *value = &program->values[v];
-    for (int64_t i = 0; i < net->blocks.n_entries; i++)
-        if ((size_t)net->blocks.entries[i].offset * ls_dtype_bytes(value->dtype) == value->offset)
-            return net->blocks.entries[i].name;
+    for (int64_t i = 0; i < net->blocks.n_parameters; i++)
+        if ((size_t)net->blocks.parameters[i].offset * ls_dtype_bytes(value->dtype) ==
+            value->offset)
+            return net->blocks.parameters[i].name;
     return NULL;
 }
 
@@ -66,13 +68,13 @@ static bool part_value(const ls_net *net, const ls__operand *operand, void *memo
                        ls__trace_value *out)
 {
     const ls__net_blocks *blocks = &net->blocks;
-    for (int64_t e = 0; e < blocks->n_entries; e++) {
-        const ls__entry *entry = &blocks->entries[e];
-        if (entry->kind == LS_ENTRY_BUFFER || (*i)-- > 0) continue;
-        const ls__operand part = { operand->dtype, entry->shape, 0 };
-        const size_t offset = (size_t)entry->offset * ls_dtype_bytes(operand->dtype);
+    for (int64_t e = 0; e < blocks->n_parameters; e++) {
+        const ls__parameter *parameter = &blocks->parameters[e];
+        if (parameter->kind == LS_PARAMETER_BUFFER || (*i)-- > 0) continue;
+        const ls__operand part = { operand->dtype, parameter->shape, 0 };
+        const size_t offset = (size_t)parameter->offset * ls_dtype_bytes(operand->dtype);
         set_contents(out, &part, (unsigned char *)memory + offset);
-        out->entry = entry->name;
+        out->parameter = parameter->name;
         return true;
     }
     return false;
@@ -106,7 +108,7 @@ static bool instruction_value(const ls_net *net, int index, int i, ls__trace_val
         const ls__operand *operand = &in->op.operands[j];
         const int v = in->operands[j];
         if (v < 0) continue;
-        *out = (ls__trace_value){ .entry = entry_of(net, program, v) };
+        *out = (ls__trace_value){ .parameter = entry_of(net, program, v) };
         if (in->custom) {
             out->input = j < in->n_inputs;
             out->output = !out->input;
@@ -132,7 +134,7 @@ static bool update_value(const ls_net *net, int op, int i, ls__trace_value *out)
     for (int j = 0; j < u.op->n_operands; j++) {
         const ls__operand *operand = &u.op->operands[j];
         if (operand->shape.n_dims < 0) continue;
-        *out = (ls__trace_value){ .entry = NULL };
+        *out = (ls__trace_value){ .parameter = NULL };
         describe_operand(u.op->kind, j, out);
         if (is_whole_block(net, operand)) {
             if (part_value(net, operand, u.buffers[j], &i, out)) return true;
@@ -149,12 +151,12 @@ static bool find_value(const ls_net *net, int position, int i, ls__trace_value *
 {
     const int first = ls__walk_position(net, LS__WALK_FORWARD);
     const int update = ls__walk_position(net, LS__WALK_UPDATE);
-    *out = (ls__trace_value){ .entry = NULL };
+    *out = (ls__trace_value){ .parameter = NULL };
     const bool found = position < first    ? copy_value(net, position, i, out)
                        : position < update ? instruction_value(net, position - first, i, out)
                                            : update_value(net, position - update, i, out);
     /* Integers say where something is, labels and places in a window: another one may point out of
-     * it. Pictures are safe. */
+     * it. Images are safe. */
     const bool is_float = out->dtype == LS_F32 || out->dtype == LS_BF16 || out->dtype == LS_F16;
     out->is_target = out->output && (is_float || (out->dtype == LS_U8 && position < first));
     return found;
@@ -165,8 +167,8 @@ static bool find_value(const ls_net *net, int position, int i, ls__trace_value *
 /* A stage goes by its first node: "bn1" rather than the ReLU after it. */
 static const char *layer_of(const ls__program *program, const ls_node *node)
 {
-    for (int i = 0; i < program->n_stages; i++)
-        if (program->stages[i].tail == node) return program->stages[i].head->name;
+    for (int i = 0; i < program->n_fused_ops; i++)
+        if (program->fused_ops[i].tail == node) return program->fused_ops[i].head->name;
     return node->name;
 }
 
@@ -215,9 +217,9 @@ static void describe_op(const ls_net *net, int position, ls__trace_op *out)
 
 /* ---- Walking ---- */
 
-ls_status ls__net_step_begin(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate)
+ls_status ls__net_step_begin(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
 {
-    LS_TRY(ls__net_take_step(net, "ls__net_step_begin", opt, batch, rate));
+    LS_TRY(ls__net_take_step(net, "ls__net_step_begin", opt, batch, lr));
     net->walk.op_by_op = true;
     return LS_OK;
 }

@@ -32,7 +32,8 @@ typedef struct ls__trace_op {
 enum { LS__ROLE_SIZE = 32 };
 typedef struct ls__trace_value {
     char role[LS__ROLE_SIZE]; /* as in the op list: "x", "dw", "running_mean" */
-    const char *entry;  /* the parameter or buffer whose value, gradient or state it is, or NULL */
+    const char
+        *parameter;     /* the parameter or buffer whose value, gradient or state it is, or NULL */
     bool input, output; /* both: changed in place */
     bool is_target;     /* a fault may hit it, see below */
     ls_dtype dtype;
@@ -44,7 +45,7 @@ typedef struct ls__trace_value {
 
 /* Begins a step: takes the batch, which must live until its copies have run. Errors as ls_net_step.
  */
-ls_status ls__net_step_begin(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double rate);
+ls_status ls__net_step_begin(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
 /* The op that runs next; false at the end. */
 bool ls__net_step_op(const ls_net *net, ls__trace_op *out);
 /* An operand of the op that runs next or has run last, i < n_values; inputs come before outputs.
@@ -61,8 +62,8 @@ ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *sc
 /* ---- Faults: one ulp, added on purpose, to see what becomes of it ---- */
 
 /* In the step of that epoch, right after the op of that number has run, the next larger number
- * takes the place of one element of its outputs (the last bit of a picture's byte is turned
- * instead). Elements count over the op's outputs of floats, pictures too, in order, each in
+ * takes the place of one element of its outputs (the last bit of an image's byte is turned
+ * instead). Elements count over the op's outputs of floats, images too, in order, each in
  * logical order. Only steps of ls_net_step have it. op -1: none. When the step comes and there is
  * no such op or element, that is an error of the step, LS_ERR_INVALID. */
 typedef struct ls__fault {

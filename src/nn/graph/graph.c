@@ -164,7 +164,7 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
         node->inputs[i] = inputs[i];
         specs[i] = inputs[i]->spec;
     }
-    for (int i = 0; i < LS__MAX_NODE_ENTRIES; i++) node->entries[i] = -1;
+    for (int i = 0; i < LS__MAX_NODE_PARAMETERS; i++) node->parameters[i] = -1;
     if (ls__rules(node->kind)->infer(node, specs, &node->spec) != LS_OK) return NULL;
     if (ls_shape_count(&node->spec.shape) < 0) {
         char text[LS_SHAPE_TEXT_SIZE];
@@ -176,22 +176,22 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
     return node;
 }
 
-static bool entry_exists(const ls_graph *graph, const char *name)
+static bool parameter_exists(const ls_graph *graph, const char *name)
 {
-    for (int i = 0; i < graph->n_entries; i++)
-        if (strcmp(graph->entries[i].name, name) == 0) return true;
+    for (int i = 0; i < graph->n_parameters; i++)
+        if (strcmp(graph->parameters[i].name, name) == 0) return true;
     return false;
 }
 
-bool ls__graph_add_entry(ls_graph *graph, ls_node *node, int role, const char *suffix,
-                         ls_entry_kind kind, ls_shape shape, ls__entry_init init)
+bool ls__graph_add_parameter(ls_graph *graph, ls_node *node, int role, const char *suffix,
+                             ls_parameter_kind kind, ls_shape shape, ls__parameter_init init)
 {
     char text[3 * LS__MAX_NAME];
     if (suffix)
         snprintf(text, sizeof text, "%s.%s", node->name, suffix);
     else
         snprintf(text, sizeof text, "%s", node->name);
-    if (entry_exists(graph, text)) {
+    if (parameter_exists(graph, text)) {
         ls__node_fail(node, LS_ERR_INVALID, "the net has a parameter '%s' already", text);
         return false;
     }
@@ -202,24 +202,25 @@ bool ls__graph_add_entry(ls_graph *graph, ls_node *node, int role, const char *s
                       ls_shape_text(&shape, shape_text, sizeof shape_text));
         return false;
     }
-    const size_t n = (size_t)graph->n_entries;
-    size_t room = graph->entry_room, init_room = room;
-    ls__entry *entries = ls__bump_room(&graph->bump, graph->entries, n, 1, &room, sizeof *entries);
-    ls__entry_init *inits =
+    const size_t n = (size_t)graph->n_parameters;
+    size_t room = graph->parameter_room, init_room = room;
+    ls__parameter *parameters =
+        ls__bump_room(&graph->bump, graph->parameters, n, 1, &room, sizeof *parameters);
+    ls__parameter_init *inits =
         ls__bump_room(&graph->bump, graph->inits, n, 1, &init_room, sizeof *inits);
     char *name = ls__bump_strdup(&graph->bump, text);
-    if (!entries || !inits || !name) {
+    if (!parameters || !inits || !name) {
         ls__fail_memory(graph->ctx, text, strlen(text));
         return false;
     }
-    graph->entries = entries;
+    graph->parameters = parameters;
     graph->inits = inits;
-    graph->entry_room = room;
-    const int index = graph->n_entries++;
-    graph->entries[index] =
-        (ls__entry){ .name = name, .kind = kind, .shape = shape, .count = count };
+    graph->parameter_room = room;
+    const int index = graph->n_parameters++;
+    graph->parameters[index] =
+        (ls__parameter){ .name = name, .kind = kind, .shape = shape, .count = count };
     graph->inits[index] = init;
-    node->entries[role] = index;
+    node->parameters[role] = index;
     return true;
 }
 

@@ -35,7 +35,7 @@ typedef enum ls__node_kind {
 } ls__node_kind;
 
 /* A layer's entries by what they are to it; -1 where it has none. */
-enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_ENTRIES };
+enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_PARAMETERS };
 
 struct ls_node {
     ls_graph *graph;
@@ -45,7 +45,7 @@ struct ls_node {
     ls_spec spec; /* of the output, with the recorded batch */
     int n_inputs;
     ls_node *inputs[LS_MAX_OP_INPUTS];
-    int entries[LS__MAX_NODE_ENTRIES]; /* indices in graph->entries */
+    int parameters[LS__MAX_NODE_PARAMETERS]; /* indices in graph->entries */
     union {
         struct {
             bool wants_gradient;
@@ -64,7 +64,7 @@ struct ls_node {
             int64_t kernel, stride, padding;
         } pool;
         struct {
-            float mean[4], deviation[4];
+            float mean[4], std[4];
         } normalize;
         struct {
             float probability;
@@ -85,10 +85,10 @@ struct ls_node {
 };
 
 /* How a new entry gets its values. */
-typedef struct ls__entry_init {
+typedef struct ls__parameter_init {
     ls_init init;
     double fan_in, fan_out;
-} ls__entry_init;
+} ls__parameter_init;
 
 typedef struct ls__named_node {
     const char *name;
@@ -111,10 +111,10 @@ struct ls_graph {
     ls_node **nodes;
     int n_nodes;
     size_t node_room;
-    ls__entry *entries; /* offsets are assigned when the net is built */
-    ls__entry_init *inits;
-    int n_entries;
-    size_t entry_room;
+    ls__parameter *parameters; /* offsets are assigned when the net is built */
+    ls__parameter_init *inits;
+    int n_parameters;
+    size_t parameter_room;
     ls__named_list inputs, outputs, losses, metrics;
     int scopes[LS__MAX_SCOPES]; /* length of `scope` before each was opened */
     int n_scopes;
@@ -138,8 +138,8 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
 
 /* Adds an entry "<node>.<suffix>" to a node; false with a kept error. suffix NULL: the node's own
  * name. */
-bool ls__graph_add_entry(ls_graph *graph, ls_node *node, int role, const char *suffix,
-                         ls_entry_kind kind, ls_shape shape, ls__entry_init init);
+bool ls__graph_add_parameter(ls_graph *graph, ls_node *node, int role, const char *suffix,
+                             ls_parameter_kind kind, ls_shape shape, ls__parameter_init init);
 
 /* false with a kept error when there is no memory or the name is taken. */
 bool ls__graph_name_node(ls_graph *graph, ls__named_list *list, const char *what, const char *name,

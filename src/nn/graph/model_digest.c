@@ -38,7 +38,7 @@ static void put_settings(ls__text *t, const ls_node *node)
     switch (node->kind) {
     case LS__NODE_NORMALIZE:
         put_floats(t, 4, node->u.normalize.mean);
-        put_floats(t, 4, node->u.normalize.deviation);
+        put_floats(t, 4, node->u.normalize.std);
         break;
     case LS__NODE_CONV2D:
         put_integers(t, 2, node->u.conv.kernel);
@@ -86,10 +86,10 @@ static void add_node(chain *c, const ls_graph *graph, const ls_node *node)
                  ls_shape_text(&node->spec.shape, shape, sizeof(shape)));
     for (int i = 0; i < node->n_inputs; i++) ls__text_put(&t, " %d", node->inputs[i]->id);
     put_settings(&t, node);
-    for (int i = 0; i < LS__MAX_NODE_ENTRIES; i++) {
-        if (node->entries[i] < 0) continue;
-        const ls__entry_init *init = &graph->inits[node->entries[i]];
-        ls__text_put(&t, " %d:%d %d ", i, (int)graph->entries[node->entries[i]].kind,
+    for (int i = 0; i < LS__MAX_NODE_PARAMETERS; i++) {
+        if (node->parameters[i] < 0) continue;
+        const ls__parameter_init *init = &graph->inits[node->parameters[i]];
+        ls__text_put(&t, " %d:%d %d ", i, (int)graph->parameters[node->parameters[i]].kind,
                      (int)init->init);
         ls__text_put_exact(&t, init->fan_in);
         ls__text_put(&t, " ");

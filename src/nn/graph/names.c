@@ -73,11 +73,11 @@ const char *ls__nearest_names(const ls__named_list *list, const char *what, cons
     return put(&s, what, buffer);
 }
 
-const char *ls__nearest_entries(int64_t n, const ls__entry *entries, bool buffers,
-                                const char *wanted, char buffer[LS__NAMES_TEXT_SIZE])
+const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, bool buffers,
+                                   const char *wanted, char buffer[LS__NAMES_TEXT_SIZE])
 {
     search s = { .wanted = wanted };
     for (int64_t i = 0; i < n; i++)
-        if (buffers || entries[i].kind != LS_ENTRY_BUFFER) consider(&s, entries[i].name);
+        if (buffers || parameters[i].kind != LS_PARAMETER_BUFFER) consider(&s, parameters[i].name);
     return put(&s, buffers ? "parameters and buffers" : "parameters", buffer);
 }

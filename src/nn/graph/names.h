@@ -11,7 +11,7 @@ enum { LS__NAMES_TEXT_SIZE = 512 };
 const char *ls__nearest_names(const ls__named_list *list, const char *what, const char *wanted,
                               char buffer[LS__NAMES_TEXT_SIZE]);
 /* The same of n parameters and, where `buffers`, buffers. */
-const char *ls__nearest_entries(int64_t n, const ls__entry *entries, bool buffers,
-                                const char *wanted, char buffer[LS__NAMES_TEXT_SIZE]);
+const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, bool buffers,
+                                   const char *wanted, char buffer[LS__NAMES_TEXT_SIZE]);
 
 #endif

@@ -16,8 +16,8 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
             node, LS_ERR_SHAPE,
             "input %s has %lld channels and the output %lld; %lld groups must divide both", text,
             (long long)x->dims[3], (long long)node->u.conv.channels, (long long)groups);
-    if (node->entries[LS__WEIGHT] >= 0) {
-        const ls_shape *w = &node->graph->entries[node->entries[LS__WEIGHT]].shape;
+    if (node->parameters[LS__WEIGHT] >= 0) {
+        const ls_shape *w = &node->graph->parameters[node->parameters[LS__WEIGHT]].shape;
         if (w->dims[3] * groups != x->dims[3])
             return ls__node_fail(node, LS_ERR_SHAPE,
                                  "weight has %lld input channels, input %s has %lld",
@@ -68,37 +68,37 @@ static int padded_weights(ls__builder *b, int w, ls_dtype dtype, int64_t more)
     return ls__value_weights(b, dtype, shape);
 }
 
-static void forward(ls__builder *b, const ls__stage *stage)
+static void forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     ls__op op = conv_op(node, LS__OP_CONV2D);
     const int x = ls__activation_of(b, node->inputs[0]);
     const int64_t more = op.u.conv.padding_channels = padding_channels(b, node, x);
-    int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+    int w = ls__value_compute_weight(b, node->parameters[LS__WEIGHT]);
     if (more > 0) {
         const int padded = padded_weights(b, w, b->activations, more);
         ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS }, 1, &w, 1, &padded);
         w = padded;
     }
-    const int bias = ls__value_factor(b, node->entries[LS__BIAS]);
+    const int bias = ls__value_compute_weight(b, node->parameters[LS__BIAS]);
     const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
     ls__emit(b, &op, 3, (const int[]){ x, w, bias }, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
-static void backward(ls__builder *b, const ls__stage *stage)
+static void backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
-    const int dy = ls__gradient_of(b, stage->tail);
+    const ls_node *node = fused->head;
+    const int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
     const int x = ls__activation_of(b, node->inputs[0]);
     /* The weights first: then x's memory is free for what comes after. */
-    if (ls__wants_entry(b, node->entries[LS__WEIGHT]) ||
-        ls__wants_entry(b, node->entries[LS__BIAS])) {
+    if (ls__wants_parameter(b, node->parameters[LS__WEIGHT]) ||
+        ls__wants_parameter(b, node->parameters[LS__BIAS])) {
         ls__op op = conv_op(node, LS__OP_CONV2D_BACKWARD_WEIGHTS);
         const int64_t more = op.u.conv.padding_channels = padding_channels(b, node, x);
-        const int dw = ls__value_entry_gradient(b, node->entries[LS__WEIGHT]);
-        const int db = ls__value_entry_gradient(b, node->entries[LS__BIAS]);
+        const int dw = ls__value_parameter_gradient(b, node->parameters[LS__WEIGHT]);
+        const int db = ls__value_parameter_gradient(b, node->parameters[LS__BIAS]);
         const int all = more > 0 ? padded_weights(b, dw, LS_F32, more) : dw;
         ls__emit(b, &op, 2, (const int[]){ x, dy }, 2, (const int[]){ all, db });
         if (more > 0)
@@ -106,7 +106,7 @@ static void backward(ls__builder *b, const ls__stage *stage)
     }
     if (ls__wants_gradient(b, node->inputs[0])) {
         const ls__op op = conv_op(node, LS__OP_CONV2D_BACKWARD_DATA);
-        const int w = ls__value_factor(b, node->entries[LS__WEIGHT]);
+        const int w = ls__value_compute_weight(b, node->parameters[LS__WEIGHT]);
         const int dx = ls__activation_new(b, ls__spec_of(b, node->inputs[0])->shape);
         ls__emit(b, &op, 2, (const int[]){ dy, w }, 1, &dx);
         ls__contribute(b, node->inputs[0], dx);
@@ -161,17 +161,18 @@ ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channe
     if (!node) return NULL;
     const double field = (double)prototype.u.conv.kernel[0] * (double)prototype.u.conv.kernel[1];
     const int64_t in = x->spec.shape.dims[3] / prototype.u.conv.groups;
-    const ls__entry_init init = { c.init == LS_INIT_DEFAULT ? LS_INIT_HE_FAN_OUT : c.init,
-                                  (double)in * field, (double)channels * field };
+    const ls__parameter_init init = { c.init == LS_INIT_DEFAULT ? LS_INIT_HE_FAN_OUT : c.init,
+                                      (double)in * field, (double)channels * field };
     const ls_shape weight =
         LS_SHAPE(channels, prototype.u.conv.kernel[0], prototype.u.conv.kernel[1], in);
-    if (!ls__graph_add_entry(graph, node, LS__WEIGHT, "weight", LS_ENTRY_WEIGHT, weight, init))
+    if (!ls__graph_add_parameter(graph, node, LS__WEIGHT, "weight", LS_PARAMETER_WEIGHT, weight,
+                                 init))
         return NULL;
     /* As PyTorch's: uniform, limit 1 / sqrt(fan_in). */
-    const ls__entry_init bias_init = { LS_INIT_UNIFORM_FAN_IN, (double)in * field,
-                                       (double)channels };
-    if (c.bias && !ls__graph_add_entry(graph, node, LS__BIAS, "bias", LS_ENTRY_BIAS,
-                                       LS_SHAPE(channels), bias_init))
+    const ls__parameter_init bias_init = { LS_INIT_UNIFORM_FAN_IN, (double)in * field,
+                                           (double)channels };
+    if (c.bias && !ls__graph_add_parameter(graph, node, LS__BIAS, "bias", LS_PARAMETER_BIAS,
+                                           LS_SHAPE(channels), bias_init))
         return NULL;
     return node;
 }

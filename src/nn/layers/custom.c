@@ -29,29 +29,29 @@ static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_O
     return node->n_inputs;
 }
 
-static void forward(ls__builder *b, const ls__stage *stage)
+static void forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     int inputs[LS_MAX_OP_INPUTS];
     const int n = dense_inputs(b, node, inputs);
     const int y = ls__value_dense(b, LS_F32, ls__spec_of(b, node)->shape);
     ls__emit_custom(b, node, false, n, inputs, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
 /* Operands: inputs, output, its gradient -> gradients of the inputs. */
 _Static_assert(2 * LS_MAX_OP_INPUTS + 2 <= LS__MAX_OPERANDS,
                "a backward call has too many operands");
 
-static void backward(ls__builder *b, const ls__stage *stage)
+static void backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     if (!node->u.custom.backward) return;
-    const int dy = ls__gradient_of(b, stage->tail);
+    const int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
     int operands[LS_MAX_OP_INPUTS + 2], gradients[LS_MAX_OP_INPUTS];
     const int n = dense_inputs(b, node, operands);
-    operands[n] = ls__forward_value(b, stage->tail);
+    operands[n] = ls__forward_value(b, fused->tail);
     operands[n + 1] = ls__dense(b, dy);
     for (int i = 0; i < n; i++) {
         const ls_spec *spec = ls__spec_of(b, node->inputs[i]);

@@ -10,36 +10,36 @@ static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *
 }
 
 /* A forward op y = f(x) of the stage's own shape. */
-static void unary_forward(ls__builder *b, const ls__stage *stage, const ls__op *op)
+static void unary_forward(ls__builder *b, const ls__fused_op *fused, const ls__op *op)
 {
-    const int x = ls__activation_of(b, stage->head->inputs[0]);
-    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__activation_of(b, fused->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, fused->head)->shape);
     ls__emit(b, op, 1, &x, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
 /* ---- ReLU ---- */
 
-static void relu_forward(ls__builder *b, const ls__stage *stage)
+static void relu_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    unary_forward(b, stage, &(ls__op){ .kind = LS__OP_RELU });
+    unary_forward(b, fused, &(ls__op){ .kind = LS__OP_RELU });
 }
 
-int ls__relu_gradient(ls__builder *b, const ls__stage *stage, int dy)
+int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy)
 {
-    const int dx = ls__activation_new(b, ls__spec_of(b, stage->tail)->shape);
+    const int dx = ls__activation_new(b, ls__spec_of(b, fused->tail)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
-             (const int[]){ ls__forward_value(b, stage->tail), dy }, 1, &dx);
+             (const int[]){ ls__forward_value(b, fused->tail), dy }, 1, &dx);
     return dx;
 }
 
-static void relu_backward(ls__builder *b, const ls__stage *stage)
+static void relu_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     if (!ls__wants_gradient(b, node->inputs[0])) return;
-    const int dy = ls__gradient_of(b, stage->tail);
+    const int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
-    ls__contribute(b, node->inputs[0], ls__relu_gradient(b, stage, dy));
+    ls__contribute(b, node->inputs[0], ls__relu_gradient(b, fused, dy));
 }
 
 const ls__node_rules ls__relu_rules = { infer_f32, relu_forward, relu_backward, NULL };
@@ -66,25 +66,25 @@ static ls_status add_infer(const ls_node *node, const ls_spec *inputs, ls_spec *
     return LS_OK;
 }
 
-static void add_forward(ls__builder *b, const ls__stage *stage)
+static void add_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     ls__op op = { .kind = LS__OP_ADD };
-    op.u.add.relu = stage->relu;
+    op.u.add.relu = fused->relu;
     int inputs[2];
     for (int i = 0; i < 2; i++) inputs[i] = ls__activation_of(b, node->inputs[i]);
     const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
     ls__emit(b, &op, 2, inputs, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
-static void add_backward(ls__builder *b, const ls__stage *stage)
+static void add_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     if (!ls__wants_gradient(b, node->inputs[0]) && !ls__wants_gradient(b, node->inputs[1])) return;
-    int dy = ls__gradient_of(b, stage->tail);
+    int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
-    if (stage->relu) dy = ls__relu_gradient(b, stage, dy);
+    if (fused->relu) dy = ls__relu_gradient(b, fused, dy);
     for (int i = 0; i < 2; i++)
         if (ls__wants_gradient(b, node->inputs[i])) ls__contribute(b, node->inputs[i], dy);
 }
@@ -109,19 +109,19 @@ static ls_status flatten_infer(const ls_node *node, const ls_spec *inputs, ls_sp
     return LS_OK;
 }
 
-static void flatten_forward(ls__builder *b, const ls__stage *stage)
+static void flatten_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const int x = ls__dense(b, ls__activation_of(b, stage->head->inputs[0]));
-    const int y = ls__value_dense(b, b->activations, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__dense(b, ls__activation_of(b, fused->head->inputs[0]));
+    const int y = ls__value_dense(b, b->activations, ls__spec_of(b, fused->head)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &x, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
-static void flatten_backward(ls__builder *b, const ls__stage *stage)
+static void flatten_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *x = stage->head->inputs[0];
+    const ls_node *x = fused->head->inputs[0];
     if (!ls__wants_gradient(b, x)) return;
-    const int dy = ls__gradient_of(b, stage->tail);
+    const int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
     const ls_shape shape = ls__spec_of(b, x)->shape;
     int dx = ls__value_dense(b, b->activations, shape);
@@ -152,22 +152,22 @@ static ls__op dropout_op(const ls_node *node, ls__op_kind kind)
     return op;
 }
 
-static void dropout_forward(ls__builder *b, const ls__stage *stage)
+static void dropout_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     if (b->program->mode == LS_EVAL || node->u.dropout.probability == 0) {
-        ls__set_forward_value(b, stage->tail, ls__forward_value(b, node->inputs[0]));
+        ls__set_forward_value(b, fused->tail, ls__forward_value(b, node->inputs[0]));
         return;
     }
     const ls__op op = dropout_op(node, LS__OP_DROPOUT);
-    unary_forward(b, stage, &op);
+    unary_forward(b, fused, &op);
 }
 
-static void dropout_backward(ls__builder *b, const ls__stage *stage)
+static void dropout_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     if (!ls__wants_gradient(b, node->inputs[0])) return;
-    int gradient = ls__gradient_of(b, stage->tail);
+    int gradient = ls__gradient_of(b, fused->tail);
     if (gradient < 0) return;
     if (node->u.dropout.probability > 0) {
         const ls__op op = dropout_op(node, LS__OP_DROPOUT_BACKWARD);

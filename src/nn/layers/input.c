@@ -15,10 +15,10 @@ static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec 
 /* ---- Inputs: programs give them values before lowering begins; they receive gradients when asked
  * for. ---- */
 
-static void input_forward(ls__builder *b, const ls__stage *stage)
+static void input_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_spec *spec = ls__spec_of(b, stage->head);
-    ls__set_forward_value(b, stage->tail, ls__value_dense(b, spec->dtype, spec->shape));
+    const ls_spec *spec = ls__spec_of(b, fused->head);
+    ls__set_forward_value(b, fused->tail, ls__value_dense(b, spec->dtype, spec->shape));
 }
 
 const ls__node_rules ls__input_rules = { .infer = infer_same, .forward = input_forward };
@@ -51,11 +51,11 @@ ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec)
     return ls__append_input(graph, name, spec);
 }
 
-/* ---- u8 pictures become (x / 255 - mean) / deviation ---- */
+/* ---- u8 images become (x / 255 - mean) / std ---- */
 
 static ls_status normalize_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
-    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* that have mean and deviation */
+    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* that have mean and std */
     char text[LS_SHAPE_TEXT_SIZE];
     if (inputs[0].shape.dims[3] != channels)
         return ls__node_fail(node, LS_ERR_SHAPE,
@@ -71,15 +71,15 @@ static bool feeds_one_convolution(const ls__program *p, const ls_node *node)
 {
     const ls_graph *graph = p->graph;
     int n_readers = 0, n_convolutions = 0;
-    for (int i = 0; i < p->n_stages; i++) {
-        const ls__stage *stage = &p->stages[i];
-        const ls_node *head = stage->head;
+    for (int i = 0; i < p->n_fused_ops; i++) {
+        const ls__fused_op *fused = &p->fused_ops[i];
+        const ls_node *head = fused->head;
         for (int j = 0; j < head->n_inputs; j++) {
             if (head->inputs[j] != node) continue;
             n_readers++;
             n_convolutions += head->kind == LS__NODE_CONV2D && head->u.conv.groups == 1;
         }
-        n_readers += stage->addend == node;
+        n_readers += fused->addend == node;
     }
     const ls__named_list *const lists[] = { &graph->outputs, &graph->losses, &graph->metrics };
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
@@ -100,47 +100,47 @@ static int64_t image_channels(const ls__builder *b, const ls_node *node, int64_t
     return multiple > 0 ? (channels + multiple - 1) / multiple * multiple : channels;
 }
 
-static void normalize_forward(ls__builder *b, const ls__stage *stage)
+static void normalize_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     ls__op op = { .kind = LS__OP_NORMALIZE };
     for (int i = 0; i < 4; i++) {
         op.u.normalize.mean[i] = node->u.normalize.mean[i];
-        op.u.normalize.deviation[i] = node->u.normalize.deviation[i];
+        op.u.normalize.std[i] = node->u.normalize.std[i];
     }
     ls_shape shape = ls__spec_of(b, node)->shape;
     shape.dims[3] = image_channels(b, node, shape.dims[3]);
     const int y = ls__activation_new(b, shape);
     ls__emit(b, &op, 1, (const int[]){ ls__forward_value(b, node->inputs[0]) }, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
 const ls__node_rules ls__normalize_rules = { .infer = normalize_infer,
                                              .forward = normalize_forward };
 
-ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4],
-                              const float deviation[4])
+ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4], const float std[4])
 {
     ls_node prototype = { .kind = LS__NODE_NORMALIZE };
     for (int i = 0; i < 4; i++) {
         prototype.u.normalize.mean[i] = mean[i];
-        prototype.u.normalize.deviation[i] = deviation[i];
+        prototype.u.normalize.std[i] = std[i];
     }
     return ls__graph_append(graph, &prototype, NULL, 1, &x);
 }
 
 /* ---- Parameters for ops of one's own ---- */
 
-static void parameter_forward(ls__builder *b, const ls__stage *stage)
+static void parameter_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    ls__set_forward_value(b, stage->tail, ls__value_entry(b, stage->head->entries[LS__WEIGHT]));
+    ls__set_forward_value(b, fused->tail,
+                          ls__value_parameter(b, fused->head->parameters[LS__WEIGHT]));
 }
 
-static void parameter_backward(ls__builder *b, const ls__stage *stage)
+static void parameter_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const int gradient = ls__gradient_of(b, stage->tail);
+    const int gradient = ls__gradient_of(b, fused->tail);
     if (gradient < 0) return;
-    const int target = ls__value_entry_gradient(b, stage->head->entries[LS__WEIGHT]);
+    const int target = ls__value_parameter_gradient(b, fused->head->parameters[LS__WEIGHT]);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradient, 1, &target);
 }
 
@@ -168,11 +168,10 @@ ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_para
     ls_node *node = ls__graph_append(graph, &prototype, name, 0, NULL);
     if (!node) return NULL;
     /* [out, receptive field..., in] */
-    ls__entry_init entry_init = { init, 1, shape.dims[0] };
+    ls__parameter_init entry_init = { init, 1, shape.dims[0] };
     for (int i = 1; i < shape.n_dims; i++) entry_init.fan_in *= shape.dims[i];
     for (int i = 1; i < shape.n_dims - 1; i++) entry_init.fan_out *= shape.dims[i];
-    static const ls_entry_kind kinds[] = { LS_ENTRY_WEIGHT, LS_ENTRY_BIAS, LS_ENTRY_NORM };
-    if (!ls__graph_add_entry(graph, node, LS__WEIGHT, NULL, kinds[kind], shape, entry_init))
+    if (!ls__graph_add_parameter(graph, node, LS__WEIGHT, NULL, kind, shape, entry_init))
         return NULL;
     return node;
 }

@@ -41,9 +41,9 @@ static int class_weights(ls__builder *b, const ls_node *node)
                               ls__spec_of(b, node->inputs[0])->shape.dims[1]);
 }
 
-static void cross_entropy_forward(ls__builder *b, const ls__stage *stage)
+static void cross_entropy_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     const ls__op op = cross_entropy_op(node, LS__OP_CROSS_ENTROPY);
     const int loss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     int *saved = &b->saved[node->id * LS__MAX_SAVED];
@@ -54,14 +54,14 @@ static void cross_entropy_forward(ls__builder *b, const ls__stage *stage)
              (const int[]){ ls__activation_of(b, node->inputs[0]),
                             ls__forward_value(b, node->inputs[1]), class_weights(b, node) },
              3, (const int[]){ loss, saved[0], saved[1] });
-    ls__set_forward_value(b, stage->tail, loss);
+    ls__set_forward_value(b, fused->tail, loss);
 }
 
-static void cross_entropy_backward(ls__builder *b, const ls__stage *stage)
+static void cross_entropy_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     if (!ls__wants_gradient(b, node->inputs[0])) return;
-    const int dloss = ls__gradient_of(b, stage->tail);
+    const int dloss = ls__gradient_of(b, fused->tail);
     if (dloss < 0) return;
     const ls__op op = cross_entropy_op(node, LS__OP_CROSS_ENTROPY_BACKWARD);
     const int *saved = &b->saved[node->id * LS__MAX_SAVED];
@@ -140,9 +140,9 @@ static ls_status top_k_infer(const ls_node *node, const ls_spec *inputs, ls_spec
     return LS_OK;
 }
 
-static void top_k_forward(ls__builder *b, const ls__stage *stage)
+static void top_k_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     ls__op op = { .kind = LS__OP_TOP_K };
     op.u.top_k.k = node->u.top_k.k;
     const int count = ls__value_new(b, LS_F32, LS_SHAPE(1));
@@ -150,7 +150,7 @@ static void top_k_forward(ls__builder *b, const ls__stage *stage)
              (const int[]){ ls__activation_of(b, node->inputs[0]),
                             ls__forward_value(b, node->inputs[1]) },
              1, &count);
-    ls__set_forward_value(b, stage->tail, count);
+    ls__set_forward_value(b, fused->tail, count);
 }
 
 const ls__node_rules ls__top_k_rules = { .infer = top_k_infer, .forward = top_k_forward };

@@ -18,19 +18,19 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
     return LS_OK;
 }
 
-static void forward(ls__builder *b, const ls__stage *stage)
+static void forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const int x = ls__activation_of(b, stage->head->inputs[0]);
-    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__activation_of(b, fused->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, fused->head)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS }, 1, &x, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
-static void backward(ls__builder *b, const ls__stage *stage)
+static void backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *x = stage->head->inputs[0];
+    const ls_node *x = fused->head->inputs[0];
     if (!ls__wants_gradient(b, x)) return;
-    const int dy = ls__gradient_of(b, stage->tail);
+    const int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
     const int dx = ls__activation_new(b, ls__spec_of(b, x)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_PAD_CHANNELS_BACKWARD }, 1, &dy, 1, &dx);

@@ -34,11 +34,11 @@ static ls__op pool_op(const ls_node *node, ls__op_kind kind)
 }
 
 /* dx from dy and, for the maximum, the saved index. */
-static void pool_backward(ls__builder *b, const ls__stage *stage, const ls__op *op, int index)
+static void pool_backward(ls__builder *b, const ls__fused_op *fused, const ls__op *op, int index)
 {
-    const ls_node *x = stage->head->inputs[0];
+    const ls_node *x = fused->head->inputs[0];
     if (!ls__wants_gradient(b, x)) return;
-    const int dy = ls__gradient_of(b, stage->tail);
+    const int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
     const int dx = ls__activation_new(b, ls__spec_of(b, x)->shape);
     ls__emit(b, op, index < 0 ? 1 : 2, (const int[]){ dy, index }, 1, &dx);
@@ -47,9 +47,9 @@ static void pool_backward(ls__builder *b, const ls__stage *stage, const ls__op *
 
 /* ---- Maximum ---- */
 
-static void max_forward(ls__builder *b, const ls__stage *stage)
+static void max_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = stage->head;
+    const ls_node *node = fused->head;
     const ls__op op = pool_op(node, LS__OP_MAX_POOL);
     const ls_shape shape = ls__spec_of(b, node)->shape;
     const int x = ls__activation_of(b, node->inputs[0]);
@@ -61,32 +61,32 @@ static void max_forward(ls__builder *b, const ls__stage *stage)
     }
     b->saved[node->id * LS__MAX_SAVED] = index;
     ls__emit(b, &op, 1, &x, 2, (const int[]){ y, index });
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
-static void max_backward(ls__builder *b, const ls__stage *stage)
+static void max_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls__op op = pool_op(stage->head, LS__OP_MAX_POOL_BACKWARD);
-    pool_backward(b, stage, &op, b->saved[stage->head->id * LS__MAX_SAVED]);
+    const ls__op op = pool_op(fused->head, LS__OP_MAX_POOL_BACKWARD);
+    pool_backward(b, fused, &op, b->saved[fused->head->id * LS__MAX_SAVED]);
 }
 
 const ls__node_rules ls__max_pool_rules = { infer, max_forward, max_backward, NULL };
 
 /* ---- Average ---- */
 
-static void avg_forward(ls__builder *b, const ls__stage *stage)
+static void avg_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls__op op = pool_op(stage->head, LS__OP_AVG_POOL);
-    const int x = ls__activation_of(b, stage->head->inputs[0]);
-    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    const ls__op op = pool_op(fused->head, LS__OP_AVG_POOL);
+    const int x = ls__activation_of(b, fused->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, fused->head)->shape);
     ls__emit(b, &op, 1, &x, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
-static void avg_backward(ls__builder *b, const ls__stage *stage)
+static void avg_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls__op op = pool_op(stage->head, LS__OP_AVG_POOL_BACKWARD);
-    pool_backward(b, stage, &op, -1);
+    const ls__op op = pool_op(fused->head, LS__OP_AVG_POOL_BACKWARD);
+    pool_backward(b, fused, &op, -1);
 }
 
 const ls__node_rules ls__avg_pool_rules = { infer, avg_forward, avg_backward, NULL };
@@ -131,17 +131,17 @@ static ls_status global_infer(const ls_node *node, const ls_spec *inputs, ls_spe
     return LS_OK;
 }
 
-static void global_forward(ls__builder *b, const ls__stage *stage)
+static void global_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const int x = ls__activation_of(b, stage->head->inputs[0]);
-    const int y = ls__activation_new(b, ls__spec_of(b, stage->head)->shape);
+    const int x = ls__activation_of(b, fused->head->inputs[0]);
+    const int y = ls__activation_new(b, ls__spec_of(b, fused->head)->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_GLOBAL_AVG_POOL }, 1, &x, 1, &y);
-    ls__set_forward_value(b, stage->tail, y);
+    ls__set_forward_value(b, fused->tail, y);
 }
 
-static void global_backward(ls__builder *b, const ls__stage *stage)
+static void global_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    pool_backward(b, stage, &(ls__op){ .kind = LS__OP_GLOBAL_AVG_POOL_BACKWARD }, -1);
+    pool_backward(b, fused, &(ls__op){ .kind = LS__OP_GLOBAL_AVG_POOL_BACKWARD }, -1);
 }
 
 const ls__node_rules ls__global_avg_pool_rules = { global_infer, global_forward, global_backward,

@@ -44,13 +44,13 @@ static void find_unrecordable(ls__program *p)
 {
     for (int i = 0; i < p->n_instructions; i++) {
         const ls_node *custom = p->instructions[i].custom;
-        p->unrecordable |= custom && !custom->u.custom.recordable;
+        p->uncapturable |= custom && !custom->u.custom.capturable;
     }
 }
 
 static void choose_overlap(ls__program *p)
 {
-    const ls__choice *settled = ls__program_settled_overlap(p);
+    const ls__selection *settled = ls__program_settled_overlap(p);
     p->overlaps = settled && strcmp(settled->kernel, LS__SIDE) == 0 && ls__program_can_overlap(p);
 }
 
@@ -100,8 +100,8 @@ static unsigned char *place_of(const ls__program *p, ls__place place, unsigned c
     case LS__PLACE_ARENA: return arena;
     case LS__PLACE_VALUES: return (unsigned char *)blocks.values;
     case LS__PLACE_GRADIENTS: return (unsigned char *)blocks.gradients;
-    case LS__PLACE_FACTORS: return blocks.factors;
-    case LS__PLACE_SCALER: return (unsigned char *)blocks.scaler;
+    case LS__PLACE_COMPUTE_WEIGHTS: return blocks.compute_weights;
+    case LS__PLACE_LOSS_SCALE: return (unsigned char *)blocks.scaler;
     case LS__PLACE_CONSTANTS: return p->constant_memory;
     }
     return NULL;

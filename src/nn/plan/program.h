@@ -25,24 +25,24 @@
 
 /* One or more nodes that run as one op. `head` gives the op, `tail` the output; addend is the other
  * operand of an absorbed add. */
-typedef struct ls__stage {
+typedef struct ls__fused_op {
     const ls_node *head, *tail, *addend;
     bool relu;
-} ls__stage;
+} ls__fused_op;
 
 /* Stages of all nodes that the graph's outputs, losses and metrics need, in order. NULL without
  * memory. */
-ls__stage *ls__fuse(const ls_graph *graph, ls__bump *bump, int *n_stages);
+ls__fused_op *ls__fuse(const ls_graph *graph, ls__bump *bump, int *n_fused_ops);
 
 /* ---- Values and instructions ---- */
 
 typedef enum ls__place {
     LS__PLACE_ARENA,
-    LS__PLACE_VALUES,    /* the net's block of parameters and buffers */
-    LS__PLACE_GRADIENTS, /* the net's block of gradients */
-    LS__PLACE_FACTORS,   /* the net's 16-bit copy of the parameters */
-    LS__PLACE_SCALER,    /* the net's loss scale */
-    LS__PLACE_CONSTANTS  /* the program's own constants */
+    LS__PLACE_VALUES,          /* the net's block of parameters and buffers */
+    LS__PLACE_GRADIENTS,       /* the net's block of gradients */
+    LS__PLACE_COMPUTE_WEIGHTS, /* the net's 16-bit copy of the parameters */
+    LS__PLACE_LOSS_SCALE,      /* the net's loss scale */
+    LS__PLACE_CONSTANTS        /* the program's own constants */
 } ls__place;
 
 typedef struct ls__value {
@@ -63,7 +63,7 @@ typedef struct ls__value {
 
 /* Why an instruction's kernel was taken. */
 typedef struct ls__why {
-    char reason[LS__CHOICE_REASON_SIZE]; /* "only", or as in ls__choice */
+    char reason[LS__SELECTION_REASON_SIZE]; /* "only", or as in ls__selection */
     bool listed; /* there were others: the choice belongs to the net's list */
     bool derived;
 } ls__why;
@@ -111,7 +111,7 @@ typedef struct ls__part {
     uint64_t optimizer; /* its serial number; 0 = none */
     int begin, end;
     bool was_run, refused;
-    ls__recording *recording; /* NULL: none yet */
+    ls__captured *recording; /* NULL: none yet */
     int64_t last_used;
 } ls__part;
 
@@ -136,8 +136,8 @@ typedef struct ls__program {
     bool has_tuning_budget;
 
     const ls_spec *specs; /* per node, for these inputs */
-    int n_stages;
-    const ls__stage *stages;
+    int n_fused_ops;
+    const ls__fused_op *fused_ops;
     ls__value *values;
     int n_values;
     size_t value_room;
@@ -167,7 +167,7 @@ typedef struct ls__program {
     uint64_t arena_generation; /* of the net's arena; 0 = not bound */
     double *seconds;           /* per instruction, when profiled */
     ls__part parts[LS__MAX_PARTS];
-    bool unrecordable; /* a user's op is in it that has not promised to bear it */
+    bool uncapturable; /* a user's op is in it that has not promised to bear it */
 
     ls_spec *input_specs; /* key in the net's cache: per graph input */
     int64_t last_used;
@@ -203,7 +203,7 @@ bool ls__program_choose_fusion(ls__program *program, ls__fusion_sides *sides);
 void ls__program_overlap(ls__program *program);
 /* Whether some could, and what was settled about it; NULL when nothing was. */
 bool ls__program_can_overlap(const ls__program *program);
-const ls__choice *ls__program_settled_overlap(const ls__program *program);
+const ls__selection *ls__program_settled_overlap(const ls__program *program);
 /* Puts that choice into the context's table; removes it there; puts it into the net's list. */
 ls_status ls__program_settle_overlap(ls__program *program, bool taken, const char *reason);
 void ls__program_forget_overlap(ls__program *program);
@@ -245,20 +245,20 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
                               ls__why *why);
 /* What was settled for an op, by the net's past or by the context's table as the net knows it; NULL
  * when nothing was. */
-const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op);
+const ls__selection *ls__net_find_kernel_selection(const ls_net *net, const ls__op *op);
 /* The same by the choice's text. */
-const ls__choice *ls__net_settled(const ls_net *net, const char *text);
+const ls__selection *ls__net_find_selection(const ls_net *net, const char *text);
 /* The same for the fusion that an op stands for. */
-const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op);
+const ls__selection *ls__net_find_fusion_selection(const ls_net *net, const ls__op *op);
 /* Puts a choice that is going to be used into the net's list, and into the log when it is new. */
-ls_status ls__net_note_choice(ls_net *net, const ls__op *op, const char *who,
-                              const ls__kernel *kernel, const ls__why *why);
+ls_status ls__net_note_selection(ls_net *net, const ls__op *op, const char *who,
+                                 const ls__kernel *kernel, const ls__why *why);
 /* Puts it there, unless there is one for the same text. */
-ls_status ls__net_note(ls_net *net, const char *who, const ls__choice *choice);
+ls_status ls__net_note(ls_net *net, const char *who, const ls__selection *selection);
 /* The same for all of a program. */
-ls_status ls__net_note_choices(ls_net *net, const ls__program *program);
+ls_status ls__net_note_selections(ls_net *net, const ls__program *program);
 /* What a run that goes on has used already. */
-ls_status ls__net_inherit_choices(ls_net *net);
+ls_status ls__net_inherit_selections(ls_net *net);
 /* The end of the build: the net keeps what the context's table says now. */
 ls_status ls__net_keep_known(ls_net *net);
 

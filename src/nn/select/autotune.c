@@ -74,15 +74,15 @@ static double measure(ls__op_memory *memory, const char *name, double best_known
 }
 
 /* The fastest of the candidates; no kernel when none could be run. */
-static ls__choice choose_by_time(ls_context *ctx, const job *j)
+static ls__selection choose_by_time(ls_context *ctx, const job *j)
 {
-    ls__choice choice = { .op = j->text };
+    ls__selection selection = { .op = j->text };
     int n_tried = 0, best = -1;
     double best_ms = -1;
     ls__op_memory memory;
     const bool ready = ls__timing_open(&memory, ctx, j->in, 1) == LS_OK;
     /* A GPU that was idle takes some milliseconds to reach its clock: its first time is dropped. */
-    bool idle = ctx->device->backend->timer_start && ctx->choices->n_timed == 0;
+    bool idle = ctx->device->backend->timer_start && ctx->selections->n_timed == 0;
     for (int i = 0; i < j->n && ready; i++) {
         double ms = measure(&memory, j->candidates[i].name, best_ms);
         if (idle && ms >= 0) ms = measure(&memory, j->candidates[i].name, best_ms);
@@ -94,28 +94,28 @@ static ls__choice choose_by_time(ls_context *ctx, const job *j)
         best = i;
     }
     ls__op_memory_close(&memory);
-    if (n_tried == 0) return choice;
-    memcpy(choice.kernel, j->candidates[best].name, sizeof choice.kernel);
-    snprintf(choice.reason, sizeof choice.reason, "timed %.3g ms of %d candidates", best_ms,
+    if (n_tried == 0) return selection;
+    memcpy(selection.kernel, j->candidates[best].name, sizeof selection.kernel);
+    snprintf(selection.reason, sizeof selection.reason, "timed %.3g ms of %d candidates", best_ms,
              n_tried);
-    return choice;
+    return selection;
 }
 
-ls_status ls__tune_settle(ls_context *ctx, const ls__choice *choice, bool timed)
+ls_status ls__tune_settle(ls_context *ctx, const ls__selection *selection, bool timed)
 {
     LS__ENTER(ctx);
-    if (!choice->kernel[0]) return LS_OK;
-    LS_TRY(ls__choices_put(ctx, ctx->choices, choice));
-    ls__choices_keep_recent(ctx->choices, LS__MAX_CHOICES);
-    ctx->choices->n_timed += timed;
+    if (!selection->kernel[0]) return LS_OK;
+    LS_TRY(ls__selections_put(ctx, ctx->selections, selection));
+    ls__selections_keep_recent(ctx->selections, LS__MAX_SELECTIONS);
+    ctx->selections->n_timed += timed;
     return LS_OK;
 }
 
 /* The cheapest candidate that can be made; no kernel after a failure, which is kept, and when there
  * is none. */
-static ls__choice choose_by_estimate(ls_net *net, const job *j)
+static ls__selection choose_by_estimate(ls_net *net, const job *j)
 {
-    ls__choice choice = { .op = j->text, .reason = "heuristic, no time to compare" };
+    ls__selection selection = { .op = j->text, .reason = "heuristic, no time to compare" };
     ls__candidate candidates[LS__MAX_CANDIDATES];
     ls__kernel *kernel;
     int n = j->n, chosen;
@@ -123,12 +123,12 @@ static ls__choice choose_by_estimate(ls_net *net, const job *j)
     const ls_status status =
         ls__open_best(net, &j->in->op, j->in->node->name, candidates, &n, &kernel, &chosen);
     if (status == LS_OK) {
-        memcpy(choice.kernel, candidates[chosen].name, sizeof choice.kernel);
+        memcpy(selection.kernel, candidates[chosen].name, sizeof selection.kernel);
         kernel->close(kernel);
     } else {
         (void)ls__forgive_missing_kernel(net->owned.ctx, status); /* choose.c makes the error */
     }
-    return choice;
+    return selection;
 }
 
 /* Times it if that takes no more than *left_ms, of which it then takes its time. */
@@ -137,8 +137,8 @@ static ls_status run_job(ls_net *net, const job *j, double *left_ms)
     ls_context *ctx = net->owned.ctx;
     const double start = ls__now_ms();
     const bool timed = j->price_ms <= *left_ms;
-    const ls__choice choice = timed ? choose_by_time(ctx, j) : choose_by_estimate(net, j);
-    const ls_status status = ls__tune_settle(ctx, &choice, timed);
+    const ls__selection selection = timed ? choose_by_time(ctx, j) : choose_by_estimate(net, j);
+    const ls_status status = ls__tune_settle(ctx, &selection, timed);
     *left_ms -= ls__now_ms() - start;
     return status;
 }
@@ -159,7 +159,8 @@ static int by_weight(const void *a, const void *b)
 
 static bool is_settled(const ls__program *p, const char *text)
 {
-    return ls__choices_find(p->net->choices, text) || ls__choices_find(p->ctx->choices, text);
+    return ls__selections_find(p->net->selections, text) ||
+           ls__selections_find(p->ctx->selections, text);
 }
 
 static bool is_for_a_kernel(const ls__program *p, const ls__instruction *in)

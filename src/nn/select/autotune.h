@@ -16,6 +16,6 @@ double *ls__tune_left_ms(ls__program *program);
 /* Of timing what costs so much, both by the estimates. */
 double ls__tune_price_ms(const ls__program *program, double cost_ms);
 /* Puts a choice into the context's table, unless it has no kernel. */
-ls_status ls__tune_settle(ls_context *ctx, const ls__choice *choice, bool timed);
+ls_status ls__tune_settle(ls_context *ctx, const ls__selection *selection, bool timed);
 
 #endif

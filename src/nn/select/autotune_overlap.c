@@ -49,9 +49,9 @@ static ls_status fill_memory(const ls__program *p)
 {
     ls__device *device = p->ctx->device;
     const ls__net_blocks blocks = ls__net_get_blocks(p->net);
-    if (blocks.factors)
-        LS_TRY(device->backend->cast(device, ls__net_activations(p->net), blocks.factors, LS_F32,
-                                     blocks.values, blocks.parameter_elements));
+    if (blocks.compute_weights)
+        LS_TRY(device->backend->cast(device, ls__net_activations(p->net), blocks.compute_weights,
+                                     LS_F32, blocks.values, blocks.parameter_elements));
     LS_TRY(device->backend->clear(device, p->arena, p->arena_bytes));
     for (int v = 0; v < p->n_values; v++) {
         const ls__value *value = &p->values[v];
@@ -71,26 +71,26 @@ static ls_status queue(ls__program *p, bool beside)
     return LS_OK;
 }
 
-static ls_status record(ls__program *p, bool beside, ls__recording **out)
+static ls_status record(ls__program *p, bool beside, ls__captured **out)
 {
     ls__device *device = p->ctx->device;
-    LS_TRY(device->backend->recording_begin(device, &step));
+    LS_TRY(device->backend->capture_begin(device, &step));
     const ls_status status = queue(p, beside);
-    const ls_status ended = device->backend->recording_end(device, out);
+    const ls_status ended = device->backend->capture_end(device, out);
     return status == LS_OK ? ended : status;
 }
 
 /* recording NULL: op by op, in order. */
-static ls_status time_once(ls__program *p, ls__recording *recording, double *ms)
+static ls_status time_once(ls__program *p, ls__captured *recording, double *ms)
 {
     ls__device *device = p->ctx->device;
     const ls__backend *backend = device->backend;
     LS_TRY(backend->timer_start(device));
-    LS_TRY(recording ? backend->recording_launch(device, recording, &step) : queue(p, false));
+    LS_TRY(recording ? backend->captured_launch(device, recording, &step) : queue(p, false));
     return backend->timer_stop(device, ms);
 }
 
-static ls_status time_both(ls__program *p, ls__recording *const recordings[2], double best[2])
+static ls_status time_both(ls__program *p, ls__captured *const recordings[2], double best[2])
 {
     best[0] = best[1] = INFINITY;
     for (int i = 0; i < 2 * LAUNCHES; i++) {
@@ -104,12 +104,12 @@ static ls_status time_both(ls__program *p, ls__recording *const recordings[2], d
 static ls_status time_recorded(ls__program *p, double best[2])
 {
     ls__device *device = p->ctx->device;
-    ls__recording *recordings[2] = { NULL };
+    ls__captured *recordings[2] = { NULL };
     ls_status status = record(p, false, &recordings[0]);
     if (status == LS_OK) status = record(p, true, &recordings[1]);
     if (status == LS_OK) status = time_both(p, recordings, best);
     for (int i = 0; i < 2; i++)
-        if (recordings[i]) device->backend->recording_close(device, recordings[i]);
+        if (recordings[i]) device->backend->captured_close(device, recordings[i]);
     return status;
 }
 

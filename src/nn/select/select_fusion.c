@@ -112,18 +112,18 @@ static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, doubl
 static void settle(ls__program *p, const ls__op *op, bool taken, const char *reason, bool timed)
 {
     char text[LS__FUSION_TEXT_SIZE];
-    ls__choice choice = { .op = text };
+    ls__selection selection = { .op = text };
     ls__fusion_text(op, text);
-    snprintf(choice.kernel, sizeof choice.kernel, "%s", taken ? LS__FUSED : LS__UNFUSED);
-    snprintf(choice.reason, sizeof choice.reason, "%s", reason);
-    (void)ls__tune_settle(p->ctx, &choice, timed); /* the context keeps its error */
+    snprintf(selection.kernel, sizeof selection.kernel, "%s", taken ? LS__FUSED : LS__UNFUSED);
+    snprintf(selection.reason, sizeof selection.reason, "%s", reason);
+    (void)ls__tune_settle(p->ctx, &selection, timed); /* the context keeps its error */
 }
 
 /* By time where there is time for it, else by the estimates. Where there was no memory for it,
  * the next net may have some: the context's table does not get the choice. */
 static bool is_faster(ls__program *p, const ls__fusion_sides *f)
 {
-    char reason[LS__CHOICE_REASON_SIZE] = "heuristic";
+    char reason[LS__SELECTION_REASON_SIZE] = "heuristic";
     double fused_ms, apart_ms;
     const timing_result result = time_sides(p, f, &fused_ms, &apart_ms);
     const bool taken = result == TIMED ? fused_ms <= apart_ms : is_better(p, f);
@@ -150,7 +150,7 @@ static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
 /* An op that was settled has kernels, or opening it will say why not. */
 static bool is_offered(const ls__program *p, const ls__instruction *in)
 {
-    return ls__net_settled_choice(p->net, &in->op) || cost_of(p, in) < IMPOSSIBLE;
+    return ls__net_find_kernel_selection(p->net, &in->op) || cost_of(p, in) < IMPOSSIBLE;
 }
 
 /* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
@@ -161,7 +161,7 @@ bool ls__program_choose_fusion(ls__program *p, ls__fusion_sides *f)
     for (int i = 0; i < f->n_apart; i++) ls__instruction_fill(p, &f->apart[i]);
     const ls__op *op = &f->fused[0].op;
     const ls__fusion *known = find_fusion(p, op);
-    const ls__choice *settled = known ? NULL : ls__net_settled_fusion(p->net, op);
+    const ls__selection *settled = known ? NULL : ls__net_find_fusion_selection(p->net, op);
     const bool refused = known ? !known->taken : settled && strcmp(settled->kernel, LS__FUSED) != 0;
     for (int i = 0; i < f->n_fused && !refused; i++)
         if (!is_offered(p, &f->fused[i])) return false;

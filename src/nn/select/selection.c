@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ORIGIN_SIZE = LS__CHOICE_REASON_SIZE + 24 };
+enum { ORIGIN_SIZE = LS__SELECTION_REASON_SIZE + 24 };
 
 /* -1 of none. */
 static int cheapest(const ls__candidate *candidates, int n)
@@ -44,18 +44,18 @@ int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, 
     return cheapest(out, n_allowed);
 }
 
-const ls__choice *ls__net_settled(const ls_net *net, const char *text)
+const ls__selection *ls__net_find_selection(const ls_net *net, const char *text)
 {
-    const ls__choice *found = ls__choices_find(net->choices, text);
+    const ls__selection *found = ls__selections_find(net->selections, text);
     if (found) return found;
-    return ls__choices_find(net->known ? net->known : net->owned.ctx->choices, text);
+    return ls__selections_find(net->known ? net->known : net->owned.ctx->selections, text);
 }
 
-const ls__choice *ls__net_settled_choice(const ls_net *net, const ls__op *op)
+const ls__selection *ls__net_find_kernel_selection(const ls_net *net, const ls__op *op)
 {
     char text[LS__OP_TEXT_SIZE];
     ls__op_text(op, text, sizeof text);
-    return ls__net_settled(net, text);
+    return ls__net_find_selection(net, text);
 }
 
 void ls__fusion_text(const ls__op *op, char *out)
@@ -64,11 +64,11 @@ void ls__fusion_text(const ls__op *op, char *out)
     snprintf(out + length, LS__FUSION_TEXT_SIZE - length, " fusion");
 }
 
-const ls__choice *ls__net_settled_fusion(const ls_net *net, const ls__op *op)
+const ls__selection *ls__net_find_fusion_selection(const ls_net *net, const ls__op *op)
 {
     char text[LS__FUSION_TEXT_SIZE];
     ls__fusion_text(op, text);
-    return ls__net_settled(net, text);
+    return ls__net_find_selection(net, text);
 }
 
 static int index_of(const ls__candidate *candidates, int n, const char *kernel)
@@ -79,31 +79,32 @@ static int index_of(const ls__candidate *candidates, int n, const char *kernel)
 }
 
 /* Where a settled choice comes from, for errors about its kernel: "which the plan asks for". */
-static void origin(const ls__choice *choice, char *out, size_t size)
+static void origin(const ls__selection *selection, char *out, size_t size)
 {
     const bool of_file =
-        strcmp(choice->reason, "plan") == 0 || strcmp(choice->reason, "checkpoint") == 0;
-    snprintf(out, size, of_file ? "which the %s asks for" : "chosen before (%s)", choice->reason);
+        strcmp(selection->reason, "plan") == 0 || strcmp(selection->reason, "checkpoint") == 0;
+    snprintf(out, size, of_file ? "which the %s asks for" : "chosen before (%s)",
+             selection->reason);
 }
 
 /* A settled choice that is not among those allowed: it came from a file, mostly. */
 static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who,
-                              const ls__choice *choice)
+                              const ls__selection *selection)
 {
     ls__candidate all[LS__MAX_CANDIDATES];
     const int n = ctx->device->backend->candidates(ctx->device, op, all, LS__MAX_CANDIDATES);
     char names[256] = "", from[ORIGIN_SIZE];
     ls__text list = { names, sizeof names, 0 };
-    origin(choice, from, sizeof from);
-    if (index_of(all, n, choice->kernel) >= 0)
+    origin(selection, from, sizeof from);
+    if (index_of(all, n, selection->kernel) >= 0)
         return ls__fail(ctx, LS_ERR_NONDETERMINISTIC,
                         "%s: kernel '%s', %s, is not deterministic; deterministic = off allows "
                         "it: %.400s",
-                        who, choice->kernel, from, choice->op);
+                        who, selection->kernel, from, selection->op);
     for (int i = 0; i < n; i++) ls__text_put(&list, "%s'%s'", i ? ", " : "", all[i].name);
     return ls__fail(ctx, LS_ERR_NOT_FOUND,
-                    "%s: there is no kernel '%s', %s; there are %s for %.400s", who, choice->kernel,
-                    from, names, choice->op);
+                    "%s: there is no kernel '%s', %s; there are %s for %.400s", who,
+                    selection->kernel, from, names, selection->op);
 }
 
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
@@ -133,7 +134,7 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
 /* Runs the kernel once if it is a library's. One that fails is closed and *kernel is NULL; where
  * another may do, that is LS_ERR_UNSUPPORTED. `settled` may be NULL. */
 static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
-                            const ls__choice *settled, ls__kernel **kernel)
+                            const ls__selection *settled, ls__kernel **kernel)
 {
     ls_context *ctx = net->owned.ctx;
     char name[LS__KERNEL_NAME_SIZE];
@@ -156,12 +157,12 @@ static ls_status note_fallback(ls_net *net, const ls__op *op, const char *failur
                                ls__kernel **kernel)
 {
     char text[LS__OP_TEXT_SIZE];
-    ls__choice choice = { .op = text };
+    ls__selection selection = { .op = text };
     ls__op_text(op, text, sizeof text);
-    if (ls__choices_find(net->tried, text)) return LS_OK;
-    memcpy(choice.kernel, (*kernel)->name, sizeof choice.kernel);
-    const ls_status status = ls__choices_put(net->owned.ctx, net->tried, &choice);
-    ls__choices_keep_recent(net->tried, LS__MAX_CHOICES);
+    if (ls__selections_find(net->tried, text)) return LS_OK;
+    memcpy(selection.kernel, (*kernel)->name, sizeof selection.kernel);
+    const ls_status status = ls__selections_put(net->owned.ctx, net->tried, &selection);
+    ls__selections_keep_recent(net->tried, LS__MAX_SELECTIONS);
     if (net->n_fallbacks++ == 0)
         snprintf(net->fallback, sizeof net->fallback, "slow '%s' runs instead: %.300s",
                  (*kernel)->name, failure);
@@ -206,7 +207,7 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
     char text[LS__OP_TEXT_SIZE];
     int n_found, n_allowed = 0;
     ls__op_text(op, text, sizeof text);
-    const ls__choice *settled = ls__net_settled(net, text);
+    const ls__selection *settled = ls__net_find_selection(net, text);
     *why = (ls__why){ .listed = true, .derived = !settled || settled->derived };
     if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
     *kernel = NULL;

@@ -69,24 +69,24 @@ static ls_status queue(const subject *s, int runs)
 }
 
 /* *out stays NULL where the device records nothing. */
-static ls_status record(const subject *s, ls__recording **out)
+static ls_status record(const subject *s, ls__captured **out)
 {
     ls__device *device = s->memory->ctx->device;
     const ls__backend *backend = device->backend;
-    if (!has_clock(s->memory->ctx) || !backend->recording_begin) return LS_OK;
-    LS_TRY(backend->recording_begin(device, &step));
-    const ls_status status = queue(s, GROUP_RUNS), ended = backend->recording_end(device, out);
+    if (!has_clock(s->memory->ctx) || !backend->capture_begin) return LS_OK;
+    LS_TRY(backend->capture_begin(device, &step));
+    const ls_status status = queue(s, GROUP_RUNS), ended = backend->capture_end(device, out);
     return status == LS_OK ? ended : status;
 }
 
 /* Milliseconds of one run, as the mean of `runs`, which may be recorded. */
-static ls_status time_group(const subject *s, ls__recording *recording, int runs, double *ms)
+static ls_status time_group(const subject *s, ls__captured *recording, int runs, double *ms)
 {
     ls__device *device = s->memory->ctx->device;
     const ls__backend *backend = device->backend;
     const double start = ls__now_ms();
     if (backend->timer_start) LS_TRY(backend->timer_start(device));
-    LS_TRY(recording ? backend->recording_launch(device, recording, &step) : queue(s, runs));
+    LS_TRY(recording ? backend->captured_launch(device, recording, &step) : queue(s, runs));
     if (backend->timer_start) {
         LS_TRY(backend->timer_stop(device, ms));
     } else {
@@ -97,7 +97,7 @@ static ls_status time_group(const subject *s, ls__recording *recording, int runs
     return LS_OK;
 }
 
-static ls_status time_groups(const subject *s, ls__recording *recording, double best_known,
+static ls_status time_groups(const subject *s, ls__captured *recording, double best_known,
                              double *best)
 {
     const int runs = has_clock(s->memory->ctx) ? GROUP_RUNS : 1;
@@ -116,7 +116,7 @@ static ls_status time_groups(const subject *s, ls__recording *recording, double 
 static ls_status time_subject(const subject *s, double best_known, double *ms)
 {
     ls__device *device = s->memory->ctx->device;
-    ls__recording *recording = NULL;
+    ls__captured *recording = NULL;
     /* Libraries finish their opening in the first run, which is no part of a kernel's time. On the
      * CPU it is short. */
     if (has_clock(s->memory->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
@@ -124,7 +124,7 @@ static ls_status time_subject(const subject *s, double best_known, double *ms)
     if (best_known >= 0 && *ms > 2 * SLOWER * best_known) return LS_OK;
     LS_TRY(record(s, &recording));
     const ls_status status = time_groups(s, recording, best_known, ms);
-    if (recording) device->backend->recording_close(device, recording);
+    if (recording) device->backend->captured_close(device, recording);
     return status;
 }
 

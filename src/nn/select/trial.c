@@ -38,15 +38,15 @@ ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel)
     char text[LS__OP_TEXT_SIZE];
     if (!kernel->unproven || net->plans_only) return LS_OK;
     ls__op_text(op, text, sizeof text);
-    const ls__choice *tried = ls__choices_find(net->tried, text);
+    const ls__selection *tried = ls__selections_find(net->tried, text);
     if (tried && strcmp(tried->kernel, kernel->name) == 0) return LS_OK;
     bool ran = false;
     LS_TRY(run_once(ctx, op, kernel, &ran));
     if (!ran) return LS_OK;
-    ls__choice choice = { .op = text };
-    memcpy(choice.kernel, kernel->name, sizeof choice.kernel);
-    LS_TRY(ls__choices_put(ctx, net->tried, &choice));
-    ls__choices_keep_recent(net->tried, LS__MAX_CHOICES);
+    ls__selection selection = { .op = text };
+    memcpy(selection.kernel, kernel->name, sizeof selection.kernel);
+    LS_TRY(ls__selections_put(ctx, net->tried, &selection));
+    ls__selections_keep_recent(net->tried, LS__MAX_SELECTIONS);
     return LS_OK;
 }
 
@@ -54,7 +54,7 @@ int ls__net_tried(ls_net *net, const ls__op *op, const ls__candidate *candidates
 {
     char text[LS__OP_TEXT_SIZE];
     ls__op_text(op, text, sizeof text);
-    const ls__choice *tried = ls__choices_find(net->tried, text);
+    const ls__selection *tried = ls__selections_find(net->tried, text);
     for (int i = 0; i < n && tried; i++)
         if (strcmp(candidates[i].name, tried->kernel) == 0) return i;
     return -1;

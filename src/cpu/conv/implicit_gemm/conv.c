@@ -61,11 +61,11 @@ static void close_kernel(ls__kernel *kernel)
     ls__free(((ls__gemm_kernel *)kernel)->cpu->device.ctx, kernel);
 }
 
-static ls__gemm_picture picture_of(const ls__operand *o)
+static ls__gemm_image image_of(const ls__operand *o)
 {
-    return (ls__gemm_picture){ { o->shape.dims[1], o->shape.dims[2] },
-                               o->shape.dims[3],
-                               o->dtype == LS_BF16 };
+    return (ls__gemm_image){ { o->shape.dims[1], o->shape.dims[2] },
+                             o->shape.dims[3],
+                             o->dtype == LS_BF16 };
 }
 
 ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *lanes,
@@ -83,8 +83,8 @@ ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *la
     k->cpu = cpu;
     k->lanes = lanes;
     k->data = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
-    k->source = picture_of(&op->operands[0]);
-    k->result = picture_of(&op->operands[weights ? 1 : k->data ? 2 : 3]);
+    k->source = image_of(&op->operands[0]);
+    k->result = image_of(&op->operands[weights ? 1 : k->data ? 2 : 3]);
     k->bf16 = k->source.bf16;
     k->filters = op->operands[1].shape.dims[0];
     k->filter_floats = ls_shape_count(&op->operands[1].shape) / k->filters;

@@ -10,9 +10,9 @@ typedef struct pixel {
 
 static pixel pixel_at(const ls__gemm_phase *phase, int64_t row)
 {
-    const int64_t in_picture = row % (phase->grid[0] * phase->grid[1]);
-    return (pixel){ row / (phase->grid[0] * phase->grid[1]), in_picture / phase->grid[1],
-                    in_picture % phase->grid[1] };
+    const int64_t in_image = row % (phase->grid[0] * phase->grid[1]);
+    return (pixel){ row / (phase->grid[0] * phase->grid[1]), in_image / phase->grid[1],
+                    in_image % phase->grid[1] };
 }
 
 static void advance(const ls__gemm_phase *phase, pixel *at)
@@ -24,13 +24,12 @@ static void advance(const ls__gemm_phase *phase, pixel *at)
     at->image++;
 }
 
-ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
-                         const void *x, int64_t first, int64_t n, int64_t k0, int64_t k1,
-                         int64_t tiles)
+ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_image *image, const void *x,
+                         int64_t first, int64_t n, int64_t k0, int64_t k1, int64_t tiles)
 {
     enum { LINE = 64 / sizeof(float) };
-    const int64_t channels = picture->channels, lines = n * ls__divide_up(k1 - k0, LINE);
-    if (picture->bf16 || !phase->plain || n <= 0) return (ls__ahead){ .n_rows = 0 };
+    const int64_t channels = image->channels, lines = n * ls__divide_up(k1 - k0, LINE);
+    if (image->bf16 || !phase->plain || n <= 0) return (ls__ahead){ .n_rows = 0 };
     return (ls__ahead){ .row = (const float *)x + first * channels + k0,
                         .n_rows = n,
                         .floats = k1 - k0,
@@ -71,10 +70,10 @@ static void write_bf16(const float *from, const float *bias, int64_t n, uint16_t
     }
 }
 
-void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const void *x,
+void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_image *image, const void *x,
                      int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride)
 {
-    const int64_t channels = picture->channels, *size = picture->size;
+    const int64_t channels = image->channels, *size = image->size;
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, rows += stride, advance(phase, &at)) {
         float *to = rows;
@@ -84,7 +83,7 @@ void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *pictur
             const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
             const int64_t count = ls__min(k1 - t * channels, channels) - c0;
             if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
-                ls__gemm_read(picture->bf16, x,
+                ls__gemm_read(image->bf16, x,
                               ((at.image * size[0] + h) * size[1] + w) * channels + c0, count, to);
             else
                 memset(to, 0, (size_t)count * sizeof *to);
@@ -93,18 +92,18 @@ void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *pictur
     }
 }
 
-void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
-                      const float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
-                      int64_t c1, const float *bias, void *y)
+void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_image *image, const float *rows,
+                      int64_t stride, int64_t first, int64_t n, int64_t c0, int64_t c1,
+                      const float *bias, void *y)
 {
-    const int64_t *size = picture->size, count = c1 - c0;
+    const int64_t *size = image->size, count = c1 - c0;
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, advance(phase, &at)) {
         const int64_t h = phase->first[0] + at.p * phase->step[0];
         const int64_t w = phase->first[1] + at.q * phase->step[1];
-        const int64_t to = ((at.image * size[0] + h) * size[1] + w) * picture->channels + c0;
+        const int64_t to = ((at.image * size[0] + h) * size[1] + w) * image->channels + c0;
         const float *from = rows ? rows + r * stride : NULL, *offset = bias ? bias + c0 : NULL;
-        if (picture->bf16)
+        if (image->bf16)
             write_bf16(from, offset, count, (uint16_t *)y + to);
         else
             write_f32(from, offset, count, (float *)y + to);

@@ -7,7 +7,7 @@
  *                      stride x stride phases, each with the taps that reach it and no others
  *   backward weights   dw[o][tap][i] = sum over pixels of dy[pixel][o] x[pixel + tap][i]
  *
- * Nothing like an unfolded picture is in memory: a task gathers some pixels' rows at a time, which
+ * Nothing like an unfolded image is in memory: a task gathers some pixels' rows at a time, which
  * stay in its second-level cache.
  *
  * lanes.c      what depends on the width of vectors, compiled for 8 floats (AVX2) and for 16
@@ -74,11 +74,11 @@ extern const ls__gemm_lanes ls__gemm_avx2, ls__gemm_avx512;
 
 enum { LS__GEMM_MOST_TAPS = 49, LS__GEMM_MOST_PHASES = 16 };
 
-/* The pixels of a phase: a grid in every picture. Pixel (p, q) of it is the result's pixel (first +
+/* The pixels of a phase: a grid in every image. Pixel (p, q) of it is the result's pixel (first +
  * step (p, q)), and its row is, tap by tap, the channels of the source's pixel (apart (p, q) +
  * tap), zeros outside. */
 typedef struct ls__gemm_phase {
-    int64_t grid[2], n_rows; /* of all pictures */
+    int64_t grid[2], n_rows; /* of all images */
     int64_t first[2], step[2];
     int64_t apart[2];
     int64_t n_taps, taps[LS__GEMM_MOST_TAPS][2];
@@ -86,33 +86,32 @@ typedef struct ls__gemm_phase {
     bool plain;                         /* rows are the source's pixels, one after the other */
 } ls__gemm_phase;
 
-typedef struct ls__gemm_picture {
+typedef struct ls__gemm_image {
     int64_t size[2], channels;
     bool bf16; /* else f32 */
-} ls__gemm_picture;
+} ls__gemm_image;
 
 /* The phases of a forward convolution (one, and that of backward weights), or of backward by data;
  * 0 when they or the taps are too many. */
 int ls__gemm_phases(const ls__op *op, ls__gemm_phase phases[LS__GEMM_MOST_PHASES]);
 
-/* n values of a picture, or of another operand of its type, from an offset on. */
+/* n values of an image, or of another operand of its type, from an offset on. */
 void ls__gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to);
 
 /* n rows of x from `first` on, at places k0..k1-1, to be asked for in so many tiles; none where
  * rows are gathered from here and there, or widened. */
-ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
-                         const void *x, int64_t first, int64_t n, int64_t k0, int64_t k1,
-                         int64_t tiles);
+ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_image *image, const void *x,
+                         int64_t first, int64_t n, int64_t k0, int64_t k1, int64_t tiles);
 
 /* Rows first..first+n-1 at places k0..k1-1 of (tap, channel), to rows `stride` apart. */
-void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_picture *picture, const void *x,
+void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_image *image, const void *x,
                      int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride);
 
-/* Results of these rows at channels c0..c1-1 into the picture, with an offset per channel where
+/* Results of these rows at channels c0..c1-1 into the image, with an offset per channel where
  * bias is not NULL. rows NULL: zeros. */
-void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_picture *picture,
-                      const float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
-                      int64_t c1, const float *bias, void *y);
+void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_image *image, const float *rows,
+                      int64_t stride, int64_t first, int64_t n, int64_t c0, int64_t c1,
+                      const float *bias, void *y);
 
 /* The kernel for a convolution op that the provider lists, with these kernels of a width. */
 ls_status ls__gemm_open(ls__cpu *cpu, const ls__op *op, const ls__gemm_lanes *lanes,

@@ -22,9 +22,9 @@ typedef struct ls__gemm_kernel {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     const ls__gemm_lanes *lanes;
-    bool data;                       /* backward by data */
-    bool bf16;                       /* operands but dw */
-    ls__gemm_picture source, result; /* of backward weights: x and dy */
+    bool data;                     /* backward by data */
+    bool bf16;                     /* operands but dw */
+    ls__gemm_image source, result; /* of backward weights: x and dy */
     int n_parts;
     ls__gemm_part parts[LS__GEMM_MOST_PHASES];
     int64_t n_tasks;
@@ -32,7 +32,7 @@ typedef struct ls__gemm_kernel {
     int64_t n_slabs, slab, n_panels;
     int64_t group;                  /* blocks of a task */
     int64_t all_taps;               /* of w */
-    bool in_place;                  /* rows of results lie in the picture one after the other */
+    bool in_place;                  /* rows of results lie in the image one after the other */
     int64_t filters, filter_floats; /* of w, and of one of them */
     int64_t w_f32; /* in the workspace, its copy in f32 and behind it the bias's, if bf16 */
     /* Backward weights */
@@ -42,7 +42,7 @@ typedef struct ls__gemm_kernel {
     bool first_in_place;               /* the first partial sum is dw itself */
 } ls__gemm_kernel;
 
-/* Fill in what the phases and pictures lead to, workspace_bytes included; return the bytes of
+/* Fill in what the phases and images lead to, workspace_bytes included; return the bytes of
  * scratch. */
 size_t ls__gemm_plan_products(ls__gemm_kernel *k, bool bias);
 size_t ls__gemm_plan_weights(ls__gemm_kernel *k);

@@ -20,7 +20,7 @@ typedef struct ls__narrow_kernel {
     int64_t wide_out, wide_stretch; /* whole vectors */
 } ls__narrow_kernel;
 
-/* Pictures are cut into pieces: output rows, each with the padding of the input rows that it sees.
+/* Images are cut into pieces: output rows, each with the padding of the input rows that it sees.
  * A task has some pieces. */
 typedef struct ls__narrow_piece {
     int64_t image, first, rows; /* of y */
@@ -30,9 +30,9 @@ ls__narrow_piece ls__narrow_piece_at(const ls__narrow_kernel *k, int64_t i);
 int64_t ls__narrow_first_piece(const ls__narrow_kernel *k, int64_t task);
 /* How many input rows so many rows of y see. */
 int64_t ls__narrow_input_rows(const ls__narrow_kernel *k, int64_t rows);
-/* Where the part of a padded row that is in the picture begins, and its length; in places. */
+/* Where the part of a padded row that is in the image begins, and its length; in places. */
 int64_t ls__narrow_inside(const ls__narrow_kernel *k, int64_t *length);
-/* The input rows that a piece sees; zeros around the picture. */
+/* The input rows that a piece sees; zeros around the image. */
 const float *ls__narrow_read_piece(const ls__narrow_kernel *k, const float *x,
                                    const ls__narrow_piece *p, float *scratch);
 int64_t ls__narrow_piece_floats(const ls__narrow_kernel *k); /* of these, at most */

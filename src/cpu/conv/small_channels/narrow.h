@@ -12,7 +12,7 @@
  *
  * product.c  the matrix product on registers
  * slide.c    the forward one for a single channel
- * tasks.c    pieces of pictures with their padding; tasks, cut by shape alone
+ * tasks.c    pieces of images with their padding; tasks, cut by shape alone
  * conv.c     the provider */
 #ifndef LS_CPU_CONV_SMALL_CHANNELS_NARROW_H
 #define LS_CPU_CONV_SMALL_CHANNELS_NARROW_H

@@ -1,4 +1,4 @@
-/* pieces.c: the pieces that pictures are cut into, and what memory they take. */
+/* pieces.c: the pieces that images are cut into, and what memory they take. */
 #include "cpu/conv/small_channels/kernel.h"
 
 #include <string.h>

@@ -94,7 +94,7 @@ static void pack_data(const ls__narrow_kernel *k, const narrow_call *call)
                    (size_t)k->stretch * sizeof(float));
 }
 
-/* One row of a padded picture: the kernel rows through which rows of dy see it, in order. */
+/* One row of a padded image: the kernel rows through which rows of dy see it, in order. */
 static void data_row(const narrow_call *call, const float *dy, int64_t row, float *padded)
 {
     const ls__narrow_kernel *k = call->k;
@@ -121,7 +121,7 @@ static void data_row(const narrow_call *call, const float *dy, int64_t row, floa
                                .add = true });
 }
 
-/* A task's pieces are whole pictures. Where windows leave a rest of one out, zeros. */
+/* A task's pieces are whole images. Where windows leave a rest of one out, zeros. */
 static void data_task(void *arg, int64_t task, int thread)
 {
     const narrow_call *call = arg;

@@ -18,7 +18,7 @@ enum {
     TILE_STEP = 12, /* whole tiles of products, of both widths of vectors; fewer make the weights'
                        way from the outer cache too frequent */
     MOST_TILES = 36,
-    GROUP_CHANNELS = 64, /* multiplied before results are transformed: whole lines of a picture */
+    GROUP_CHANNELS = 64, /* multiplied before results are transformed: whole lines of an image */
     GROUP_BLOCKS = 4,    /* of a task, at most: while one is worked on, the next is read */
     FEW_BLOCKS = 32,
     LINE_BYTES = 64,
@@ -55,14 +55,13 @@ typedef struct wino_call {
 
 /* ---- What is read next ---- */
 
-/* Half of the positions ask for one picture, the others for another. */
+/* Half of the positions ask for one image, the others for another. */
 enum { HALF = LS__WINO_XI / 2 };
 
 /* Channels c0..c1-1 of the share of pixels that is that of tiles first..first+count-1 among all, to
  * be asked for in so many fetches: one with each tile of a product. */
-static ls__ahead ahead_of(const wino_kernel *k, const void *picture, int64_t pixels,
-                          int64_t channels, int64_t c0, int64_t c1, int64_t first, int64_t count,
-                          int64_t n_fetches)
+static ls__ahead ahead_of(const wino_kernel *k, const void *image, int64_t pixels, int64_t channels,
+                          int64_t c0, int64_t c1, int64_t first, int64_t count, int64_t n_fetches)
 {
     const int64_t n = k->g.n_tiles, in_float = (int64_t)sizeof(float) / k->element_bytes;
     const int64_t begin = ls__min(first, n) * pixels / n,
@@ -70,7 +69,7 @@ static ls__ahead ahead_of(const wino_kernel *k, const void *picture, int64_t pix
     const int64_t floats = ls__divide_up(c1 - c0, in_float), stride = channels / in_float;
     const int64_t lines =
         (end - begin) * ls__divide_up(floats * (int64_t)sizeof(float), LINE_BYTES);
-    return (ls__ahead){ .row = (const float *)picture + begin * stride + c0 / in_float,
+    return (ls__ahead){ .row = (const float *)image + begin * stride + c0 / in_float,
                         .n_rows = end - begin,
                         .floats = floats,
                         .stride = stride,
@@ -86,11 +85,11 @@ static ls__ahead next_input(const wino_call *call, int64_t first, int64_t count,
 }
 
 /* Of results, or of their gradients. */
-static ls__ahead next_output(const wino_call *call, const void *picture, int64_t k0, int64_t k1,
+static ls__ahead next_output(const wino_call *call, const void *image, int64_t k0, int64_t k1,
                              int64_t first, int64_t count, int64_t n_fetches)
 {
     const ls__wino_geometry *g = &call->k->g;
-    return ahead_of(call->k, picture, g->n * g->out_h * g->out_w, g->out_channels, k0, k1, first,
+    return ahead_of(call->k, image, g->n * g->out_h * g->out_w, g->out_channels, k0, k1, first,
                     count, n_fetches);
 }
 

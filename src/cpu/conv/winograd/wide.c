@@ -1,10 +1,10 @@
 /* wide.c: Winograd convolutions of many channels over few tiles. Blocks of tiles would be few
- * tasks, each with all of the weights to read. So pictures are transformed as a whole, by tasks of
+ * tasks, each with all of the weights to read. So images are transformed as a whole, by tasks of
  * their own, and then the tasks are the products at one of the 36 positions for some of the
  * channels:
  *
- *   forward, data    weights, pictures -> transformed | products | results back
- *   weights          pictures, gradients -> transformed | products, sums over all tiles | back
+ *   forward, data    weights, images -> transformed | products | results back
+ *   weights          images, gradients -> transformed | products, sums over all tiles | back
  *
  * One block of output channels after the other, so that of transformed weights, or of their sums,
  * and of results only a block is in memory. Over channels a sum's order is kernel.c's. Over tiles
@@ -41,7 +41,7 @@ typedef struct wide_call {
     const wide_kernel *k;
     const void *x, *w, *bias;
     void *y;
-    float *v, *m, *u; /* transformed pictures, results or gradients, weights or their sums */
+    float *v, *m, *u; /* transformed images, results or gradients, weights or their sums */
     int64_t block;    /* of output channels, the one at hand */
 } wide_call;
 
@@ -53,7 +53,7 @@ static int64_t width_of(const wide_kernel *k, int64_t block)
 
 /* ---- Forward, and backward by data ---- */
 
-static void transform_pictures(const wide_call *call, int64_t tile_block, int64_t c_block)
+static void transform_images(const wide_call *call, int64_t tile_block, int64_t c_block)
 {
     const wide_kernel *k = call->k;
     const int64_t first = tile_block * TRANSFORM_TILES, c0 = c_block * CHANNELS;
@@ -78,11 +78,11 @@ static void open_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const wide_call *call = arg;
-    const int64_t pictures = task - n_panels(call->k, 0), blocks = call->k->c_blocks;
-    if (pictures < 0)
+    const int64_t images = task - n_panels(call->k, 0), blocks = call->k->c_blocks;
+    if (images < 0)
         transform_panel(call, 0, task);
     else
-        transform_pictures(call, pictures / blocks, pictures % blocks);
+        transform_images(call, images / blocks, images % blocks);
 }
 
 static void multiply_task(void *arg, int64_t task, int thread)
@@ -152,11 +152,11 @@ static void open_weights_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const wide_call *call = arg;
-    const int64_t pictures = task - call->k->n_tile_blocks, blocks = call->k->c_blocks;
-    if (pictures < 0)
+    const int64_t images = task - call->k->n_tile_blocks, blocks = call->k->c_blocks;
+    if (images < 0)
         transform_gradients(call, 0, task);
     else
-        transform_pictures(call, pictures / blocks, pictures % blocks);
+        transform_images(call, images / blocks, images % blocks);
 }
 
 static void outer_task(void *arg, int64_t xi, int thread)
@@ -231,7 +231,7 @@ static void plan(wide_kernel *k, bool weights)
     k->kernel.workspace_bytes = (k->u_offset + (size_t)(LS__WINO_XI * k->u_xi)) * sizeof(float);
 }
 
-/* Transformed pictures go through memory here; that pays where they are small beside the weights,
+/* Transformed images go through memory here; that pays where they are small beside the weights,
  * which kernel.c reads once for each block of tiles, or sums once for each part. Measured on a Zen
  * 3 with 1 and 2 threads, time by kernel.c's: 512 channels at 4x4, batch 128, 0.87; backward
  * weights of 256 channels at 8x8 0.89, of 128 channels at 16x16 1.02; forward of 256 channels at

@@ -12,7 +12,7 @@
  *
  * lanes.c      what depends on the width of vectors, compiled for 8 floats (AVX2) and for 16
  *              (AVX-512), and again for bf16 in memory: element.h (the type in memory), transform.h
- *              (the linear maps), pictures.h and weights.h (to and from the transformed domain),
+ *              (the linear maps), images.h and weights.h (to and from the transformed domain),
  *              and gemm's vector.h and product.h
  * wide.c       tasks for many channels and few tiles, cut by shape alone
  * kernel.c     tasks for all else, cut by shape alone; the provider
@@ -36,7 +36,7 @@ enum {
     LS__WINO_XI = 36, /* positions in the transformed domain */
 };
 
-/* One picture batch cut into tiles of results. `in` and `out` are those of the correlation that is
+/* One image batch cut into tiles of results. `in` and `out` are those of the correlation that is
  * computed: for backward by data the input is dy. */
 typedef struct ls__wino_geometry {
     int64_t n, in_h, in_w, in_channels, out_h, out_w, out_channels;
