@@ -99,8 +99,8 @@ static bool begins(const char *text, const char *with)
 
 static const ls__program *training_program(const ls_net *net)
 {
-    for (int i = 0; i < net->n_programs; i++)
-        if (net->programs[i]->gradients) return net->programs[i];
+    for (int i = 0; i < net->cache.n_programs; i++)
+        if (net->cache.programs[i]->gradients) return net->cache.programs[i];
     return NULL;
 }
 

@@ -159,9 +159,9 @@ static void look_at_memory(const side *on, memory *m)
     m->host_end = on->host.bytes;
     m->host_peak = on->host.peak_bytes;
     m->device_peak = ls_context_memory(on->work.ctx).peak_bytes;
-    m->arena = net->arena_bytes;
-    m->programs = net->n_programs;
-    m->choices = net->selections->n;
+    m->arena = net->env.arena_bytes;
+    m->programs = net->cache.n_programs;
+    m->choices = net->selector.used->n;
     m->table = on->work.ctx->selections->n;
 }
 

@@ -12,6 +12,7 @@
  * lists of tasks; `longest_ms` is its longest task: no number of threads takes less. */
 #include "cpu/cpu.h"
 #include "base/context.h"
+#include "nn/compile/compile.h"
 #include "nn/net_state.h"
 #include "support.h"
 
@@ -240,7 +241,10 @@ static ls_status run(const options *o, bench *b)
         specs[i].shape.dims[0] = o->batch;
     }
     ls__program *program;
-    LS_TRY(ls__program_open(work.net, &work.net->graph, LS_TRAIN, true, specs, false, &program));
+    LS_TRY(ls__compile(
+        &work.net->env, &work.net->graph,
+        &(ls__compile_request){ .mode = LS_TRAIN, .gradients = true, .input_specs = specs },
+        &program));
     ls_status status = LS_OK;
     for (int i = 0; i < program->n_instructions && status == LS_OK; i++)
         if (program->instructions[i].kernel && !program->instructions[i].skipped)

@@ -30,11 +30,11 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
     ls_net *net = ls_net_build(ctx, tiny, &n_classes, &training);
     const ls_sgd_config descent = { .momentum = 0.9f, .weight_decay = 5e-4f };
     ls_optimizer *opt = ls_sgd(net, &descent);
-    const ls_schedule_cosine_config lr = { .max_lr = 0.1,
-                                           .epochs = EPOCHS,
-                                           .warmup_epochs = 1,
-                                           .steps_per_epoch = ls_loader_step_count(loader) };
-    ls_schedule *lr = ls_schedule_cosine(ctx, &lr);
+    const ls_schedule_cosine_config cosine = { .max_lr = 0.1,
+                                               .epochs = EPOCHS,
+                                               .warmup_epochs = 1,
+                                               .steps_per_epoch = ls_loader_step_count(loader) };
+    ls_schedule *lr = ls_schedule_cosine(ctx, &cosine);
     LS_TRY(ls_context_status(ctx)); /* all of the above went well */
 
     for (int epoch = 0; epoch < EPOCHS; epoch++) {

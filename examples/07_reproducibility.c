@@ -32,16 +32,16 @@ static ls_status train(ls_context *ctx, const setting *s, int64_t first, int64_t
                                        .crop = 21,
                                        .crop_padding = 2,
                                        .flip = 0.5f };
-    const ls_schedule_cosine_config lr = { .max_lr = 0.1,
-                                           .epochs = EPOCHS,
-                                           .steps_per_epoch = STEPS_PER_EPOCH };
+    const ls_schedule_cosine_config cosine = { .max_lr = 0.1,
+                                               .epochs = EPOCHS,
+                                               .steps_per_epoch = STEPS_PER_EPOCH };
     ls_loader *loader = ls_loader_open(stripes_dataset(ctx, 0, 160), &loading);
     ls_net *net = ls_net_build(
         ctx, tiny, NULL,
         &(ls_net_config){ .input = ls_loader_spec(loader), .loss = { LS_CROSS_ENTROPY } });
     ls_training_state state = { .net = net,
                                 .optimizer = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f }),
-                                .schedule = ls_schedule_cosine(ctx, &lr),
+                                .schedule = ls_schedule_cosine(ctx, &cosine),
                                 .loader = loader };
     if (first > 0) LS_TRY(ls_checkpoint_load("07_reproducibility", &state));
     LS_TRY(ls_context_status(ctx));

@@ -37,3 +37,16 @@ void ls__text_put_exact(ls__text *text, double value)
     if (digits > 0) ls__text_put(text, ".%0*" PRIx64, digits, fraction);
     ls__text_put(text, "p%+d", exponent);
 }
+
+void ls__text_put_integers(ls__text *text, int n, const int64_t *values)
+{
+    for (int i = 0; i < n; i++) ls__text_put(text, " %lld", (long long)values[i]);
+}
+
+void ls__text_put_floats(ls__text *text, int n, const float *values)
+{
+    for (int i = 0; i < n; i++) {
+        ls__text_put(text, " ");
+        ls__text_put_exact(text, (double)values[i]);
+    }
+}

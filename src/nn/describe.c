@@ -2,7 +2,8 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
-#include "nn/compile/lower.h"
+#include "nn/compile/compile.h"
+#include "nn/layers/layers.h"
 #include "nn/net_state.h"
 
 #include <stdio.h>
@@ -33,11 +34,10 @@ static int64_t stage_parameters(const ls_graph *graph, const ls__fused_op *fused
 static int64_t stage_multiply_adds(const ls__program *p, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    const ls__node_rules *rules = ls__rules(node->kind);
-    if (!rules->multiply_adds) return 0;
+    if (!node->layer->multiply_adds) return 0;
     ls_spec inputs[LS_MAX_OP_INPUTS];
     for (int i = 0; i < node->n_inputs; i++) inputs[i] = p->specs[node->inputs[i]->id];
-    return rules->multiply_adds(node, inputs, &p->specs[node->id]);
+    return node->layer->multiply_adds(node, inputs, &p->specs[node->id]);
 }
 
 /* "conv2d_backward_data winograd 4x4 (timed ...) [block 16]". Ops that are not what a layer's own
@@ -47,7 +47,7 @@ static void instruction_text(const ls__instruction *in, char *out, size_t size)
     ls__text t = { out, size, 0 };
     const bool named =
         in->backward || ls__op_is_optional(in->op.kind) ||
-        (in->op.kind == LS__OP_PAD_CHANNELS && in->node->kind != LS__NODE_PAD_CHANNELS);
+        (in->op.kind == LS__OP_PAD_CHANNELS && in->node->layer != &ls__pad_channels_layer);
     if (named) ls__text_put(&t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
     ls__text_put(&t, "%s", in->kernel ? in->kernel->name : in->custom ? "callback" : "copy");
     if (in->kernel && strcmp(in->why.reason, common_reason) != 0)
@@ -133,8 +133,8 @@ static void put_table(ls__text *t, const ls__program *p)
 static const ls__program *shown_program(const ls_net *net)
 {
     const ls__program *best = NULL;
-    for (int i = 0; i < net->n_programs; i++) {
-        const ls__program *p = net->programs[i];
+    for (int i = 0; i < net->cache.n_programs; i++) {
+        const ls__program *p = net->cache.programs[i];
         if (!best || p->gradients > best->gradients ||
             (p->gradients == best->gradients && p->last_used > best->last_used))
             best = p;
@@ -193,16 +193,16 @@ ls_net_memory ls_net_memory_plan(const ls_net *net)
 {
     if (!net) return (ls_net_memory){ 0 };
     const ls__device *device = net->owned.ctx->device;
-    ls_net_memory memory = { .parameter_bytes = (size_t)net->block_elements * sizeof(float),
-                             .arena_bytes = net->arena_bytes,
+    ls_net_memory memory = { .parameter_bytes = (size_t)net->blocks.block_elements * sizeof(float),
+                             .arena_bytes = net->env.arena_bytes,
                              .scratch_bytes = device->backend->scratch_bytes(device) };
     if (net->blocks.compute_weights)
         memory.parameter_bytes +=
             (size_t)net->blocks.parameter_elements * ls_dtype_bytes(ls__net_activations(net));
     if (net->blocks.gradients)
         memory.gradient_bytes = (size_t)net->blocks.parameter_elements * sizeof(float);
-    for (int i = 0; i < net->n_programs; i++)
-        if (net->programs[i]->unshared_bytes > memory.unshared_bytes)
-            memory.unshared_bytes = net->programs[i]->unshared_bytes;
+    for (int i = 0; i < net->cache.n_programs; i++)
+        if (net->cache.programs[i]->unshared_bytes > memory.unshared_bytes)
+            memory.unshared_bytes = net->cache.programs[i]->unshared_bytes;
     return memory;
 }

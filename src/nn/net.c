@@ -2,14 +2,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "nn/layers/input.h"
+#include "nn/layers/layers.h"
 #include "nn/net_state.h"
 #include "backend/pool.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_PLANS = 8, MAX_PLANS = 1024, TOP_FEW = 5 };
+enum { MAX_PLANS = 1024, TOP_FEW = 5 };
 
 /* ---- Recording ---- */
 
@@ -126,16 +126,11 @@ static void close_net(ls__owned *owned)
 {
     ls_net *net = (ls_net *)owned;
     ls_context *ctx = owned->ctx;
-    for (int i = 0; i < net->n_programs; i++) ls__program_close(&net->programs[i]);
-    for (int i = 0; i < LS__WALKS_AHEAD; i++)
-        if (net->ends[i]) ctx->device->backend->event_close(ctx->device, net->ends[i]);
-    ls__selections_close(&net->selections);
-    ls__selections_close(&net->known);
-    ls__selections_close(&net->tried);
+    ls__plan_cache_close(net);
+    ls__executor_close(&net->executor);
+    ls__selector_close(&net->selector);
     ls__net_close_results(net);
-    ls__pool_release(ctx->pool, net->arena);
     ls__net_close_blocks(net);
-    ls__free(ctx, net->programs);
     ls__free(ctx, net->feeds);
     ls__free(ctx, net->fed_specs);
     ls__free(ctx, net->output_views);
@@ -148,35 +143,33 @@ static ls_status allocate_lists(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
     const size_t n_inputs = (size_t)net->graph.inputs.n, n_outputs = (size_t)net->graph.outputs.n;
-    LS_TRY(ls__selections_open(ctx, &net->selections));
-    LS_TRY(ls__selections_open(ctx, &net->tried));
-    net->max_programs = 2 * (net->config.max_execution_plans ? net->config.max_execution_plans
-                                                             : DEFAULT_PLANS); /* train and eval */
-    net->programs = ls__zalloc(ctx, (size_t)net->max_programs * sizeof *net->programs);
     net->feeds = ls__zalloc(ctx, n_inputs * sizeof *net->feeds);
     net->fed_specs = ls__zalloc(ctx, n_inputs * sizeof *net->fed_specs);
     net->output_views = ls__zalloc(ctx, n_outputs * sizeof *net->output_views);
     net->gradient_of_inputs = ls__zalloc(ctx, n_inputs * sizeof *net->gradient_of_inputs);
-    if (!net->programs || !net->feeds || !net->fed_specs || !net->output_views ||
-        !net->gradient_of_inputs)
-        return ls__fail_memory(ctx, "net", (size_t)net->max_programs * sizeof *net->programs);
+    if (!net->feeds || !net->fed_specs || !net->output_views || !net->gradient_of_inputs)
+        return ls__fail_memory(ctx, "net", (n_inputs + n_outputs) * sizeof *net->output_views);
     return LS_OK;
 }
 
-static ls_status open_events(ls_net *net)
+static void set_environment(ls_net *net)
 {
-    ls__device *device = net->owned.ctx->device;
-    for (int i = 0; i < LS__WALKS_AHEAD; i++)
-        LS_TRY(device->backend->event_open(device, &net->ends[i]));
-    return LS_OK;
+    net->env = (ls__environment){ .ctx = net->owned.ctx,
+                                  .selector = &net->selector,
+                                  .activations = ls__net_activations(net),
+                                  .tf32 = net->config.precision == LS_PRECISION_TF32,
+                                  .scales_loss = net->blocks.scaler != NULL,
+                                  .recompute = net->config.recompute,
+                                  .expected_steps = net->config.steps,
+                                  .parameter_elements = net->blocks.parameter_elements };
 }
 
-/* Plans for the recorded shapes, before step 0. */
-static ls_status plan(ls_net *net)
+/* Programs for the model's own shapes, before step 0. */
+static ls_status make_programs(ls_net *net)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     ls__program *program;
-    LS_TRY(ls__net_inherit_selections(net));
+    LS_TRY(ls__selector_inherit(&net->selector));
     for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
     if (!net->config.inference)
         LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
@@ -184,7 +177,7 @@ static ls_status plan(ls_net *net)
      * late. */
     if (net->config.inference || net->owned.ctx->config.benchmark == LS_BENCHMARK_ON)
         LS_TRY(ls__net_program(net, LS_EVAL, net->fed_specs, true, &program));
-    return ls__net_keep_known(net);
+    return ls__selector_freeze(&net->selector);
 }
 
 ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
@@ -202,17 +195,18 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     net->owned.ctx = ctx;
     net->config = *config;
     ls__precision_fill(net);
-    net->step.seed = ctx->config.seed;
-    net->arena_generation = 1;
-    net->fault.op = -1;
+    net->executor.ctx = ctx;
     ls__graph_open(&net->graph, ctx);
     ls_status status = record(net, model, options);
     net->config.loss.class_weights = NULL; /* the caller's; the graph has its copy */
     if (status == LS_OK) status = ls__net_open_blocks(net);
     if (status == LS_OK) status = allocate_lists(net);
-    if (status == LS_OK) status = open_events(net);
+    if (status == LS_OK) status = ls__selector_open(&net->selector, ctx);
+    if (status == LS_OK) status = ls__plan_cache_open(net);
+    if (status == LS_OK) status = ls__executor_open(&net->executor, ctx, &net->blocks);
     if (status == LS_OK) status = ls__net_open_results(net);
-    if (status == LS_OK) status = plan(net);
+    if (status == LS_OK) set_environment(net);
+    if (status == LS_OK) status = make_programs(net);
     if (status != LS_OK) {
         close_net(&net->owned);
         return NULL;
@@ -233,11 +227,6 @@ ls_context *ls_net_context(ls_net *net)
     return net ? net->owned.ctx : NULL;
 }
 
-const ls__step *ls__net_get_step(const ls_net *net)
-{
-    return &net->step;
-}
-
 const ls_input_spec *ls__net_input_spec(const ls_net *net)
 {
     return &net->config.input;
@@ -245,17 +234,12 @@ const ls_input_spec *ls__net_input_spec(const ls_net *net)
 
 const ls__selections *ls__net_selections(const ls_net *net)
 {
-    return net->selections;
+    return net->selector.used;
 }
 
 const ls__selections *ls__net_known_selections(const ls_net *net)
 {
-    return net->known;
-}
-
-bool ls__net_has_gradients(const ls_net *net)
-{
-    return net->has_gradients;
+    return net->selector.known;
 }
 
 void ls__net_use_gradients(ls_net *net)
@@ -266,4 +250,14 @@ void ls__net_use_gradients(ls_net *net)
 uint64_t ls__net_number_optimizer(ls_net *net)
 {
     return ++net->n_optimizers;
+}
+
+ls__selector *ls__net_selector(ls_net *net)
+{
+    return &net->selector;
+}
+
+ls_status ls__net_take_selections(ls_net *net, const char *path, ls__selections **table)
+{
+    return ls__selector_replace(&net->selector, path, table);
 }

@@ -30,7 +30,7 @@ static ls_status set_offsets(ls_net *net)
         }
         if (!buffers) net->blocks.parameter_elements = offset;
     }
-    net->block_elements = offset;
+    net->blocks.block_elements = offset;
     net->blocks.n_parameters = graph->n_parameters;
     net->blocks.parameters = graph->parameters;
     return LS_OK;
@@ -62,7 +62,8 @@ ls_status ls__net_open_blocks(ls_net *net)
     ls__net_blocks *blocks = &net->blocks;
     const ls_dtype activations = ls__net_activations(net);
     LS_TRY(set_offsets(net));
-    LS_TRY(allocate(net, "parameters", net->block_elements, LS_F32, (void **)&blocks->values));
+    LS_TRY(
+        allocate(net, "parameters", net->blocks.block_elements, LS_F32, (void **)&blocks->values));
     if (!net->config.inference)
         LS_TRY(allocate(net, "gradients", blocks->parameter_elements, LS_F32,
                         (void **)&blocks->gradients));

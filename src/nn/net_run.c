@@ -84,8 +84,8 @@ ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
     if (epoch < 0 || step < 0)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_set_step: epoch %lld, step %lld",
                         (long long)epoch, (long long)step);
-    net->step.epoch = epoch;
-    net->step.step = step;
+    net->executor.step.epoch = epoch;
+    net->executor.step.step = step;
     return LS_OK;
 }
 
@@ -127,11 +127,37 @@ static void view_outputs(ls_net *net, const ls__program *program)
     }
 }
 
+/* Makes the list of a step over what has been fed. */
+static ls_status begin(ls_net *net, ls__program *program, ls__update *update, double lr)
+{
+    for (int i = 0; i < net->graph.inputs.n; i++)
+        program->calls[i].buffers[0] = net->feeds[i]->data;
+    LS_TRY(ls__executor_begin(&net->executor, program, update, lr));
+    net->current = program;
+    net->forward_done = false;
+    net->has_gradients &= !program->gradients;
+    view_outputs(net, program);
+    return LS_OK;
+}
+
+/* What was fed is the caller's, and serves one forward. */
+static void forget_feeds(ls_net *net)
+{
+    for (int i = 0; i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
+}
+
+static ls_status run_to(ls_net *net, int end)
+{
+    const ls_status status = ls__executor_run(&net->executor, end);
+    if (status != LS_OK || net->executor.next >= net->executor.ends[LS__PHASE_COPIES])
+        forget_feeds(net);
+    return status;
+}
+
 static ls_status forward(ls_net *net, ls__program *program)
 {
-    ls__walk_begin(net, program, NULL, 0);
-    view_outputs(net, program);
-    const ls_status status = ls__walk_run(net, ls__walk_position(net, LS__WALK_BACKWARD));
+    LS_TRY(begin(net, program, NULL, 0));
+    const ls_status status = run_to(net, net->executor.ends[LS__PHASE_FORWARD]);
     net->forward_done = status == LS_OK && program->gradients;
     return status;
 }
@@ -160,7 +186,7 @@ static ls_status backward(ls_net *net)
     if (!net->current || !net->forward_done)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
                         "ls_net_backward: it follows ls_net_forward in mode LS_TRAIN, once");
-    const ls_status status = ls__walk_run(net, ls__walk_position(net, LS__WALK_END));
+    const ls_status status = run_to(net, net->executor.n_calls);
     net->forward_done = false;
     net->has_gradients = status == LS_OK;
     return status;
@@ -189,11 +215,6 @@ static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch
     return LS_OK;
 }
 
-static void forget_feeds(ls_net *net)
-{
-    for (int i = 0; i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
-}
-
 /* The program that will run this batch. On failure nothing of the batch, which is not the net's to
  * keep, stays fed. */
 static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
@@ -206,24 +227,28 @@ static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const l
     return status;
 }
 
-ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, const ls_batch *batch,
-                            double lr)
+static ls_status check_lr(const ls_net *net, const char *call, double lr)
+{
+    if (lr >= 0 && lr <= 1e30) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: lr %g, wanted >= 0 and finite", call, lr);
+}
+
+ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
+                            const ls_batch *batch, double lr)
 {
     if (!net) return LS_ERR_EARLIER;
     ls_context *ctx = net->owned.ctx;
     LS__ENTER(ctx);
     if (net->config.inference)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net was built for inference", call);
-    if (opt && opt->net != net)
+    if (update && update->net != net)
         return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
-    if (opt && !(lr >= 0 && lr <= 1e30))
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: lr %g, wanted >= 0 and finite", call, lr);
+    if (update) LS_TRY(check_lr(net, call, lr));
     ls__program *program;
     LS_TRY(take_batch(net, call, LS_TRAIN, batch, &program));
-    if (opt) LS_TRY(opt->prepare(opt));
-    ls__walk_begin(net, program, opt, lr);
-    view_outputs(net, program);
-    const ls_status status = ls__fault_place(net);
+    if (update) update->prepare(update);
+    ls_status status = begin(net, program, update, lr);
+    if (status == LS_OK) status = ls__executor_place_fault(&net->executor);
     if (status != LS_OK) {
         forget_feeds(net);
         net->current = NULL;
@@ -231,27 +256,46 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls_optimizer *opt, co
     return status;
 }
 
-ls_status ls__net_run_step(ls_net *net, int end)
+ls_status ls__net_run_to(ls_net *net, int end)
 {
-    LS_TRY(ls__walk_run(net, end));
+    LS_TRY(run_to(net, end));
     /* An update has used them; without one they wait for theirs. */
-    if (!net->walk.optimizer && end == ls__walk_position(net, LS__WALK_END))
-        net->has_gradients = true;
+    if (!net->executor.update && end == net->executor.n_calls) net->has_gradients = true;
     return LS_OK;
 }
 
-static ls_status step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
+static ls_status step(ls_net *net, const char *call, ls__update *update, const ls_batch *batch,
+                      double lr)
 {
-    LS_TRY(ls__net_take_step(net, "ls_net_step", opt, batch, lr));
-    LS_TRY(ls__net_run_step(net, ls__walk_position(net, LS__WALK_END)));
-    return ls__net_send_results(net, batch, opt);
+    LS_TRY(ls__net_take_step(net, call, update, batch, lr));
+    LS_TRY(ls__net_run_to(net, net->executor.n_calls));
+    return ls__net_send_results(net, batch, update);
 }
 
-ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
+ls_status ls__net_step(ls_net *net, const char *call, ls__update *update, const ls_batch *batch,
+                       double lr)
 {
-    LS__DEFAULT_FLOATS;
-    LS_TRY(enter(net, "ls_net_step"));
-    return leave(net, step(net, opt, batch, lr));
+    LS_TRY(enter(net, call));
+    return leave(net, step(net, call, update, batch, lr));
+}
+
+static ls_status update_alone(ls_net *net, const char *call, ls__update *update, double lr)
+{
+    LS_TRY(check_lr(net, call, lr));
+    if (!net->has_gradients)
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                        "%s: the net has no gradients that were not used yet; ls_net_backward "
+                        "makes them",
+                        call);
+    update->prepare(update);
+    LS_TRY(ls__executor_begin(&net->executor, NULL, update, lr));
+    return ls__executor_run(&net->executor, net->executor.n_calls);
+}
+
+ls_status ls__net_update(ls_net *net, const char *call, ls__update *update, double lr)
+{
+    LS_TRY(enter(net, call));
+    return leave(net, update_alone(net, call, update, lr));
 }
 
 static ls_status evaluate(ls_net *net, const ls_batch *batch)
@@ -303,34 +347,41 @@ const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input)
 
 /* ---- Profile ---- */
 
-ls_status ls__net_profile(ls_net *net)
+void ls__net_profile(ls_net *net)
 {
-    for (int i = 0; i < net->n_programs; i++) {
-        ls__program *p = net->programs[i];
-        const size_t bytes = (size_t)p->n_instructions * sizeof *p->seconds;
-        if (!p->seconds) p->seconds = ls__bump_alloc(&p->bump, bytes);
-        if (!p->seconds) return ls__fail_memory(net->owned.ctx, "profile", bytes);
-        memset(p->seconds, 0, bytes);
+    net->executor.profiled = true;
+    for (int i = 0; i < net->cache.n_programs; i++) {
+        ls__program *p = net->cache.programs[i];
+        for (int j = 0; j < p->n_calls; j++) p->calls[j].seconds = 0;
     }
-    return LS_OK;
+    const ls__update *update = net->executor.update;
+    for (int i = 0; update && i < update->n_calls; i++) update->calls[i].seconds = 0;
 }
 
 int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max)
 {
+    const ls__executor *x = &net->executor;
     int n = 0;
-    const ls__program *p = net->current;
-    for (int i = 0; p && p->seconds && i < p->n_instructions; i++) {
-        const ls__instruction *in = &p->instructions[i];
-        if (in->skipped) continue;
+    for (int i = 0; x->profiled && i < x->n_calls; i++) {
+        const ls__call *call = x->calls[i];
+        if (call->skipped) continue;
+        const bool counted = call->kernel || !call->callback;
         if (n < max)
-            lines[n] = (ls__profile_line){ in->node->name,
-                                           in->custom ? in->custom->u.custom.kind
-                                                      : ls__op_name(in->op.kind),
-                                           in->kernel ? in->kernel->name : "",
-                                           p->seconds[i],
-                                           in->custom ? 0 : ls__op_flops(&in->op),
-                                           in->custom ? 0 : ls__op_bytes(&in->op) };
+            lines[n] = (ls__profile_line){ .layer = call->name,
+                                           .op = call->kind,
+                                           .kernel = call->kernel ? call->kernel->name : "",
+                                           .seconds = call->seconds,
+                                           .flops = counted ? ls__op_flops(call->op) : 0,
+                                           .bytes = counted ? ls__op_bytes(call->op) : 0 };
         n++;
     }
     return n;
+}
+
+bool ls__net_is_captured(const ls_net *net)
+{
+    bool captured = false;
+    for (int i = 0; i < LS__MAX_CAPTURES && net->current; i++)
+        captured |= net->current->captures.items[i].graph != NULL;
+    return captured;
 }

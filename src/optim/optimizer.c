@@ -6,20 +6,20 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "nn/graph/names.h"
-#include "nn/plan/program.h"
 #include "backend/pool.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- Segments: runs of trained entries with one weight decay. Gaps between entries hold zeros in
  * every block, and every update keeps zeros zero, so a run may go over them. ---- */
 
-static void find_segments(ls__optimizer *opt)
+static void find_segments(ls_optimizer *opt)
 {
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     opt->frozen_version = blocks.frozen_version;
     opt->n_segments = 0;
-    int64_t run_end = -1; /* where the last segment's entry ends, gap included */
+    int64_t run_end = -1; /* where the last segment's parameter ends, gap included */
     for (int64_t i = 0; i < blocks.n_parameters; i++) {
         const ls__parameter *parameter = &blocks.parameters[i];
         if (parameter->kind == LS_PARAMETER_BUFFER || parameter->frozen) continue;
@@ -39,80 +39,35 @@ static void find_segments(ls__optimizer *opt)
 
 /* ---- Updating ---- */
 
-static ls_status prepare(ls_optimizer *base)
+static ls_optimizer *owner_of(ls__update *update)
 {
-    ls__optimizer *opt = (ls__optimizer *)base;
-    if (opt->frozen_version != ls__net_get_blocks(base->net).frozen_version) find_segments(opt);
-    return LS_OK;
+    return (ls_optimizer *)((char *)update - offsetof(ls_optimizer, update));
 }
 
-/* The gradients' norm first, where it is wanted; the update; what becomes of the loss scale, where
- * there is one. */
-static void describe(const ls_optimizer *base, int op, ls__update_op *out)
+static void prepare(ls__update *update)
 {
-    const ls__optimizer *opt = (const ls__optimizer *)base;
-    const ls__net_blocks blocks = ls__net_get_blocks(base->net);
-    const ls__optimizer_part part = opt->parts[op];
-    *out = (ls__update_op){ &opt->ops[part], opt->kernels[part], opt->workspaces[part], { NULL } };
-    void **buffers = out->buffers;
-    switch (part) {
-    case LS__PART_NORM:
-        buffers[0] = blocks.gradients;
-        buffers[1] = blocks.scaler;
-        buffers[2] = opt->norm;
-        break;
-    case LS__PART_UPDATE:
-        buffers[0] = blocks.values;
-        buffers[1] = blocks.gradients;
-        for (int i = 0; i < opt->n_states; i++) buffers[2 + i] = opt->states[i];
-        buffers[2 + opt->kind->n_states] = opt->norm;
-        buffers[3 + opt->kind->n_states] = blocks.scaler;
-        break;
-    case LS__PART_SCALE:
-        buffers[0] = opt->norm;
-        buffers[1] = blocks.scaler;
-        break;
-    case LS__N_PARTS: break;
-    }
+    ls_optimizer *opt = owner_of(update);
+    if (opt->frozen_version != ls__net_get_blocks(opt->net).frozen_version) find_segments(opt);
 }
 
-static ls_status run(ls_optimizer *base, int op, const ls__step *step)
+static void done(ls__update *update)
 {
-    ls__update_op u;
-    describe(base, op, &u);
-    return u.kernel->run(u.kernel, u.buffers, u.workspace, step);
-}
-
-static void done(ls_optimizer *base)
-{
-    ls__optimizer *opt = (ls__optimizer *)base;
+    ls_optimizer *opt = owner_of(update);
     opt->has_norm = opt->norm != NULL;
-    base->n_steps++;
-    ls__net_use_gradients(base->net);
+    update->n_steps++;
+    ls__net_use_gradients(opt->net);
+}
+
+ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
+{
+    LS__DEFAULT_FLOATS;
+    return ls__net_step(net, "ls_net_step", opt ? &opt->update : NULL, batch, lr);
 }
 
 ls_status ls_optimizer_step(ls_optimizer *opt, double lr)
 {
     LS__DEFAULT_FLOATS;
-    if (!opt) return LS_ERR_EARLIER;
-    ls_context *ctx = opt->owned.ctx;
-    LS__ENTER(ctx);
-    const ls__field fields[] = { { "lr", lr, LS__NOT_NEGATIVE } };
-    if (!ls__check_fields(ctx, "ls_optimizer_step", fields, 1)) return LS_ERR_INVALID;
-    if (!ls__net_has_gradients(opt->net))
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_optimizer_step: the net has no gradients that were not used yet; "
-                        "ls_net_backward makes them");
-    LS_TRY(prepare(opt));
-    ls__step step = *ls__net_get_step(opt->net);
-    step.lr = lr;
-    step.optimizer_step = opt->n_steps;
-    ctx->device->backend->begin(ctx->device);
-    ls_status status = LS_OK;
-    for (int i = 0; i < opt->n_ops && status == LS_OK; i++) status = run(opt, i, &step);
-    ctx->device->backend->end(ctx->device);
-    if (status == LS_OK) done(opt);
-    return status;
+    return opt ? ls__net_update(opt->net, "ls_optimizer_step", &opt->update, lr) : LS_ERR_EARLIER;
 }
 
 /* ---- Opening and closing ---- */
@@ -126,11 +81,13 @@ static ls_status read_skipped(ls_net *net, int64_t *skipped)
 
 static void close_optimizer(ls__owned *owned)
 {
-    ls__optimizer *opt = (ls__optimizer *)owned;
+    ls_optimizer *opt = (ls_optimizer *)owned;
     ls_context *ctx = owned->ctx;
+    ls__captures_drop(ctx, &opt->update.captures);
     for (int i = 0; i < LS__N_PARTS; i++) {
-        if (opt->kernels[i]) opt->kernels[i]->close(opt->kernels[i]);
-        ls__pool_release(ctx->pool, opt->workspaces[i]);
+        const ls__call *call = &opt->calls[i];
+        if (call->kernel) call->kernel->close(call->kernel);
+        ls__pool_release(ctx->pool, call->workspace);
     }
     ls__pool_release(ctx->pool, opt->norm);
     for (int i = 0; i < LS__MAX_STATES; i++) ls__pool_release(ctx->pool, opt->states[i]);
@@ -139,18 +96,18 @@ static void close_optimizer(ls__owned *owned)
     ls__free(ctx, opt);
 }
 
-static ls_status allocate(const ls__optimizer *opt, const char *what, size_t bytes, void **out)
+static ls_status allocate(const ls_optimizer *opt, const char *what, size_t bytes, void **out)
 {
-    ls_context *ctx = opt->base.owned.ctx;
+    ls_context *ctx = opt->owned.ctx;
     *out = ls__pool_allocate(ctx->pool, bytes);
     if (!*out) return ls__pool_fail(ctx->pool, bytes, "%s: %s", opt->kind->call, what);
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 
-static ls_status open_states(ls__optimizer *opt)
+static ls_status open_states(ls_optimizer *opt)
 {
-    ls_context *ctx = opt->base.owned.ctx;
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
+    ls_context *ctx = opt->owned.ctx;
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     const size_t n = (size_t)blocks.n_parameters;
     const size_t view_bytes = n * LS__MAX_STATES * sizeof *opt->views;
     const size_t segment_bytes = n * sizeof *opt->segments;
@@ -170,7 +127,7 @@ static ls_status open_states(ls__optimizer *opt)
     }
     if (opt->clip_norm > 0 || blocks.scaler)
         LS_TRY(allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
-    opt->base.norm = opt->norm;
+    opt->update.norm = opt->norm;
     return LS_OK;
 }
 
@@ -181,21 +138,28 @@ static ls__operand operand(int64_t count)
                           .shape = { .n_dims = count > 0 ? 1 : -1, .dims = { count } } };
 }
 
-/* Makes the kernel of a part, whose op has its kind, operands and settings; it comes after the
- * parts so far. */
-static ls_status open_part(ls__optimizer *opt, ls__optimizer_part part)
+/* Opens the kernel of a part, whose op has its kind, operands and settings; its call comes after
+ * those of the parts so far. */
+static ls_status open_part(ls_optimizer *opt, ls__optimizer_part part, void *const *buffers)
 {
     ls__why why;
     const ls__op *op = &opt->ops[part];
-    ls__kernel **kernel = &opt->kernels[part];
-    LS_TRY(ls__net_open_kernel(opt->base.net, op, opt->kind->call, kernel, &why));
-    LS_TRY(ls__net_note_selection(opt->base.net, op, opt->kind->call, *kernel, &why));
-    opt->parts[opt->base.n_ops++] = part;
-    if ((*kernel)->workspace_bytes == 0) return LS_OK;
-    return allocate(opt, "a workspace", (*kernel)->workspace_bytes, &opt->workspaces[part]);
+    ls__selector *selector = ls__net_selector(opt->net);
+    ls__call *call = &opt->calls[opt->update.n_calls];
+    *call = (ls__call){ .kind = ls__op_name(op->kind),
+                        .name = "optimizer",
+                        .op = op,
+                        .n_inputs = ls__op_inputs(op->kind),
+                        .updates = true };
+    memcpy(call->buffers, buffers, (size_t)op->n_operands * sizeof *buffers);
+    LS_TRY(ls__selector_open_kernel(selector, op, opt->kind->call, &call->kernel, &why));
+    LS_TRY(ls__selector_note_kernel(selector, op, opt->kind->call, call->kernel, &why));
+    opt->update.n_calls++;
+    if (call->kernel->workspace_bytes == 0) return LS_OK;
+    return allocate(opt, "a workspace", call->kernel->workspace_bytes, &call->workspace);
 }
 
-static ls_status open_norm(ls__optimizer *opt, int64_t n, const ls__operand *scaler)
+static ls_status open_norm(ls_optimizer *opt, int64_t n, const ls__operand *scaler)
 {
     ls__op *op = &opt->ops[LS__PART_NORM];
     if (!opt->norm) return LS_OK;
@@ -205,10 +169,12 @@ static ls_status open_norm(ls__optimizer *opt, int64_t n, const ls__operand *sca
     op->operands[2] = operand(1);
     op->u.l2_norm.segments = opt->segments;
     op->u.l2_norm.n_segments = &opt->n_segments;
-    return open_part(opt, LS__PART_NORM);
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    return open_part(opt, LS__PART_NORM,
+                     (void *const[]){ blocks.gradients, blocks.scaler, opt->norm });
 }
 
-static ls_status open_update(ls__optimizer *opt, int64_t n, const ls__operand *scaler)
+static ls_status open_update(ls_optimizer *opt, int64_t n, const ls__operand *scaler)
 {
     const int n_states = opt->kind->n_states;
     ls__op *op = &opt->ops[LS__PART_UPDATE];
@@ -226,12 +192,17 @@ static ls_status open_update(ls__optimizer *opt, int64_t n, const ls__operand *s
         op->u.adam.segments = opt->segments;
         op->u.adam.n_segments = &opt->n_segments;
     }
-    return open_part(opt, LS__PART_UPDATE);
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    void *buffers[4 + LS__MAX_STATES] = { blocks.values, blocks.gradients };
+    for (int i = 0; i < opt->n_states; i++) buffers[2 + i] = opt->states[i];
+    buffers[2 + n_states] = opt->norm;
+    buffers[3 + n_states] = blocks.scaler;
+    return open_part(opt, LS__PART_UPDATE, buffers);
 }
 
-static ls_status open_kernels(ls__optimizer *opt)
+static ls_status open_kernels(ls_optimizer *opt)
 {
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->base.net);
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     const ls__operand scaler = operand(blocks.scaler ? LS__LOSS_SCALE_SIZE : 0);
     LS_TRY(open_norm(opt, blocks.parameter_elements, &scaler));
     LS_TRY(open_update(opt, blocks.parameter_elements, &scaler));
@@ -240,8 +211,8 @@ static ls_status open_kernels(ls__optimizer *opt)
     *op = (ls__op){ .kind = LS__OP_LOSS_SCALE_UPDATE, .n_operands = 2 };
     op->operands[0] = operand(1);
     op->operands[1] = scaler;
-    op->u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->base.net).growth_interval;
-    return open_part(opt, LS__PART_SCALE);
+    op->u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
+    return open_part(opt, LS__PART_SCALE, (void *const[]){ opt->norm, blocks.scaler });
 }
 
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
@@ -254,18 +225,18 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
                  blocks.gradients ? "has no parameters" : "was built for inference");
         return NULL;
     }
-    ls__optimizer *opt = ls__zalloc(ctx, sizeof *opt);
+    ls_optimizer *opt = ls__zalloc(ctx, sizeof *opt);
     if (!opt) {
         ls__fail_memory(ctx, kind->call, sizeof *opt);
         return NULL;
     }
-    opt->base = (ls_optimizer){ .owned.ctx = ctx,
-                                .net = net,
+    opt->owned.ctx = ctx;
+    opt->net = net;
+    opt->update = (ls__update){ .net = net,
+                                .calls = opt->calls,
+                                .serial = ls__net_number_optimizer(net),
                                 .prepare = prepare,
-                                .describe = describe,
-                                .run = run,
                                 .done = done };
-    opt->base.serial = ls__net_number_optimizer(net);
     opt->kind = kind;
     opt->weight_decay = options->weight_decay;
     opt->clip_norm = options->clip_norm;
@@ -273,18 +244,18 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     opt->n_states = options->stateless ? 0 : kind->n_states;
     opt->ops[LS__PART_UPDATE] = *op;
     ls_status status = read_skipped(net, &opt->skipped_before);
-    opt->base.n_steps = opt->skipped_before;
+    opt->update.n_steps = opt->skipped_before;
     if (status == LS_OK) status = open_states(opt);
     if (status == LS_OK) {
         find_segments(opt);
         status = open_kernels(opt);
     }
     if (status != LS_OK) {
-        close_optimizer(&opt->base.owned);
+        close_optimizer(&opt->owned);
         return NULL;
     }
-    ls__own(ctx, &opt->base.owned, close_optimizer);
-    return &opt->base;
+    ls__own(ctx, &opt->owned, close_optimizer);
+    return opt;
 }
 
 void ls_optimizer_close(ls_optimizer **opt)
@@ -298,7 +269,7 @@ void ls_optimizer_close(ls_optimizer **opt)
 
 int64_t ls_optimizer_step_count(const ls_optimizer *opt)
 {
-    return opt ? opt->n_steps - ls__optimizer_skipped_before(opt) : 0;
+    return opt ? opt->update.n_steps - ls__optimizer_skipped_before(opt) : 0;
 }
 
 ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)
@@ -316,14 +287,13 @@ ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)
 
 int64_t ls__optimizer_skipped_before(const ls_optimizer *opt)
 {
-    return ((const ls__optimizer *)opt)->skipped_before;
+    return opt->skipped_before;
 }
 
 void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before)
 {
-    ls__optimizer *o = (ls__optimizer *)opt;
-    o->skipped_before = skipped_before;
-    opt->n_steps = steps + skipped_before;
+    opt->skipped_before = skipped_before;
+    opt->update.n_steps = steps + skipped_before;
 }
 
 ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
@@ -332,32 +302,31 @@ ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
     if (!opt) return LS_ERR_EARLIER;
     ls_context *ctx = opt->owned.ctx;
     LS__ENTER(ctx);
-    const ls__optimizer *o = (const ls__optimizer *)opt;
     if (!norm) return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: norm is NULL");
-    if (!o->has_norm)
+    if (!opt->has_norm)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: %s",
-                        o->norm ? "no step has been done yet"
-                                : "the optimizer has no clip_norm, so it measures none");
+                        opt->norm ? "no step has been done yet"
+                                  : "the optimizer has no clip_norm, so it measures none");
     float value;
-    LS_TRY(ctx->device->backend->read(ctx->device, &value, o->norm, sizeof value));
+    LS_TRY(ctx->device->backend->read(ctx->device, &value, opt->norm, sizeof value));
     *norm = (double)value;
     return LS_OK;
 }
 
 const char *ls_optimizer_name(const ls_optimizer *opt)
 {
-    return opt ? ((const ls__optimizer *)opt)->kind->name : "";
+    return opt ? opt->kind->name : "";
 }
 
 int ls_optimizer_state_count(const ls_optimizer *opt)
 {
-    return opt ? ((const ls__optimizer *)opt)->n_states : 0;
+    return opt ? opt->n_states : 0;
 }
 
 const char *ls_optimizer_state_name(const ls_optimizer *opt, int state)
 {
     const bool known = state >= 0 && state < ls_optimizer_state_count(opt);
-    return known ? ((const ls__optimizer *)opt)->kind->state_names[state] : "";
+    return known ? opt->kind->state_names[state] : "";
 }
 
 ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter)
@@ -373,7 +342,7 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
     for (int64_t i = 0; parameter && i < blocks.n_parameters; i++)
         if (blocks.parameters[i].kind != LS_PARAMETER_BUFFER &&
             strcmp(blocks.parameters[i].name, parameter) == 0)
-            return &((ls__optimizer *)opt)->views[i * LS__MAX_STATES + state];
+            return &opt->views[i * LS__MAX_STATES + state];
     char names[LS__NAMES_TEXT_SIZE];
     if (!parameter) parameter = "(null)";
     ls__fail(
@@ -385,17 +354,16 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
 
 float *ls__optimizer_state_block(const ls_optimizer *opt, int state)
 {
-    return ((const ls__optimizer *)opt)->states[state];
+    return opt->states[state];
 }
 
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user)
 {
-    const ls__optimizer *o = (const ls__optimizer *)opt;
-    o->kind->settings(&o->ops[LS__PART_UPDATE], put, user);
-    ls__put_setting(put, user, "weight_decay", ls__shortest(o->weight_decay));
+    opt->kind->settings(&opt->ops[LS__PART_UPDATE], put, user);
+    ls__put_setting(put, user, "weight_decay", ls__shortest(opt->weight_decay));
     ls__put_setting(put, user, "decay_of_weights_only",
-                    o->weight_decay > 0 && o->decay == LS_DECAY_WEIGHTS);
-    ls__put_setting(put, user, "clip_norm", ls__shortest(o->clip_norm));
+                    opt->weight_decay > 0 && opt->decay == LS_DECAY_WEIGHTS);
+    ls__put_setting(put, user, "clip_norm", ls__shortest(opt->clip_norm));
     const ls_loss_scale_config scale = ls__net_loss_scale_config(opt->net);
     ls__put_setting(put, user, "loss_scale", ls__shortest(scale.initial));
     ls__put_setting(put, user, "loss_scale_growth_interval", (double)scale.growth_interval);

@@ -26,26 +26,26 @@ typedef enum ls__optimizer_part {
     LS__N_PARTS
 } ls__optimizer_part;
 
-typedef struct ls__optimizer {
-    ls_optimizer base; /* first */
+struct ls_optimizer {
+    ls__owned owned; /* first */
+    ls_net *net;
+    ls__update update; /* what a step runs */
     const ls__optimizer_kind *kind;
     float weight_decay, clip_norm;
     ls_decay decay;
-    int n_states;                          /* that are used: all of the kind's, or none */
-    ls__optimizer_part parts[LS__N_PARTS]; /* those it has, n_ops of them, in order of running */
+    int n_states; /* that are used: all of the kind's, or none */
     ls__op ops[LS__N_PARTS];
-    ls__kernel *kernels[LS__N_PARTS];
-    void *workspaces[LS__N_PARTS]; /* device memory */
+    ls__call calls[LS__N_PARTS];   /* of those parts that it has, in order of running */
     float *states[LS__MAX_STATES]; /* device memory, as long as the parameters' block */
     float *norm;                   /* device memory, one element; NULL where nothing needs it */
     ls_tensor *views;              /* LS__MAX_STATES per entry */
     ls__segment *segments;         /* room for one per entry */
     int64_t n_segments, frozen_version;
     int64_t skipped_before; /* updates that the net's loss scaling had skipped before this optimizer
-                               began: base.n_steps counts them, too, since kernels take all that
+                               began: update.n_steps counts them, too, since kernels take all that
                                were skipped from it */
     bool has_norm;          /* a step has been done */
-} ls__optimizer;
+};
 
 typedef struct ls__optimizer_options {
     float weight_decay, clip_norm;

@@ -1,4 +1,5 @@
 /* checkpoint.c: what saving and loading a checkpoint have in common. */
+#include "optim/optimizer.h"
 #include "run/checkpoint.h"
 
 #include "base/error.h"

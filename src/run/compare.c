@@ -384,7 +384,7 @@ static ls_status compare_step(comparison *c)
         memcmp(&out->rates[0], &out->rates[1], sizeof(out->rates[0])) != 0)
         out->found = LS__FOUND_RATE;
     for (int i = 0; i < 2; i++)
-        LS_TRY(ls__net_step_begin(c->sides[i].net, c->sides[i].optimizer, &c->batches[i],
+        LS_TRY(ls__net_step_begin(c->sides[i].net, &c->sides[i].optimizer->update, &c->batches[i],
                                   out->rates[i]));
     LS_TRY(compare_ops(c));
     for (int i = 0; i < 2; i++) {

@@ -1,11 +1,11 @@
 /* Recorded steps on the emulated CUDA device: the same bits as steps that run op by op, whatever
- * changes between them; what a replayed step costs; what can't be recorded; every call failing in
+ * changes between them; what a replayed step costs; what can't be captured; every call failing in
  * turn. Contexts with nvtx run op by op. */
 #include "../suite.h"
 #include "base/context.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
-#include "nn/exec/trace.h"
+#include "nn/net_trace.h"
 #include "backend/backend.h"
 #include <lockstep/lockstep.h>
 #include <stdlib.h>
@@ -263,7 +263,7 @@ START_TEST(calls_of_a_replayed_step)
 }
 END_TEST
 
-/* ---- What can't be recorded ---- */
+/* ---- What can't be captured ---- */
 
 static int n_calls_back;
 
@@ -335,7 +335,7 @@ START_TEST(ranges)
     memcpy(&function, &symbol, sizeof(function));
     const char *all = function();
     static const char *const wanted[] = { "input 'label'{}\n", "conv2d 'conv'{}\n",
-                                          "dropout_backward", "the optimizer{}\n" };
+                                          "dropout_backward", "sgd 'optimizer'{}\n" };
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
         ck_assert_msg(strstr(all, wanted[i]) != NULL, "no %s in\n%s", wanted[i], all);
     ls_context_close(&r.ctx);
@@ -399,7 +399,7 @@ START_TEST(every_call_fails_in_turn)
                 n_passed++;
             } else if (status == LS_OK) { /* what failed was the recording: the bits are the same */
                 ck_assert_int_eq(sticky, 0);
-                ck_assert_msg(strstr(logged, "can't be recorded") != NULL, "call %d", (int)i);
+                ck_assert_msg(strstr(logged, "can't be captured") != NULL, "call %d", (int)i);
                 emulated_fail_at(0, false);
                 const ls_step_digest got = checked_step(&r, 3, 0.1);
                 ck_assert_mem_eq(&got.weights, &wanted.weights, sizeof(ls_digest));

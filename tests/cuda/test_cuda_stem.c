@@ -118,8 +118,8 @@ static int64_t channels_of(const ls__instruction *in, int operand)
 
 static const ls__program *program_of(const run *r, bool gradients)
 {
-    for (int i = 0; i < r->net->n_programs; i++)
-        if (r->net->programs[i]->gradients == gradients) return r->net->programs[i];
+    for (int i = 0; i < r->net->cache.n_programs; i++)
+        if (r->net->cache.programs[i]->gradients == gradients) return r->net->cache.programs[i];
     ck_abort_msg("there is no such program");
 }
 

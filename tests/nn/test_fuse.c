@@ -90,8 +90,8 @@ START_TEST(norms_have_their_shift_where_y_follows_from_x)
     ls_net *net = ls_net_build(ctx, norms, NULL, &config);
     ck_assert_msg(net, "%s", ls_context_message(ctx));
     int p_index = 0, n_norms = 0;
-    while (net->programs[p_index]->mode != LS_TRAIN) p_index++;
-    const ls__program *p = net->programs[p_index];
+    while (net->cache.programs[p_index]->mode != LS_TRAIN) p_index++;
+    const ls__program *p = net->cache.programs[p_index];
     for (int i = 0; i < p->n_instructions; i++) {
         const ls__instruction *in = &p->instructions[i];
         if (in->custom || in->op.kind != LS__OP_BATCH_NORM_BACKWARD) continue;

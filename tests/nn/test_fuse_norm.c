@@ -131,8 +131,8 @@ static ls_net *build(ls_context *ctx, ls_model_fn model, ls_precision precision)
 static int count(const ls_net *net, ls__op_kind kind)
 {
     int n = 0;
-    for (int i = 0; i < net->n_programs; i++) {
-        const ls__program *p = net->programs[i];
+    for (int i = 0; i < net->cache.n_programs; i++) {
+        const ls__program *p = net->cache.programs[i];
         for (int j = 0; j < p->n_instructions && p->gradients; j++)
             n += !p->instructions[j].custom && p->instructions[j].op.kind == kind;
     }
@@ -168,8 +168,8 @@ static void check_counts(const ls_net *net, counts wanted)
 /* Memory is planned for nothing that no instruction touches. */
 static void check_memory(const ls_net *net)
 {
-    for (int i = 0; i < net->n_programs; i++) {
-        const ls__program *p = net->programs[i];
+    for (int i = 0; i < net->cache.n_programs; i++) {
+        const ls__program *p = net->cache.programs[i];
         for (int v = 0; v < p->n_values; v++) {
             bool touched = p->values[v].place != LS__PLACE_ARENA;
             for (int j = 0; j < p->n_instructions; j++) {
@@ -379,8 +379,8 @@ END_TEST
 static int count_choices(const ls_net *net, const char *kernel)
 {
     int n = 0;
-    for (int i = 0; i < net->selections->n; i++) {
-        const ls__selection *c = net->selections->items[i];
+    for (int i = 0; i < net->selector.used->n; i++) {
+        const ls__selection *c = net->selector.used->items[i];
         n += strstr(c->op, " fusion") != NULL && strcmp(c->kernel, kernel) == 0;
     }
     return n;
@@ -471,7 +471,7 @@ START_TEST(no_memory_decides_nothing)
         if (scarce) {
             ck_assert_int_ge(offer.n_scarce, 5);
             ck_assert_int_eq(count_reasons(ctx->selections, "none"), 0);
-            ck_assert_int_ge(count_reasons(net->selections, "heuristic"), 5);
+            ck_assert_int_ge(count_reasons(net->selector.used, "heuristic"), 5);
             check_choices(net, taken);
         } else {
             ck_assert_int_ge(count_reasons(ctx->selections, "timed "), 5);

@@ -3,7 +3,8 @@
 #include "../suite.h"
 #include "base/context.h"
 #include "nn/net.h"
-#include "nn/exec/trace.h"
+#include "nn/net_trace.h"
+#include "optim/optimizer.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>
@@ -258,7 +259,7 @@ START_TEST(types_of_operands)
     run r = open_run(types[_i].precision, LS_F32, 1);
     ls_net_want_gradient(r.net, "input");
     ls__trace_op op;
-    ck_assert_int_eq(ls__net_step_begin(r.net, r.opt, &r.batch, RATE), LS_OK);
+    ck_assert_int_eq(ls__net_step_begin(r.net, &r.opt->update, &r.batch, RATE), LS_OK);
     int n_casts = 0, n_halves = 0;
     while (ls__net_step_op(r.net, &op)) {
         const bool exempt = op.moves || strcmp(op.kind, "cast") == 0 ||

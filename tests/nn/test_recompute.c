@@ -124,8 +124,8 @@ static run open_run(ls_model_fn model, const void *options, ls_precision precisi
 
 static const ls__program *train_program(const ls_net *net)
 {
-    for (int i = 0; i < net->n_programs; i++)
-        if (net->programs[i]->gradients) return net->programs[i];
+    for (int i = 0; i < net->cache.n_programs; i++)
+        if (net->cache.programs[i]->gradients) return net->cache.programs[i];
     ck_abort_msg("no train program");
     return NULL;
 }
@@ -352,8 +352,8 @@ START_TEST(frozen_and_evaluated)
     }
     for (int j = 0; j < 2; j++)
         ck_assert_int_eq(ls_net_evaluate(both[j]->net, &both[j]->batch), LS_OK);
-    for (int i = 0; i < r.net->n_programs; i++) {
-        const ls__program *p = r.net->programs[i];
+    for (int i = 0; i < r.net->cache.n_programs; i++) {
+        const ls__program *p = r.net->cache.programs[i];
         for (int k = 0; k < p->n_instructions && !p->gradients; k++)
             ck_assert(!p->instructions[k].again);
     }

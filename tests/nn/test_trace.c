@@ -2,7 +2,8 @@
  * logical element, and a fault hits the one element that it names. */
 #include "../suite.h"
 #include "blocked_layout.h"
-#include "nn/exec/trace.h"
+#include "nn/net_trace.h"
+#include "optim/optimizer.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ static side open_side(int threads)
 
 static void begin(side *s)
 {
-    const ls_status status = ls__net_step_begin(s->net, s->opt, &s->batch, 0.1);
+    const ls_status status = ls__net_step_begin(s->net, &s->opt->update, &s->batch, 0.1);
     ck_assert_msg(status == LS_OK, "%s", ls_context_message(s->ctx));
 }
 

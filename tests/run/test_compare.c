@@ -2,6 +2,7 @@
 #include "../failing_allocator.h"
 #include "../suite.h"
 #include "compare_sides.h"
+#include "optim/optimizer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static int count_elements(const side_options *options, int64_t out[MOST_OPS])
     ls_batch batch;
     ls_loader_start(s.side.loader, 0);
     ck_assert(ls_loader_next(s.side.loader, &batch));
-    ck_assert_int_eq(ls__net_step_begin(s.side.net, s.side.optimizer, &batch, 0.1), LS_OK);
+    ck_assert_int_eq(ls__net_step_begin(s.side.net, &s.side.optimizer->update, &batch, 0.1), LS_OK);
     ls__trace_op op;
     int n = 0;
     for (; ls__net_step_op(s.side.net, &op); n++) {

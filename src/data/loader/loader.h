@@ -36,10 +36,10 @@ typedef struct ls__slot {
 
 /* Device memory that batches are copied to where the host can't write it. With two of them one is
  * filled while the device still works on the other. */
-typedef struct ls__fused_op {
+typedef struct ls__staging {
     void *memory;    /* as a slot's block */
     ls__event *read; /* the device has done what was asked of it with the batch before */
-} ls__fused_op;
+} ls__staging;
 enum { LS__N_STAGES = 2 };
 
 /* A worker's own memory. */
@@ -66,7 +66,7 @@ struct ls_loader {
     ls__queue *queue;
     int n_slots, n_workers; /* n_workers: at least 1, for the caller's thread */
     ls__slot *slots;
-    ls__fused_op stages[LS__N_STAGES];
+    ls__staging stages[LS__N_STAGES];
     int64_t n_uploads;
     int out; /* the slot in the caller's hands, where it was uploaded; -1 = none */
     ls_tensor image_view, label_view; /* what the caller gets of it */

@@ -39,7 +39,7 @@ static ls_status open_slot(const ls_loader *loader, ls__slot *slot, size_t bytes
     return ctx->device->backend->event_open(ctx->device, &slot->uploaded);
 }
 
-static ls_status open_stage(const ls_loader *loader, ls__fused_op *stage, size_t bytes)
+static ls_status open_stage(const ls_loader *loader, ls__staging *stage, size_t bytes)
 {
     ls__device *device = loader->owned.ctx->device;
     LS_TRY(allocate(loader, loader->owned.ctx->pool, LS__STREAM_COPY, bytes, &stage->memory));
@@ -77,7 +77,7 @@ void ls__staging_close(ls_loader *loader)
     }
 }
 
-static ls__fused_op *stage_of(ls_loader *loader, int64_t upload)
+static ls__staging *stage_of(ls_loader *loader, int64_t upload)
 {
     return &loader->stages[upload % LS__N_STAGES];
 }
@@ -107,7 +107,7 @@ ls_status ls__staging_upload(ls_loader *loader, ls__slot *slot, size_t bytes, vo
     ls__device *device = loader->owned.ctx->device;
     *memory = slot->block;
     if (loader->host_memory) return LS_OK;
-    const ls__fused_op *stage = stage_of(loader, loader->n_uploads);
+    const ls__staging *stage = stage_of(loader, loader->n_uploads);
     LS_TRY(device->backend->upload(device, stage->memory, slot->block, bytes, stage->read,
                                    slot->uploaded));
     slot->uploading = true;

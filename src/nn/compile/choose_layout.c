@@ -5,7 +5,8 @@
  * candidates, reorders included, so choosing kernels and choosing layouts is one decision. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/compile/compile.h"
+#include "nn/select/selector.h"
 
 #include <string.h>
 
@@ -44,20 +45,6 @@ static int root_of(const ls__program *p, int v)
 {
     while (p->values[v].group != v) v = p->values[v].group;
     return v;
-}
-
-void ls__instruction_fill(const ls__program *p, ls__instruction *in)
-{
-    for (int i = 0; i < in->op.n_operands; i++) {
-        const int v = in->operands[i];
-        /* Member by member: ops are compared as memory, so padding stays zero. */
-        ls__operand *operand = &in->op.operands[i];
-        operand->dtype = v < 0 ? LS_F32 : p->values[v].dtype;
-        operand->shape.n_dims = v < 0 ? -1 : p->values[v].shape.n_dims;
-        for (int d = 0; d < LS_MAX_DIMS; d++)
-            operand->shape.dims[d] = d < operand->shape.n_dims ? p->values[v].shape.dims[d] : 0;
-        operand->block = v < 0 ? 0 : p->values[v].block;
-    }
 }
 
 /* The cheapest allowed candidate's cost; the same op is asked for once. */
@@ -326,7 +313,7 @@ static ls_status rebuild(search *s)
     return LS_OK;
 }
 
-ls_status ls__program_layout(ls__program *p)
+ls_status ls__choose_layout(ls__program *p)
 {
     search s = { .p = p };
     const size_t n_values = (size_t)p->n_values, n_instructions = (size_t)p->n_instructions;

@@ -14,7 +14,8 @@
  * Whoever else reads the normalised activation (a named output, a residual add, a second
  * convolution) rules out the second fusion, not the first. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/compile/compile.h"
+#include "nn/select/select_fusion.h"
 
 #include <string.h>
 
@@ -146,7 +147,7 @@ static void fuse_statistics(ls__builder *b, int i)
     f.fused[2] = changed(&norm, LS__OP_NORM_APPLY, 6, 1,
                          (const int[]){ x, of[NORM_MEAN], of[NORM_INVSTD], of[NORM_SCALE],
                                         of[NORM_SHIFT], of[NORM_ADD], of[NORM_Y] });
-    if (!ls__program_choose_fusion(p, &f)) {
+    if (!ls__select_fusion(p, &f)) {
         p->n_values = n_values;
         return;
     }
@@ -232,7 +233,7 @@ static bool fuse_application(ls__builder *b, int i)
                 (const int[]){ apply.operands[APPLY_X], mul, add, of[STATISTICS_W],
                                of[STATISTICS_Y], of[STATISTICS_SUM], of[STATISTICS_SQUARES] });
     propose_backward(b, &at, &apply, mul, add, &f);
-    if (b->status != LS_OK || !ls__program_choose_fusion(p, &f)) {
+    if (b->status != LS_OK || !ls__select_fusion(p, &f)) {
         p->n_values = n_values;
         return false;
     }
@@ -248,7 +249,7 @@ static bool fuse_application(ls__builder *b, int i)
     return true;
 }
 
-ls_status ls__fuse_norms(ls__builder *b)
+ls_status ls__fuse_batch_norms(ls__builder *b)
 {
     ls__program *p = b->program;
     int n_norms = 0;

@@ -1,7 +1,8 @@
 /* fuse_layers.c: which nodes run as one op. What holds on every backend: batch norm + ReLU, batch
  * norm + add, batch norm + add + ReLU, add + ReLU, linear + ReLU. A node is absorbed only when the
  * next one is all that needs it. */
-#include "nn/plan/program.h"
+#include "nn/compile/compile.h"
+#include "nn/layers/layers.h"
 
 /* Marks what the named nodes need; counts the consumers of each node, names included. */
 static void mark(const ls_graph *graph, bool *needed, int *consumers)
@@ -25,29 +26,29 @@ static void mark(const ls_graph *graph, bool *needed, int *consumers)
 
 /* The stage that ends with this node so far, if the node could be absorbed by its only consumer. */
 static ls__fused_op *absorbable(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
-                                const ls_node *node, ls__node_kind head)
+                                const ls_node *node, const ls__layer *head)
 {
     if (consumers[node->id] != 1 || stage_of[node->id] < 0) return NULL;
     ls__fused_op *fused = &fused_ops[stage_of[node->id]];
-    return fused->head->kind == head && !fused->relu ? fused : NULL;
+    return fused->head->layer == head && !fused->relu ? fused : NULL;
 }
 
 /* Extends an earlier stage by `node` when it can, and gives that stage. */
 static ls__fused_op *absorb(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
                             const ls_node *node)
 {
-    if (node->kind == LS__NODE_RELU) {
+    if (node->layer == &ls__relu_layer) {
         const ls_node *x = node->inputs[0];
-        ls__fused_op *fused = absorbable(fused_ops, stage_of, consumers, x, LS__NODE_BATCH_NORM);
-        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, LS__NODE_ADD);
-        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, LS__NODE_LINEAR);
+        ls__fused_op *fused = absorbable(fused_ops, stage_of, consumers, x, &ls__batch_norm_layer);
+        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, &ls__add_layer);
+        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, &ls__linear_layer);
         if (fused) fused->relu = true;
         return fused;
     }
-    if (node->kind == LS__NODE_ADD && node->inputs[0] != node->inputs[1]) {
+    if (node->layer == &ls__add_layer && node->inputs[0] != node->inputs[1]) {
         for (int i = 0; i < 2; i++) { /* the main path comes first by custom */
             ls__fused_op *fused =
-                absorbable(fused_ops, stage_of, consumers, node->inputs[i], LS__NODE_BATCH_NORM);
+                absorbable(fused_ops, stage_of, consumers, node->inputs[i], &ls__batch_norm_layer);
             if (!fused || fused->addend) continue;
             fused->addend = node->inputs[1 - i];
             return fused;
@@ -56,7 +57,7 @@ static ls__fused_op *absorb(ls__fused_op *fused_ops, const int *stage_of, const 
     return NULL;
 }
 
-ls__fused_op *ls__fuse(const ls_graph *graph, ls__bump *bump, int *n_fused_ops)
+ls__fused_op *ls__fuse_layers(const ls_graph *graph, ls__bump *bump, int *n_fused_ops)
 {
     const size_t n = (size_t)graph->n_nodes;
     bool *needed = ls__bump_alloc(bump, n * sizeof *needed);

@@ -1,382 +1,21 @@
-/* lower.c: stages become instructions over values; here the forward part, and what node kinds build
- * with. */
-#include "nn/compile/lower.h"
-#include "nn/net_state.h"
-
-#include "base/alloc.h"
-#include "base/element.h"
+/* lower.c: fused ops become instructions over values: the forward part, and the order of all. */
 #include "base/error.h"
-
-#include <string.h>
-
-static void out_of_memory(ls__builder *b, size_t bytes)
-{
-    if (b->status == LS_OK) b->status = ls__fail_memory(b->program->ctx, "program", bytes);
-}
-
-/* ---- Values ---- */
-
-int ls__value_add(ls__program *p, const ls__value *fields)
-{
-    ls__value *values =
-        ls__bump_room(&p->bump, p->values, (size_t)p->n_values, 1, &p->value_room, sizeof *values);
-    if (!values) return -1;
-    p->values = values;
-    const int v = p->n_values++;
-    values[v] = *fields;
-    values[v].storage = v;
-    return v;
-}
-
-int ls__value_copy(ls__program *p, int v)
-{
-    ls__value fields = p->values[v];
-    fields.pinned = false;
-    return ls__value_add(p, &fields);
-}
-
-static int value_append(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__place place,
-                        size_t offset)
-{
-    ls__program *p = b->program;
-    if (b->status != LS_OK) return -1;
-    size_t bytes;
-    if (!ls__mul_size((size_t)ls_shape_count(&shape), ls_dtype_bytes(dtype), &bytes)) {
-        b->status =
-            ls__fail(p->ctx, LS_ERR_MEMORY, "net: a value is larger than memory can address");
-        return -1;
-    }
-    const bool laid_out = place == LS__PLACE_ARENA && shape.n_dims == 4;
-    const int v = ls__value_add(p, &(ls__value){ .dtype = dtype,
-                                                 .shape = shape,
-                                                 .place = place,
-                                                 .group = laid_out ? p->n_values : -1,
-                                                 .block = shape.n_dims == 4 ? shape.dims[3] : 0,
-                                                 .bytes = bytes,
-                                                 .offset = offset,
-                                                 .first = -1,
-                                                 .last = -1 });
-    if (v < 0) out_of_memory(b, sizeof *p->values);
-    return v;
-}
-
-int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape)
-{
-    return value_append(b, dtype, shape, LS__PLACE_ARENA, 0);
-}
-
-int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape)
-{
-    const int v = ls__value_new(b, dtype, shape);
-    if (v >= 0) b->program->values[v].dense = true;
-    return v;
-}
-
-int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape)
-{
-    const int v = ls__value_new(b, dtype, shape);
-    if (v >= 0) b->program->values[v].group = -1;
-    return v;
-}
-
-int ls__activation_new(ls__builder *b, ls_shape shape)
-{
-    return ls__value_new(b, b->activations, shape);
-}
-
-int ls__value_constant(ls__builder *b, const float *data, int64_t count)
-{
-    ls__program *p = b->program;
-    const int64_t offset = (int64_t)ls__round_up((size_t)p->n_constants, LS__PARAMETER_ALIGNMENT);
-    if (b->status != LS_OK) return -1;
-    const size_t more = (size_t)(offset + count - p->n_constants);
-    float *constants = ls__bump_room(&p->bump, p->constants, (size_t)p->n_constants, more,
-                                     &p->constant_room, sizeof *constants);
-    if (!constants) {
-        out_of_memory(b, more * sizeof *constants);
-        return -1;
-    }
-    p->constants = constants;
-    memcpy(p->constants + offset, data, (size_t)count * sizeof *data);
-    p->n_constants = offset + count;
-    return value_append(b, LS_F32, LS_SHAPE(count), LS__PLACE_CONSTANTS,
-                        (size_t)offset * sizeof *data);
-}
-
-static int value_of_entry(ls__builder *b, int parameter, ls_dtype dtype, ls__place place)
-{
-    if (parameter < 0) return -1;
-    const ls__parameter *e = &b->program->graph->parameters[parameter];
-    return value_append(b, dtype, e->shape, place, (size_t)e->offset * ls_dtype_bytes(dtype));
-}
-
-int ls__value_parameter(ls__builder *b, int parameter)
-{
-    return value_of_entry(b, parameter, LS_F32, LS__PLACE_VALUES);
-}
-
-int ls__value_parameter_gradient(ls__builder *b, int parameter)
-{
-    return value_of_entry(b, parameter, LS_F32, LS__PLACE_GRADIENTS);
-}
-
-int ls__value_compute_weight(ls__builder *b, int parameter)
-{
-    if (b->activations == LS_F32) return ls__value_parameter(b, parameter);
-    return value_of_entry(b, parameter, b->activations, LS__PLACE_COMPUTE_WEIGHTS);
-}
-
-int ls__value_loss_scale(ls__builder *b)
-{
-    return value_append(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE, 0);
-}
-
-static int group_root(const ls__program *p, int v)
-{
-    while (p->values[v].group != v) v = p->values[v].group;
-    return v;
-}
-
-void ls__same_layout(ls__builder *b, int a, int c)
-{
-    ls__program *p = b->program;
-    if (b->status != LS_OK || a < 0 || c < 0 || p->values[a].group < 0 || p->values[c].group < 0)
-        return;
-    const int ra = group_root(p, a), rc = group_root(p, c);
-    p->values[rc].group = ra;
-    p->values[ra].dense |= p->values[rc].dense;
-}
-
-int ls__dense(ls__builder *b, int v)
-{
-    if (b->status != LS_OK || v < 0) return -1;
-    const ls__program *p = b->program;
-    if (p->values[v].group < 0 || p->values[group_root(p, v)].dense) return v;
-    const int copy = ls__value_dense(b, p->values[v].dtype, p->values[v].shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &v, 1, &copy);
-    return copy;
-}
-
-int ls__cast(ls__builder *b, int v, ls_dtype dtype)
-{
-    if (b->status != LS_OK || v < 0) return -1;
-    const ls__value *value = &b->program->values[v];
-    if (value->dtype == dtype) return v;
-    const int copy = value->group < 0 ? ls__value_dense(b, dtype, value->shape)
-                                      : ls__value_new(b, dtype, value->shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &v, 1, &copy);
-    return copy;
-}
-
-int ls__forward_value(ls__builder *b, const ls_node *node)
-{
-    return b->program->node_values[node->id];
-}
-
-void ls__set_forward_value(ls__builder *b, const ls_node *node, int value)
-{
-    b->program->node_values[node->id] = value;
-}
-
-/* A node's forward value in another type, cast once. */
-static int forward_in(ls__builder *b, const ls_node *node, ls_dtype dtype, int *known)
-{
-    const int v = ls__forward_value(b, node);
-    if (b->status != LS_OK || v < 0 || b->program->values[v].dtype == dtype) return v;
-    if (*known < 0) *known = ls__cast(b, v, dtype);
-    return *known;
-}
-
-int ls__activation_of(ls__builder *b, const ls_node *node)
-{
-    return forward_in(b, node, b->activations, &b->as_activation[node->id]);
-}
-
-int ls__full_of(ls__builder *b, const ls_node *node)
-{
-    if (ls__spec_of(b, node)->dtype != LS_F32) return ls__forward_value(b, node);
-    return forward_in(b, node, LS_F32, &b->program->full_values[node->id]);
-}
-
-const ls_spec *ls__spec_of(ls__builder *b, const ls_node *node)
-{
-    return &b->program->specs[node->id];
-}
-
-/* ---- Gradients ---- */
-
-bool ls__wants_gradient(const ls__builder *b, const ls_node *node)
-{
-    return b->wants[node->id];
-}
-
-bool ls__wants_parameter(const ls__builder *b, int parameter)
-{
-    return parameter >= 0 && !b->program->graph->parameters[parameter].frozen;
-}
-
-void ls__contribute(ls__builder *b, const ls_node *node, int value)
-{
-    ls__gradient_list *list = &b->gradients[node->id];
-    if (b->status != LS_OK || value < 0) return;
-    int *values = ls__bump_room(&b->program->bump, list->values, (size_t)list->n, 1, &list->room,
-                                sizeof *values);
-    if (!values) {
-        out_of_memory(b, sizeof *values);
-        return;
-    }
-    list->values = values;
-    const int forward = ls__forward_value(b, node);
-    value = ls__cast(b, value, b->program->values[forward].dtype);
-    if (value < 0) return;
-    list->values[list->n++] = value;
-    ls__same_layout(b, forward, value);
-}
-
-/* Sums the first two contributions into one until at most `parts` are left. */
-static void sum_down_to(ls__builder *b, const ls_node *node, int parts)
-{
-    ls__gradient_list *list = &b->gradients[node->id];
-    while (b->status == LS_OK && list->n > parts) {
-        const ls_dtype dtype = b->program->values[list->values[0]].dtype;
-        const int sum = ls__value_new(b, dtype, ls__spec_of(b, node)->shape);
-        ls__emit(b, &(ls__op){ .kind = LS__OP_ADD }, 2, list->values, 1, &sum);
-        list->n--;
-        list->values[0] = sum;
-        memmove(list->values + 1, list->values + 2, (size_t)(list->n - 1) * sizeof *list->values);
-    }
-}
-
-int ls__gradient_of(ls__builder *b, const ls_node *node)
-{
-    sum_down_to(b, node, 1);
-    const ls__gradient_list *list = &b->gradients[node->id];
-    return b->status == LS_OK && list->n > 0 ? list->values[0] : -1;
-}
-
-int ls__gradient_parts(ls__builder *b, const ls_node *node, int *second)
-{
-    sum_down_to(b, node, 2);
-    const ls__gradient_list *list = &b->gradients[node->id];
-    *second = b->status == LS_OK && list->n > 1 ? list->values[1] : -1;
-    return b->status == LS_OK && list->n > 0 ? list->values[0] : -1;
-}
-
-/* ---- Instructions ---- */
-
-static ls__instruction *append(ls__builder *b, int n_inputs, const int *inputs, int n_outputs,
-                               const int *outputs)
-{
-    ls__program *p = b->program;
-    if (b->status != LS_OK) return NULL;
-    ls__instruction *list = ls__bump_room(&p->bump, p->instructions, (size_t)p->n_instructions, 1,
-                                          &p->instruction_room, sizeof *list);
-    if (!list) {
-        out_of_memory(b, sizeof *list);
-        return NULL;
-    }
-    p->instructions = list;
-    ls__instruction *in = &p->instructions[p->n_instructions++];
-    *in = (ls__instruction){
-        .node = b->node, .backward = b->backward, .n_inputs = n_inputs, .workspace = -1
-    };
-    for (int i = 0; i < n_inputs; i++) in->operands[i] = inputs[i];
-    for (int i = 0; i < n_outputs; i++) in->operands[n_inputs + i] = outputs[i];
-    in->op.n_operands = n_inputs + n_outputs;
-    return in;
-}
-
-bool ls__changes_channels(ls__op_kind kind)
-{
-    return ls__op_is_convolution(kind) || kind == LS__OP_PAD_CHANNELS ||
-           kind == LS__OP_PAD_CHANNELS_BACKWARD;
-}
-
-/* May the operands of this op have different layouts? All other ops work in one. */
-static bool mixes_layouts(ls__op_kind kind)
-{
-    return kind == LS__OP_REORDER || kind == LS__OP_NORMALIZE || ls__changes_channels(kind);
-}
-
-/* Ops whose factors may be rounded to tf32. */
-static bool multiplies(ls__op_kind kind)
-{
-    return ls__op_is_convolution(kind) || kind == LS__OP_LINEAR ||
-           kind == LS__OP_LINEAR_BACKWARD_DATA || kind == LS__OP_LINEAR_BACKWARD_WEIGHTS;
-}
-
-void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
-              int n_outputs, const int *outputs)
-{
-    ls__instruction *in = append(b, n_inputs, inputs, n_outputs, outputs);
-    if (!in) return;
-    const int n_operands = in->op.n_operands;
-    memcpy(&in->op, kind_and_config, sizeof in->op);
-    in->op.n_operands = n_operands;
-    in->op.tf32 = multiplies(in->op.kind) && b->program->net->config.precision == LS_PRECISION_TF32;
-    if (mixes_layouts(in->op.kind)) return;
-    int first = -1;
-    for (int i = 0; i < n_operands; i++) {
-        const int v = in->operands[i];
-        if (v < 0 || b->program->values[v].group < 0) continue;
-        if (first >= 0)
-            ls__same_layout(b, first, v);
-        else
-            first = v;
-    }
-}
-
-void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,
-                     const int *inputs, int n_outputs, const int *outputs)
-{
-    ls__instruction *in = append(b, n_inputs, inputs, n_outputs, outputs);
-    if (!in) return;
-    in->custom = node;
-    in->backward = backward;
-}
-
-/* ---- The whole ---- */
-
-const ls__node_rules *ls__rules(ls__node_kind kind)
-{
-    static const ls__node_rules *const table[LS__N_NODE_KINDS] = {
-        [LS__NODE_INPUT] = &ls__input_rules,
-        [LS__NODE_PARAMETER] = &ls__parameter_rules,
-        [LS__NODE_NORMALIZE] = &ls__normalize_rules,
-        [LS__NODE_CONV2D] = &ls__conv2d_rules,
-        [LS__NODE_LINEAR] = &ls__linear_rules,
-        [LS__NODE_BATCH_NORM] = &ls__batch_norm_rules,
-        [LS__NODE_RELU] = &ls__relu_rules,
-        [LS__NODE_ADD] = &ls__add_rules,
-        [LS__NODE_PAD_CHANNELS] = &ls__pad_channels_rules,
-        [LS__NODE_MAX_POOL] = &ls__max_pool_rules,
-        [LS__NODE_AVG_POOL] = &ls__avg_pool_rules,
-        [LS__NODE_GLOBAL_AVG_POOL] = &ls__global_avg_pool_rules,
-        [LS__NODE_FLATTEN] = &ls__flatten_rules,
-        [LS__NODE_DROPOUT] = &ls__dropout_rules,
-        [LS__NODE_CROSS_ENTROPY] = &ls__cross_entropy_rules,
-        [LS__NODE_TOP_K] = &ls__top_k_rules,
-        [LS__NODE_CUSTOM] = &ls__custom_rules,
-    };
-    return table[kind];
-}
+#include "nn/compile/compile.h"
+#include "nn/layers/layers.h"
 
 /* Weights and biases of the layers that multiply by them are taken from a 16-bit copy of the
  * parameters. It is made anew in each program, so that no one's write to a parameter is missed. */
-static void refresh_factors(ls__builder *b)
+static void cast_compute_weights(ls__builder *b)
 {
-    static const ls_node parameters = { .kind = LS__NODE_PARAMETER, .name = "parameters" };
+    static const ls_node parameters = { .layer = &ls__parameter_layer, .name = "parameters" };
     const ls__program *p = b->program;
     bool needed = false;
-    for (int i = 0; i < p->n_fused_ops; i++) {
-        const ls__node_kind kind = p->fused_ops[i].head->kind;
-        needed |= kind == LS__NODE_CONV2D || kind == LS__NODE_LINEAR;
-    }
+    for (int i = 0; i < p->n_fused_ops; i++)
+        needed |= p->fused_ops[i].head->layer->reads_compute_weights;
     if (!needed || b->activations == LS_F32) return;
-    const ls_shape shape = LS_SHAPE(ls__net_get_blocks(p->net).parameter_elements);
-    const int masters = value_append(b, LS_F32, shape, LS__PLACE_VALUES, 0);
-    const int compute_weights =
-        value_append(b, b->activations, shape, LS__PLACE_COMPUTE_WEIGHTS, 0);
+    const ls_shape shape = LS_SHAPE(p->env->parameter_elements);
+    const int masters = ls__value_at(b, LS_F32, shape, LS__PLACE_VALUES);
+    const int compute_weights = ls__value_at(b, b->activations, shape, LS__PLACE_COMPUTE_WEIGHTS);
     b->node = &parameters;
     ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &masters, 1, &compute_weights);
 }
@@ -384,10 +23,10 @@ static void refresh_factors(ls__builder *b)
 static void lower_forward(ls__builder *b)
 {
     ls__program *p = b->program;
-    refresh_factors(b);
+    cast_compute_weights(b);
     for (int i = 0; i < p->n_fused_ops && b->status == LS_OK; i++) {
         b->node = p->fused_ops[i].tail;
-        ls__rules(p->fused_ops[i].head->kind)->forward(b, &p->fused_ops[i]);
+        p->fused_ops[i].head->layer->forward(b, &p->fused_ops[i]);
     }
     const ls_graph *graph = p->graph;
     for (int i = 0; i < graph->outputs.n && b->status == LS_OK; i++) {
@@ -407,12 +46,12 @@ static void lower_forward(ls__builder *b)
     p->n_forward = p->n_instructions;
 }
 
-ls_status ls__program_lower(ls__program *p)
+ls_status ls__lower(ls__program *p)
 {
     const ls_graph *graph = p->graph;
     const size_t n = (size_t)graph->n_nodes;
-    ls__builder b = { .program = p, .activations = ls__net_activations(p->net) };
-    p->fused_ops = ls__fuse(graph, &p->bump, &p->n_fused_ops);
+    ls__builder b = { .program = p, .activations = p->env->activations };
+    p->fused_ops = ls__fuse_layers(graph, &p->bump, &p->n_fused_ops);
     b.wants = ls__bump_alloc(&p->bump, n * sizeof *b.wants);
     b.gradients = ls__bump_alloc(&p->bump, n * sizeof *b.gradients);
     b.saved = ls__bump_alloc(&p->bump, n * LS__MAX_SAVED * sizeof *b.saved);
@@ -432,5 +71,5 @@ ls_status ls__program_lower(ls__program *p)
     lower_forward(&b);
     if (b.status == LS_OK) ls__warn_of_few_values(&b);
     if (p->gradients) ls__lower_backward(&b);
-    return b.status == LS_OK ? ls__fuse_norms(&b) : b.status;
+    return b.status == LS_OK ? ls__fuse_batch_norms(&b) : b.status;
 }

@@ -1,20 +1,20 @@
 /* lower_backward.c: the backward part of a program: whose gradients are needed, in which order
  * stages run, and when what they compute is. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
-#include "nn/net_state.h"
+#include "nn/compile/compile.h"
+#include "nn/layers/layers.h"
 
 void ls__find_wants(ls__builder *b)
 {
     const ls_graph *graph = b->program->graph;
     for (int i = 0; i < graph->n_nodes; i++) {
         const ls_node *node = graph->nodes[i];
-        bool wants = node->kind == LS__NODE_INPUT && node->u.input.wants_gradient;
+        bool wants = node->layer == &ls__input_layer && node->u.input.wants_gradient;
         wants |= ls__wants_parameter(b, node->parameters[LS__WEIGHT]) ||
                  ls__wants_parameter(b, node->parameters[LS__BIAS]);
         for (int j = 0; j < node->n_inputs; j++) wants |= b->wants[node->inputs[j]->id];
-        b->wants[i] = wants && node->kind != LS__NODE_TOP_K &&
-                      !(node->kind == LS__NODE_CUSTOM && !node->u.custom.backward);
+        b->wants[i] = wants && !node->layer->has_no_gradient &&
+                      !(node->layer == &ls__custom_layer && !node->u.custom.backward);
     }
 }
 
@@ -23,7 +23,7 @@ void ls__find_wants(ls__builder *b)
 static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
 {
     const int weight = ls__value_constant(b, &loss->weight, 1);
-    if (!ls__net_get_blocks(b->program->net).scaler) return weight;
+    if (!b->program->env->scales_loss) return weight;
     const int scaler = ls__value_loss_scale(b);
     const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, scaler }, 1,
@@ -127,9 +127,9 @@ void ls__lower_backward(ls__builder *b)
     }
     for (int i = 0; i < p->n_fused_ops && b->status == LS_OK; i++) {
         const ls__fused_op *fused = &p->fused_ops[order[i]];
-        const ls__node_rules *rules = ls__rules(fused->head->kind);
+        const ls__layer *layer = fused->head->layer;
         b->node = fused->tail;
-        if (rules->backward && b->wants[fused->tail->id]) rules->backward(b, fused);
+        if (layer->backward && b->wants[fused->tail->id]) layer->backward(b, fused);
     }
     for (int i = 0; i < graph->inputs.n && b->status == LS_OK; i++) {
         b->node = graph->inputs.items[i].node;

@@ -7,11 +7,12 @@
  * gradients are read. The memory that one uses is kept until COMPUTE has waited for it, which
  * memory.c sees to. Sums have the same order, so bits do not depend on it.
  *
- * It is off unless a plan file, a checkpoint or timing (tune_overlap.c) has decided otherwise. It
- * is no part of a run's identity. */
+ * It is off unless a plan file, a checkpoint or timing (autotune_overlap.c) has decided otherwise.
+ * It is no part of a run's identity. */
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/net_state.h"
+#include "nn/compile/compile.h"
+#include "nn/select/selector.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,14 +31,14 @@ static bool is_side(const ls__program *p, const ls__instruction *in)
     return true;
 }
 
-bool ls__program_can_overlap(const ls__program *p)
+bool ls__can_overlap(const ls__program *p)
 {
     for (int i = p->n_forward; i < p->n_instructions; i++)
         if (is_side(p, &p->instructions[i])) return p->ctx->device->backend->launch_in != NULL;
     return false;
 }
 
-void ls__program_overlap(ls__program *p)
+void ls__mark_overlap(ls__program *p)
 {
     ls__instruction *first = NULL;
     int joined = p->n_instructions;
@@ -56,9 +57,12 @@ void ls__program_overlap(ls__program *p)
 
 /* ---- Whether at all ---- */
 
-bool ls__is_weight_gradients(const char *text)
+static int64_t trained_elements(const ls_graph *graph)
 {
-    return strncmp(text, LS__WEIGHT_GRADIENTS " ", sizeof LS__WEIGHT_GRADIENTS) == 0;
+    int64_t count = 0;
+    for (int i = 0; i < graph->n_parameters; i++)
+        if (graph->parameters[i].kind != LS_PARAMETER_BUFFER) count += graph->parameters[i].count;
+    return count;
 }
 
 /* "weight_gradients BF16 U8:256x224x224x3 I32:256, 25557032 parameters": the activations' type, the
@@ -66,24 +70,24 @@ bool ls__is_weight_gradients(const char *text)
 static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
 {
     ls__text text = { out, LS__OP_TEXT_SIZE, 0 };
-    ls__text_put(&text, "%s %s", LS__WEIGHT_GRADIENTS, ls_dtype_name(ls__net_activations(p->net)));
+    ls__text_put(&text, "%s %s", LS__WEIGHT_GRADIENTS, ls_dtype_name(p->env->activations));
     for (int i = 0; i < p->graph->inputs.n; i++) {
         const ls_spec *spec = &p->input_specs[i];
         ls__text_put(&text, " %s:", ls_dtype_name(spec->dtype));
         for (int d = 0; d < spec->shape.n_dims; d++)
             ls__text_put(&text, d ? "x%lld" : "%lld", (long long)spec->shape.dims[d]);
     }
-    ls__text_put(&text, ", %lld parameters", (long long)ls_net_parameter_elements(p->net));
+    ls__text_put(&text, ", %lld parameters", (long long)trained_elements(p->graph));
 }
 
-const ls__selection *ls__program_settled_overlap(const ls__program *p)
+const ls__selection *ls__find_overlap_selection(const ls__program *p)
 {
     char text[LS__OP_TEXT_SIZE];
     make_text(p, text);
-    return ls__net_find_selection(p->net, text);
+    return ls__selector_find(p->env->selector, text);
 }
 
-ls_status ls__program_settle_overlap(ls__program *p, bool taken, const char *reason)
+ls_status ls__select_overlap(const ls__program *p, bool taken, const char *reason)
 {
     char text[LS__OP_TEXT_SIZE];
     ls__selection selection = { .op = text };
@@ -95,20 +99,13 @@ ls_status ls__program_settle_overlap(ls__program *p, bool taken, const char *rea
     return LS_OK;
 }
 
-void ls__program_forget_overlap(ls__program *p)
+ls_status ls__note_overlap(const ls__program *p)
 {
     char text[LS__OP_TEXT_SIZE];
+    const ls__selection *selected = ls__find_overlap_selection(p);
+    if (!selected || !ls__can_overlap(p)) return LS_OK;
     make_text(p, text);
-    ls__selections_remove(p->ctx->selections, text);
-}
-
-ls_status ls__program_note_overlap(ls_net *net, const ls__program *p)
-{
-    char text[LS__OP_TEXT_SIZE];
-    const ls__selection *settled = ls__program_settled_overlap(p);
-    if (!settled || !ls__program_can_overlap(p)) return LS_OK;
-    make_text(p, text);
-    ls__selection selection = *settled;
+    ls__selection selection = *selected;
     selection.op = text;
-    return ls__net_note(net, "net", &selection);
+    return ls__selector_note(p->env->selector, "net", &selection);
 }

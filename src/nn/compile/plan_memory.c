@@ -6,7 +6,7 @@
  * by trying; nearly always it ends at what lives at once. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/compile/compile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -242,10 +242,10 @@ static ls_status add_workspaces(ls__program *p)
     return LS_OK;
 }
 
-ls_status ls__program_plan_memory(ls__program *p)
+ls_status ls__plan_memory(ls__program *p)
 {
     LS_TRY(add_workspaces(p));
-    ls__program_overlap(p);
+    ls__mark_overlap(p);
     find_lives(p);
     share(p);
     const size_t bytes = (size_t)p->n_values * sizeof(ls__value *);

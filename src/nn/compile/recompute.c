@@ -22,8 +22,9 @@
  * enough: a resnet50's 1x1 convolutions cost up to 11 % of its step (224 px, batch 16). What is
  * recomputed follows from ops and shapes, and with AUTO from the memory as well; no bit does. */
 #include "base/error.h"
-#include "nn/net_state.h"
+#include "nn/compile/compile.h"
 #include "backend/pool.h"
+#include "nn/select/selector.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -328,7 +329,7 @@ static ls_status plan(ls__program *p, ls__recomputed level)
 {
     p->recomputed = level;
     if (level != LS__RECOMPUTED_NOTHING) LS_TRY(recompute(p, level));
-    return ls__program_plan_memory(p);
+    return ls__plan_memory(p);
 }
 
 /* Plans with more and more recomputation until the arena fits. */
@@ -339,7 +340,7 @@ static ls_status plan_automatically(ls__program *p)
     LS_TRY(plan(p, LS__RECOMPUTED_NOTHING));
     p->kept_bytes = p->arena_bytes;
     /* The arena of another program makes room. */
-    p->available_bytes = ls__pool_free_bytes(p->ctx->pool) + p->net->arena_bytes;
+    p->available_bytes = ls__pool_free_bytes(p->ctx->pool) + p->env->arena_bytes;
     const size_t fits = p->available_bytes / 100 * AUTO_SHARE;
     for (int level = LS__RECOMPUTED_PASSES; level <= LS__RECOMPUTED_CONVS && p->arena_bytes > fits;
          level++) {
@@ -349,9 +350,9 @@ static ls_status plan_automatically(ls__program *p)
     return LS_OK;
 }
 
-ls_status ls__program_fit_memory(ls__program *p)
+ls_status ls__plan_memory_with_recomputation(ls__program *p)
 {
-    const ls_recompute wanted = p->net->config.recompute;
+    const ls_recompute wanted = p->env->recompute;
     const bool recomputes = p->gradients && wanted != LS_RECOMPUTE_NONE;
     if (recomputes && wanted == LS_RECOMPUTE_AUTO && p->ctx->device->backend->host_memory)
         return plan_automatically(p);

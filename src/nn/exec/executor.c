@@ -1,161 +1,149 @@
-/* executor.c: the way through a step: copies of the inputs, the program's instructions, the
- * optimizer's ops. Each is a position; parts of the way are what ls_net_forward and
- * ls_net_backward go, and trace.h looks at it op by op. Where the backend can, what comes after the
- * copies is recorded and replayed: record.c. */
-#include "base/error.h"
-#include "nn/net_state.h"
+/* executor.c: see executor.h. */
+#include "nn/exec/executor.h"
 
-#include <stdio.h>
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/exec/capture.h"
+
 #include <string.h>
 
-int ls__walk_position(const ls_net *net, ls__walk_part part)
+ls_status ls__executor_open(ls__executor *x, ls_context *ctx, const ls__net_blocks *blocks)
 {
-    const ls__walk *walk = &net->walk;
-    const int copies = net->graph.inputs.n, program = copies + walk->program->n_instructions;
-    switch (part) {
-    case LS__WALK_COPIES: return 0;
-    case LS__WALK_FORWARD: return copies;
-    case LS__WALK_BACKWARD: return copies + walk->program->n_forward;
-    case LS__WALK_UPDATE: return program;
-    case LS__WALK_END: break;
-    }
-    return program + (walk->optimizer ? walk->optimizer->n_ops : 0);
+    x->ctx = ctx;
+    x->blocks = blocks;
+    x->fault.op = -1;
+    x->fault_at = -1;
+    x->step.seed = ctx->config.seed;
+    for (int i = 0; i < LS__STEPS_QUEUED; i++)
+        LS_TRY(ctx->device->backend->event_open(ctx->device, &x->events[i]));
+    return LS_OK;
 }
 
-/* The value that a position of the first part copies to; -1 where nothing in this program needs
- * that input. */
-static int copied_value(const ls_net *net, int position)
+void ls__executor_close(ls__executor *x)
 {
-    return net->walk.program->node_values[net->graph.inputs.items[position].node->id];
+    for (int i = 0; i < LS__STEPS_QUEUED; i++)
+        if (x->events[i]) x->ctx->device->backend->event_close(x->ctx->device, x->events[i]);
+    ls__free(x->ctx, x->calls);
 }
 
-bool ls__walk_has_op(const ls_net *net, int position)
+/* ---- The list ---- */
+
+static ls_status reserve(ls__executor *x, int n)
 {
-    const int first = net->graph.inputs.n;
-    if (position < first) return copied_value(net, position) >= 0;
-    if (position >= ls__walk_position(net, LS__WALK_UPDATE)) return true;
-    return !net->walk.program->instructions[position - first].skipped;
+    if (n <= x->room) return LS_OK;
+    const size_t bytes = (size_t)n * sizeof(*x->calls);
+    ls__free(x->ctx, x->calls);
+    x->room = x->n_calls = 0;
+    x->calls = ls__alloc(x->ctx, bytes);
+    if (!x->calls) return ls__fail_memory(x->ctx, "a step's calls", bytes);
+    x->room = n;
+    return LS_OK;
 }
 
-static ls_status copy_input(ls_net *net, int position)
+ls_status ls__executor_begin(ls__executor *x, ls__program *p, ls__update *update, double lr)
 {
-    ls__device *device = net->owned.ctx->device;
-    const int v = copied_value(net, position);
-    const ls_tensor *tensor = net->feeds[position];
-    net->feeds[position] = NULL;
-    if (v < 0) return LS_OK;
-    return device->backend->copy(device, ls__program_address(net->walk.program, v), tensor->data,
-                                 tensor->bytes);
+    const int n_program = p ? p->n_calls : 0, n_update = update ? update->n_calls : 0;
+    x->next = 0;
+    x->fault_at = -1;
+    x->call_by_call = false;
+    x->program = p;
+    x->update = update;
+    LS_TRY(reserve(x, n_program + n_update));
+    for (int i = 0; i < n_program; i++) x->calls[i] = &p->calls[i];
+    for (int i = 0; i < n_update; i++) x->calls[n_program + i] = &update->calls[i];
+    x->ends[LS__PHASE_COPIES] = p ? p->graph->inputs.n : 0;
+    x->ends[LS__PHASE_FORWARD] = p ? p->graph->inputs.n + p->n_forward : 0;
+    x->ends[LS__PHASE_BACKWARD] = n_program;
+    x->ends[LS__PHASE_UPDATE] = x->n_calls = n_program + n_update;
+    x->step.lr = lr;
+    x->step.optimizer_step = update ? update->n_steps : 0;
+    return LS_OK;
 }
 
-/* What stands at a position, for errors and profilers. */
-enum { NAME_SIZE = 128 };
-static const char *name_position(const ls_net *net, int position, char *buffer)
+ls_status ls__executor_place_fault(ls__executor *x)
 {
-    const ls__walk *walk = &net->walk;
-    const int first = net->graph.inputs.n, update = first + walk->program->n_instructions;
-    if (position >= update) return "the optimizer";
-    if (position < first) {
-        snprintf(buffer, NAME_SIZE, "input '%s'", net->graph.inputs.items[position].name);
-        return buffer;
-    }
-    const ls__instruction *in = &walk->program->instructions[position - first];
-    snprintf(buffer, NAME_SIZE, "%s '%s'",
-             in->custom ? in->custom->u.custom.kind : ls__op_name(in->op.kind), in->node->name);
-    return buffer;
+    const ls__fault *fault = &x->fault;
+    if (fault->op < 0 || fault->epoch != x->step.epoch || fault->step != x->step.step) return LS_OK;
+    return ls__fault_find(x->ctx, fault, x->calls, x->n_calls, x->blocks, &x->fault_at);
 }
 
-/* Traces, profiles and faults need the ops in order. */
-static bool may_overlap(const ls_net *net)
+/* ---- Running ---- */
+
+static void note_end(ls__executor *x)
 {
-    const ls__walk *walk = &net->walk;
-    return !walk->op_by_op && walk->fault_at < 0 && !walk->program->seconds &&
-           !net->owned.ctx->config.nvtx;
+    if (x->update && x->next == x->n_calls) x->update->done(x->update);
 }
 
-static ls_status queue(ls_net *net, int position)
+static ls_status run_one_by_one(ls__executor *x, int end)
 {
-    ls__walk *walk = &net->walk;
-    const int first = net->graph.inputs.n, update = first + walk->program->n_instructions;
-    if (position < first) return copy_input(net, position);
-    if (position < update)
-        return ls__program_run(walk->program, position - first, &net->step, may_overlap(net));
-    return walk->optimizer->run(walk->optimizer, position - update, &net->step);
-}
-
-ls_status ls__walk_queue(ls_net *net, int position)
-{
-    ls_context *ctx = net->owned.ctx;
-    const ls__backend *backend = ctx->device->backend;
-    char name[NAME_SIZE];
-    const bool shown = ctx->config.nvtx && ls__walk_has_op(net, position);
-    if (shown) backend->range_push(ctx->device, name_position(net, position, name));
-    const ls_status status = queue(net, position);
-    if (shown) backend->range_pop(ctx->device);
-    if (status != LS_OK) ls__error_in(ctx, "%s", name_position(net, position, name));
-    return status;
-}
-
-void ls__walk_begin(ls_net *net, ls__program *program, ls_optimizer *opt, double lr)
-{
-    net->walk = (ls__walk){ .program = program, .optimizer = opt, .fault_at = -1 };
-    net->current = program;
-    net->forward_done = false;
-    net->has_gradients &= !program->gradients;
-    net->step.lr = lr;
-    net->step.optimizer_step = opt ? opt->n_steps : 0;
-}
-
-void ls__walk_arrived(ls_net *net)
-{
-    const ls__walk *walk = &net->walk;
-    if (walk->optimizer && walk->next == ls__walk_position(net, LS__WALK_END))
-        walk->optimizer->done(walk->optimizer);
-}
-
-ls_status ls__walk_plainly(ls_net *net, int end)
-{
-    ls__walk *walk = &net->walk;
-    while (walk->next < end) {
-        LS_TRY(ls__walk_queue(net, walk->next));
-        if (walk->next == walk->fault_at) LS_TRY(ls__fault_inject(net));
-        walk->next++;
-        ls__walk_arrived(net);
+    const ls__run_mode mode = { .in_order = x->call_by_call || x->fault_at >= 0 || x->profiled ||
+                                            x->ctx->config.nvtx,
+                                .profiled = x->profiled };
+    while (x->next < end) {
+        LS_TRY(ls__run_call(x->ctx, x->calls[x->next], &x->step, &mode));
+        if (x->next == x->fault_at)
+            LS_TRY(ls__fault_inject(x->ctx, &x->fault, x->calls[x->next], x->blocks));
+        x->next++;
+        note_end(x);
     }
     return LS_OK;
 }
 
-/* The place of the event that tells of this walk's end; at its beginning that of the walk which was
- * so many walks ago. */
-static ls__event *end_of_walk(const ls_net *net)
+static bool may_capture(const ls__executor *x)
 {
-    return net->ends[net->n_walks % LS__WALKS_AHEAD];
+    return x->ctx->device->backend->capture_begin && !x->ctx->config.nvtx && !x->call_by_call &&
+           x->fault_at < 0 && !x->profiled && !(x->program && x->program->uncapturable);
 }
 
-static ls_status run(ls_net *net, int end)
+/* What comes after the copies. */
+static ls_status run_range(ls__executor *x, int end)
 {
-    ls__device *device = net->owned.ctx->device;
-    const int first = ls__walk_position(net, LS__WALK_FORWARD);
-    if (net->walk.next == 0) {
-        net->n_walks++;
-        LS_TRY(device->backend->event_wait(device, end_of_walk(net)));
+    if (x->next >= end || !may_capture(x)) return run_one_by_one(x, end);
+    ls__captures *captures = x->program ? &x->program->captures : &x->update->captures;
+    ls__capture *capture =
+        ls__captures_find(x->ctx, captures, x->update ? x->update->serial : 0, x->next, end);
+    bool launched;
+    capture->last_used = ++x->clock;
+    LS_TRY(ls__capture_launch(x->ctx, x->calls, capture, &x->step, &launched));
+    if (!launched) {
+        LS_TRY(run_one_by_one(x, end));
+        capture->was_run = true;
+        return LS_OK;
+    }
+    x->next = end;
+    note_end(x);
+    return LS_OK;
+}
+
+/* The event at this step's end; at its beginning that of the step which was so many steps ago. */
+static ls__event *end_of_step(const ls__executor *x)
+{
+    return x->events[x->n_steps % LS__STEPS_QUEUED];
+}
+
+static ls_status run(ls__executor *x, int end)
+{
+    ls__device *device = x->ctx->device;
+    const int copies = x->ends[LS__PHASE_COPIES];
+    if (x->next == 0 && x->program) {
+        x->n_steps++;
+        LS_TRY(device->backend->event_wait(device, end_of_step(x)));
     }
     device->backend->begin(device);
-    ls_status status = ls__walk_plainly(net, end < first ? end : first);
-    if (status == LS_OK) status = ls__walk_replay(net, end);
-    if (status != LS_OK) ls__program_join(net->walk.program);
+    ls_status status = run_one_by_one(x, end < copies ? end : copies);
+    if (status == LS_OK) status = run_range(x, end);
+    if (status != LS_OK && x->program && x->program->overlaps) ls__join_streams(x->ctx);
     device->backend->end(device);
-    if (status == LS_OK) status = device->backend->event_record(device, end_of_walk(net));
+    if (status == LS_OK && x->program)
+        status = device->backend->event_record(device, end_of_step(x));
     return status;
 }
 
-ls_status ls__walk_run(ls_net *net, int end)
+ls_status ls__executor_run(ls__executor *x, int end)
 {
-    ls_context *ctx = net->owned.ctx;
-    const ls_status status = run(net, end);
+    ls_context *ctx = x->ctx;
+    const ls_status status = run(x, end);
     /* A library's error does not say whether the device is lost; waiting does. */
     if (status == LS_ERR_DEVICE && !ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
-    if (status != LS_OK) /* the batch is not the net's to keep */
-        memset(net->feeds, 0, (size_t)net->graph.inputs.n * sizeof(*net->feeds));
     return status;
 }

@@ -3,20 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/compile/lower.h"
 
 #include <stdio.h>
 #include <string.h>
-
-const char *ls__node_kind_text(ls__node_kind kind)
-{
-    static const char *const texts[] = {
-#define LS__NODE_TEXT(name, text) text,
-        LS__NODE_LIST(LS__NODE_TEXT)
-#undef LS__NODE_TEXT
-    };
-    return texts[kind];
-}
 
 ls_shape ls_node_shape(const ls_node *node)
 {
@@ -46,8 +35,7 @@ ls_status ls__node_fail(const ls_node *node, ls_status status, const char *forma
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return ls__fail(node->graph->ctx, status, "%s '%s': %s", ls__node_kind_text(node->kind),
-                    node->name, text);
+    return ls__fail(node->graph->ctx, status, "%s '%s': %s", node->layer->name, node->name, text);
 }
 
 ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims, const char *wanted)
@@ -112,23 +100,23 @@ void ls_scope_end(ls_graph *graph)
 }
 
 /* "layer1.0.conv1"; unnamed nodes are numbered by kind: "layer1.0.relu", "layer1.0.relu2". */
-static const char *make_name(ls_graph *graph, ls__node_kind kind, const char *name)
+static const char *make_name(ls_graph *graph, const ls__layer *layer, const char *name)
 {
     char text[2 * LS__MAX_NAME];
     if (name) {
         if (!name[0] || strlen(name) >= LS__MAX_NAME) {
             ls__fail(graph->ctx, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
-                     ls__node_kind_text(kind), LS__MAX_NAME - 1);
+                     layer->name, LS__MAX_NAME - 1);
             return NULL;
         }
         snprintf(text, sizeof text, "%s%s", graph->scope, name);
     } else {
         int same = 0;
         const size_t length =
-            (size_t)snprintf(text, sizeof text, "%s%s", graph->scope, ls__node_kind_text(kind));
+            (size_t)snprintf(text, sizeof text, "%s%s", graph->scope, layer->name);
         for (int i = 0; i < graph->n_nodes; i++) {
             const ls_node *node = graph->nodes[i];
-            same += node->kind == kind && strncmp(node->name, text, length) == 0;
+            same += node->layer == layer && strncmp(node->name, text, length) == 0;
         }
         if (same > 0) snprintf(text + length, sizeof text - length, "%d", same + 1);
     }
@@ -140,7 +128,7 @@ static const char *make_name(ls_graph *graph, ls__node_kind kind, const char *na
 ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char *name, int n_inputs,
                           ls_node *const *inputs)
 {
-    const char *full_name = make_name(graph, prototype->kind, name);
+    const char *full_name = make_name(graph, prototype->layer, name);
     if (!full_name) return NULL;
     ls_node **nodes = ls__bump_room(&graph->bump, graph->nodes, (size_t)graph->n_nodes, 1,
                                     &graph->node_room, sizeof *nodes);
@@ -165,7 +153,7 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
         specs[i] = inputs[i]->spec;
     }
     for (int i = 0; i < LS__MAX_NODE_PARAMETERS; i++) node->parameters[i] = -1;
-    if (ls__rules(node->kind)->infer(node, specs, &node->spec) != LS_OK) return NULL;
+    if (node->layer->infer(node, specs, &node->spec) != LS_OK) return NULL;
     if (ls_shape_count(&node->spec.shape) < 0) {
         char text[LS_SHAPE_TEXT_SIZE];
         ls__node_fail(node, LS_ERR_SHAPE, "its output would be %s: too many elements",

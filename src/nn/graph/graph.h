@@ -1,46 +1,21 @@
 /* graph.h: what a model function records: one node per layer call, in order. Nothing here knows
  * batch sizes other than the one that the graph was recorded with; programs infer shapes anew
- * through the node kinds' `infer`. */
+ * through the layers' `infer`. */
 #ifndef LS_NN_GRAPH_GRAPH_H
 #define LS_NN_GRAPH_GRAPH_H
 
 #include "base/bump.h"
-#include "nn/net.h"
+#include "base/context.h"
+#include "nn/graph/layer.h"
+#include "nn/graph/parameter.h"
 
-/* X(NAME, text) */
-#define LS__NODE_LIST(X)                                                                           \
-    X(INPUT, "input")                                                                              \
-    X(PARAMETER, "parameter")                                                                      \
-    X(NORMALIZE, "normalize")                                                                      \
-    X(CONV2D, "conv2d")                                                                            \
-    X(LINEAR, "linear")                                                                            \
-    X(BATCH_NORM, "batch_norm")                                                                    \
-    X(RELU, "relu")                                                                                \
-    X(ADD, "add")                                                                                  \
-    X(PAD_CHANNELS, "pad_channels")                                                                \
-    X(MAX_POOL, "max_pool")                                                                        \
-    X(AVG_POOL, "avg_pool")                                                                        \
-    X(GLOBAL_AVG_POOL, "global_avg_pool")                                                          \
-    X(FLATTEN, "flatten")                                                                          \
-    X(DROPOUT, "dropout")                                                                          \
-    X(CROSS_ENTROPY, "cross_entropy")                                                              \
-    X(TOP_K, "top_k")                                                                              \
-    X(CUSTOM, "op")
-
-typedef enum ls__node_kind {
-#define LS__NODE_ENUM(name, text) LS__NODE_##name,
-    LS__NODE_LIST(LS__NODE_ENUM)
-#undef LS__NODE_ENUM
-        LS__N_NODE_KINDS
-} ls__node_kind;
-
-/* A layer's entries by what they are to it; -1 where it has none. */
+/* A layer's parameters and buffers by what they are to it; -1 where it has none. */
 enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_PARAMETERS };
 
 struct ls_node {
     ls_graph *graph;
     int id; /* index in graph->nodes */
-    ls__node_kind kind;
+    const ls__layer *layer;
     const char *name;
     ls_spec spec; /* of the output, with the recorded batch */
     int n_inputs;
@@ -122,8 +97,6 @@ struct ls_graph {
     uint32_t n_dropouts;
 };
 
-const char *ls__node_kind_text(ls__node_kind kind);
-
 void ls__graph_open(ls_graph *graph, ls_context *ctx);
 void ls__graph_close(ls_graph *graph);
 
@@ -132,7 +105,7 @@ void ls__graph_close(ls_graph *graph);
 bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node *const *inputs);
 
 /* Appends a node, infers its shape and returns it; NULL with a kept error otherwise. `name` NULL:
- * made from the kind. The node's `u` is a copy of prototype's. */
+ * made from the layer's. The node's `u` is a copy of prototype's. */
 ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char *name, int n_inputs,
                           ls_node *const *inputs);
 

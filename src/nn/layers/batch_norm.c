@@ -1,7 +1,7 @@
 /* batch_norm.c: batch normalisation (Ioffe & Szegedy 2015), with the add and ReLU that fusion
  * hangs on it. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 #include <stdio.h>
 
 enum { FEW_VALUES = 8 }; /* fewer per channel than this make poor statistics */
@@ -112,7 +112,17 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     if (wants_addend) ls__contribute(b, fused->addend, daddend);
 }
 
-const ls__node_rules ls__batch_norm_rules = { infer, forward, backward, NULL };
+static void batch_norm_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_floats(out, 1, &node->u.norm.epsilon);
+    ls__text_put_floats(out, 1, &node->u.norm.momentum);
+}
+
+const ls__layer ls__batch_norm_layer = { .name = "batch_norm",
+                                         .infer = infer,
+                                         .forward = forward,
+                                         .backward = backward,
+                                         .put_settings = batch_norm_settings };
 
 ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
                        const ls_batch_norm_config *config)
@@ -128,7 +138,7 @@ ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
                  name ? name : "", (double)epsilon, (double)momentum);
         return NULL;
     }
-    ls_node prototype = { .kind = LS__NODE_BATCH_NORM };
+    ls_node prototype = { .layer = &ls__batch_norm_layer };
     prototype.u.norm.epsilon = epsilon;
     prototype.u.norm.momentum = momentum;
     ls_node *node = ls__graph_append(graph, &prototype, name, 1, &x);

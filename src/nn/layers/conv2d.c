@@ -1,6 +1,6 @@
 /* conv2d.c: two-dimensional convolution (cross-correlation, as everywhere in the field). */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 
 static const char *const axis[2] = { "height", "width" };
 
@@ -119,7 +119,22 @@ static int64_t multiply_adds(const ls_node *node, const ls_spec *inputs, const l
            (inputs[0].shape.dims[3] / node->u.conv.groups);
 }
 
-const ls__node_rules ls__conv2d_rules = { infer, forward, backward, multiply_adds };
+static void conv2d_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_integers(out, 2, node->u.conv.kernel);
+    ls__text_put_integers(out, 2, node->u.conv.stride);
+    ls__text_put_integers(out, 2, node->u.conv.padding);
+    ls__text_put_integers(out, 2, node->u.conv.dilation);
+    ls__text_put_integers(out, 1, &node->u.conv.groups);
+}
+
+const ls__layer ls__conv2d_layer = { .name = "conv2d",
+                                     .infer = infer,
+                                     .forward = forward,
+                                     .backward = backward,
+                                     .multiply_adds = multiply_adds,
+                                     .put_settings = conv2d_settings,
+                                     .reads_compute_weights = true };
 
 /* Fills a {height, width} pair from a config: height 0 = fallback; width 0 = height, and -1 = 0
  * where that may be. */
@@ -147,7 +162,7 @@ ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channe
                  name ? name : "", (long long)channels, c.groups);
         return NULL;
     }
-    ls_node prototype = { .kind = LS__NODE_CONV2D };
+    ls_node prototype = { .layer = &ls__conv2d_layer };
     prototype.u.conv.channels = channels;
     prototype.u.conv.groups = c.groups ? c.groups : 1;
     if (!take_pair(graph, name, "kernel", c.kernel, c.kernel_w, 1, 1, prototype.u.conv.kernel) ||

@@ -1,7 +1,7 @@
 /* custom.c: an op of the user's own, as a pair of callbacks over dense arrays of f32,
  * whatever the net's precision. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 
 #include <string.h>
 
@@ -63,7 +63,7 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
         if (gradients[i] < 0) continue;
         const ls_shape shape = ls__spec_of(b, node->inputs[i])->shape;
         int contribution = gradients[i];
-        if (shape.n_dims == 4 && node->inputs[i]->kind != LS__NODE_PARAMETER) {
+        if (shape.n_dims == 4 && node->inputs[i]->layer != &ls__parameter_layer) {
             contribution = ls__value_new(b, LS_F32, shape);
             ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradients[i], 1, &contribution);
         }
@@ -71,7 +71,16 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     }
 }
 
-const ls__node_rules ls__custom_rules = { infer, forward, backward, NULL };
+static void custom_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put(out, " %d", node->u.custom.backward != NULL);
+}
+
+const ls__layer ls__custom_layer = { .name = "op",
+                                     .infer = infer,
+                                     .forward = forward,
+                                     .backward = backward,
+                                     .put_settings = custom_settings };
 
 ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
                const ls_op_config *config)
@@ -96,7 +105,7 @@ ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *
                  ls_shape_text(&config->output.shape, text, sizeof text));
         return NULL;
     }
-    ls_node prototype = { .kind = LS__NODE_CUSTOM, .u.custom = *config };
+    ls_node prototype = { .layer = &ls__custom_layer, .u.custom = *config };
     const char *settings = config->settings ? config->settings : "";
     prototype.u.custom.kind = ls__bump_strdup(&graph->bump, config->kind);
     prototype.u.custom.settings = ls__bump_strdup(&graph->bump, settings);

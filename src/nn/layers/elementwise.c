@@ -1,6 +1,6 @@
 /* elementwise.c: ReLU, add, flatten, dropout. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 
 static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -42,12 +42,14 @@ static void relu_backward(ls__builder *b, const ls__fused_op *fused)
     ls__contribute(b, node->inputs[0], ls__relu_gradient(b, fused, dy));
 }
 
-const ls__node_rules ls__relu_rules = { infer_f32, relu_forward, relu_backward, NULL };
+const ls__layer ls__relu_layer = {
+    .name = "relu", .infer = infer_f32, .forward = relu_forward, .backward = relu_backward
+};
 
 ls_node *ls_relu(ls_graph *graph, ls_node *x)
 {
     if (!ls__graph_accepts(graph, "ls_relu", 1, &x)) return NULL;
-    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_RELU }, NULL, 1, &x);
+    return ls__graph_append(graph, &(ls_node){ .layer = &ls__relu_layer }, NULL, 1, &x);
 }
 
 /* ---- Add ---- */
@@ -89,13 +91,15 @@ static void add_backward(ls__builder *b, const ls__fused_op *fused)
         if (ls__wants_gradient(b, node->inputs[i])) ls__contribute(b, node->inputs[i], dy);
 }
 
-const ls__node_rules ls__add_rules = { add_infer, add_forward, add_backward, NULL };
+const ls__layer ls__add_layer = {
+    .name = "add", .infer = add_infer, .forward = add_forward, .backward = add_backward
+};
 
 ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b)
 {
     ls_node *inputs[2] = { a, b };
     if (!ls__graph_accepts(graph, "ls_add", 2, inputs)) return NULL;
-    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_ADD }, NULL, 2, inputs);
+    return ls__graph_append(graph, &(ls_node){ .layer = &ls__add_layer }, NULL, 2, inputs);
 }
 
 /* ---- Flatten: no work where the input is dense already ---- */
@@ -134,12 +138,15 @@ static void flatten_backward(ls__builder *b, const ls__fused_op *fused)
     ls__contribute(b, x, dx);
 }
 
-const ls__node_rules ls__flatten_rules = { flatten_infer, flatten_forward, flatten_backward, NULL };
+static const ls__layer flatten_layer = { .name = "flatten",
+                                         .infer = flatten_infer,
+                                         .forward = flatten_forward,
+                                         .backward = flatten_backward };
 
 ls_node *ls_flatten(ls_graph *graph, ls_node *x)
 {
     if (!ls__graph_accepts(graph, "ls_flatten", 1, &x)) return NULL;
-    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_FLATTEN }, NULL, 1, &x);
+    return ls__graph_append(graph, &(ls_node){ .layer = &flatten_layer }, NULL, 1, &x);
 }
 
 /* ---- Dropout ---- */
@@ -178,7 +185,17 @@ static void dropout_backward(ls__builder *b, const ls__fused_op *fused)
     ls__contribute(b, node->inputs[0], gradient);
 }
 
-const ls__node_rules ls__dropout_rules = { infer_f32, dropout_forward, dropout_backward, NULL };
+static void dropout_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_floats(out, 1, &node->u.dropout.probability);
+    ls__text_put(out, " %u", (unsigned)node->u.dropout.layer);
+}
+
+static const ls__layer dropout_layer = { .name = "dropout",
+                                         .infer = infer_f32,
+                                         .forward = dropout_forward,
+                                         .backward = dropout_backward,
+                                         .put_settings = dropout_settings };
 
 ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability)
 {
@@ -188,7 +205,7 @@ ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability)
                  x->name, (double)probability);
         return NULL;
     }
-    ls_node prototype = { .kind = LS__NODE_DROPOUT };
+    ls_node prototype = { .layer = &dropout_layer };
     prototype.u.dropout.probability = probability;
     prototype.u.dropout.layer = graph->n_dropouts++;
     return ls__graph_append(graph, &prototype, NULL, 1, &x);

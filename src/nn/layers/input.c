@@ -1,9 +1,8 @@
 /* input.c: where values come into a graph and where they are named on the way out: inputs,
  * parameters, u8 normalisation, outputs, losses. */
-#include "nn/layers/input.h"
+#include "nn/layers/layers.h"
 
 #include "base/error.h"
-#include "nn/compile/lower.h"
 
 static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -21,7 +20,9 @@ static void input_forward(ls__builder *b, const ls__fused_op *fused)
     ls__set_forward_value(b, fused->tail, ls__value_dense(b, spec->dtype, spec->shape));
 }
 
-const ls__node_rules ls__input_rules = { .infer = infer_same, .forward = input_forward };
+const ls__layer ls__input_layer = { .name = "input",
+                                    .infer = infer_same,
+                                    .forward = input_forward };
 
 ls_node *ls__append_input(ls_graph *graph, const char *name, ls_spec spec)
 {
@@ -32,8 +33,8 @@ ls_node *ls__append_input(ls_graph *graph, const char *name, ls_spec spec)
                  name ? name : "", ls_shape_text(&spec.shape, text, sizeof text));
         return NULL;
     }
-    ls_node *node =
-        ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_INPUT, .spec = spec }, name, 0, NULL);
+    ls_node *node = ls__graph_append(graph, &(ls_node){ .layer = &ls__input_layer, .spec = spec },
+                                     name, 0, NULL);
     if (!node || !ls__graph_name_node(graph, &graph->inputs, "input", node->name, node, 0))
         return NULL;
     return node;
@@ -77,7 +78,7 @@ static bool feeds_one_convolution(const ls__program *p, const ls_node *node)
         for (int j = 0; j < head->n_inputs; j++) {
             if (head->inputs[j] != node) continue;
             n_readers++;
-            n_convolutions += head->kind == LS__NODE_CONV2D && head->u.conv.groups == 1;
+            n_convolutions += head->layer == &ls__conv2d_layer && head->u.conv.groups == 1;
         }
         n_readers += fused->addend == node;
     }
@@ -115,12 +116,20 @@ static void normalize_forward(ls__builder *b, const ls__fused_op *fused)
     ls__set_forward_value(b, fused->tail, y);
 }
 
-const ls__node_rules ls__normalize_rules = { .infer = normalize_infer,
-                                             .forward = normalize_forward };
+static void normalize_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_floats(out, 4, node->u.normalize.mean);
+    ls__text_put_floats(out, 4, node->u.normalize.std);
+}
+
+static const ls__layer normalize_layer = { .name = "normalize",
+                                           .infer = normalize_infer,
+                                           .forward = normalize_forward,
+                                           .put_settings = normalize_settings };
 
 ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4], const float std[4])
 {
-    ls_node prototype = { .kind = LS__NODE_NORMALIZE };
+    ls_node prototype = { .layer = &normalize_layer };
     for (int i = 0; i < 4; i++) {
         prototype.u.normalize.mean[i] = mean[i];
         prototype.u.normalize.std[i] = std[i];
@@ -144,9 +153,10 @@ static void parameter_backward(ls__builder *b, const ls__fused_op *fused)
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradient, 1, &target);
 }
 
-const ls__node_rules ls__parameter_rules = { .infer = infer_same,
-                                             .forward = parameter_forward,
-                                             .backward = parameter_backward };
+const ls__layer ls__parameter_layer = { .name = "parameter",
+                                        .infer = infer_same,
+                                        .forward = parameter_forward,
+                                        .backward = parameter_backward };
 
 ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_parameter_kind kind,
                       ls_init init)
@@ -164,7 +174,7 @@ ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_para
                  ls_shape_text(&shape, text, sizeof text));
         return NULL;
     }
-    const ls_node prototype = { .kind = LS__NODE_PARAMETER, .spec = { LS_F32, shape } };
+    const ls_node prototype = { .layer = &ls__parameter_layer, .spec = { LS_F32, shape } };
     ls_node *node = ls__graph_append(graph, &prototype, name, 0, NULL);
     if (!node) return NULL;
     /* [out, receptive field..., in] */

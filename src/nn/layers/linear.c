@@ -1,6 +1,6 @@
 /* linear.c: y = x W^T + b, with the ReLU that fusion hangs on it. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -62,7 +62,12 @@ static int64_t multiply_adds(const ls_node *node, const ls_spec *inputs, const l
     return ls_shape_count(&out->shape) * inputs[0].shape.dims[1];
 }
 
-const ls__node_rules ls__linear_rules = { infer, forward, backward, multiply_adds };
+const ls__layer ls__linear_layer = { .name = "linear",
+                                     .infer = infer,
+                                     .forward = forward,
+                                     .backward = backward,
+                                     .multiply_adds = multiply_adds,
+                                     .reads_compute_weights = true };
 
 ls_node *ls_linear(ls_graph *graph, const char *name, ls_node *x, int64_t features,
                    const ls_linear_config *config)
@@ -75,7 +80,7 @@ ls_node *ls_linear(ls_graph *graph, const char *name, ls_node *x, int64_t featur
                  name ? name : "", (long long)features);
         return NULL;
     }
-    ls_node prototype = { .kind = LS__NODE_LINEAR };
+    ls_node prototype = { .layer = &ls__linear_layer };
     prototype.u.linear.features = features;
     ls_node *node = ls__graph_append(graph, &prototype, name, 1, &x);
     if (!node) return NULL;

@@ -1,6 +1,6 @@
 /* loss.c: softmax cross-entropy, and the count of rows whose label is among the k best. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 
 #include <string.h>
 
@@ -74,8 +74,16 @@ static void cross_entropy_backward(ls__builder *b, const ls__fused_op *fused)
     ls__contribute(b, node->inputs[0], dlogits);
 }
 
-const ls__node_rules ls__cross_entropy_rules = { cross_entropy_infer, cross_entropy_forward,
-                                                 cross_entropy_backward, NULL };
+static void cross_entropy_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_floats(out, 1, &node->u.loss.label_smoothing);
+}
+
+const ls__layer ls__cross_entropy_layer = { .name = "cross_entropy",
+                                            .infer = cross_entropy_infer,
+                                            .forward = cross_entropy_forward,
+                                            .backward = cross_entropy_backward,
+                                            .put_settings = cross_entropy_settings };
 
 static bool copy_class_weights(ls_graph *graph, ls_node *prototype, const ls_node *logits,
                                const float *weights)
@@ -117,11 +125,11 @@ ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
                  (double)c.label_smoothing);
         return NULL;
     }
-    ls_node prototype = { .kind = LS__NODE_CROSS_ENTROPY };
+    ls_node prototype = { .layer = &ls__cross_entropy_layer };
     prototype.u.loss.label_smoothing = c.label_smoothing;
     if (!copy_class_weights(graph, &prototype, logits, c.class_weights)) return NULL;
     ls_node *node = ls__graph_append(graph, &prototype, NULL, 2, inputs);
-    if (node && labels->kind == LS__NODE_INPUT) {
+    if (node && labels->layer == &ls__input_layer) {
         const int64_t classes = logits->spec.shape.dims[1], known = labels->u.input.classes;
         labels->u.input.classes = known == 0 || classes < known ? classes : known;
     }
@@ -153,7 +161,16 @@ static void top_k_forward(ls__builder *b, const ls__fused_op *fused)
     ls__set_forward_value(b, fused->tail, count);
 }
 
-const ls__node_rules ls__top_k_rules = { .infer = top_k_infer, .forward = top_k_forward };
+static void top_k_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_integers(out, 1, &node->u.top_k.k);
+}
+
+static const ls__layer top_k_layer = { .name = "top_k",
+                                       .infer = top_k_infer,
+                                       .forward = top_k_forward,
+                                       .put_settings = top_k_settings,
+                                       .has_no_gradient = true };
 
 ls_node *ls_top_k(ls_graph *graph, ls_node *logits, ls_node *labels, int k)
 {
@@ -163,7 +180,7 @@ ls_node *ls_top_k(ls_graph *graph, ls_node *logits, ls_node *labels, int k)
         ls__fail(graph->ctx, LS_ERR_INVALID, "top_k: k is %d, wanted at least 1", k);
         return NULL;
     }
-    ls_node prototype = { .kind = LS__NODE_TOP_K };
+    ls_node prototype = { .layer = &top_k_layer };
     prototype.u.top_k.k = k;
     return ls__graph_append(graph, &prototype, NULL, 2, inputs);
 }

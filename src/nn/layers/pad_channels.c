@@ -1,7 +1,7 @@
 /* pad_channels.c: further channels of zeros, for parameter-free shortcuts (He et al. 2015,
  * option A). */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -37,12 +37,14 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     ls__contribute(b, x, dx);
 }
 
-const ls__node_rules ls__pad_channels_rules = { infer, forward, backward, NULL };
+const ls__layer ls__pad_channels_layer = {
+    .name = "pad_channels", .infer = infer, .forward = forward, .backward = backward
+};
 
 ls_node *ls_pad_channels(ls_graph *graph, ls_node *x, int64_t channels)
 {
     if (!ls__graph_accepts(graph, "ls_pad_channels", 1, &x)) return NULL;
-    ls_node prototype = { .kind = LS__NODE_PAD_CHANNELS };
+    ls_node prototype = { .layer = &ls__pad_channels_layer };
     prototype.u.pad.channels = channels;
     return ls__graph_append(graph, &prototype, NULL, 1, &x);
 }

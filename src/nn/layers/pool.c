@@ -1,6 +1,6 @@
 /* pool.c: maximum, average and global average pooling. */
 #include "base/error.h"
-#include "nn/compile/lower.h"
+#include "nn/layers/layers.h"
 
 enum { MAX_U8_WINDOW = 255 }; /* places in a window that an u8 index can name */
 
@@ -70,7 +70,18 @@ static void max_backward(ls__builder *b, const ls__fused_op *fused)
     pool_backward(b, fused, &op, b->saved[fused->head->id * LS__MAX_SAVED]);
 }
 
-const ls__node_rules ls__max_pool_rules = { infer, max_forward, max_backward, NULL };
+static void pool_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_integers(out, 1, &node->u.pool.kernel);
+    ls__text_put_integers(out, 1, &node->u.pool.stride);
+    ls__text_put_integers(out, 1, &node->u.pool.padding);
+}
+
+static const ls__layer max_pool_layer = { .name = "max_pool",
+                                          .infer = infer,
+                                          .forward = max_forward,
+                                          .backward = max_backward,
+                                          .put_settings = pool_settings };
 
 /* ---- Average ---- */
 
@@ -89,12 +100,16 @@ static void avg_backward(ls__builder *b, const ls__fused_op *fused)
     pool_backward(b, fused, &op, -1);
 }
 
-const ls__node_rules ls__avg_pool_rules = { infer, avg_forward, avg_backward, NULL };
+static const ls__layer avg_pool_layer = { .name = "avg_pool",
+                                          .infer = infer,
+                                          .forward = avg_forward,
+                                          .backward = avg_backward,
+                                          .put_settings = pool_settings };
 
-static ls_node *append_pool(ls_graph *graph, ls__node_kind kind, ls_node *x,
+static ls_node *append_pool(ls_graph *graph, const ls__layer *layer, ls_node *x,
                             const ls_pool_config *config)
 {
-    if (!ls__graph_accepts(graph, ls__node_kind_text(kind), 1, &x)) return NULL;
+    if (!ls__graph_accepts(graph, layer->name, 1, &x)) return NULL;
     const ls_pool_config c = config ? *config : (ls_pool_config){ 0 };
     const int stride = c.stride ? c.stride : c.kernel;
     if (c.kernel < 1 || stride < 1 || c.padding < 0 || c.padding > c.kernel / 2) {
@@ -102,10 +117,10 @@ static ls_node *append_pool(ls_graph *graph, ls__node_kind kind, ls_node *x,
                  "%s after '%s': kernel %d, stride %d, padding %d; wanted kernel and stride of at "
                  "least 1, padding "
                  "from 0 to half the kernel",
-                 ls__node_kind_text(kind), x->name, c.kernel, stride, c.padding);
+                 layer->name, x->name, c.kernel, stride, c.padding);
         return NULL;
     }
-    ls_node prototype = { .kind = kind };
+    ls_node prototype = { .layer = layer };
     prototype.u.pool.kernel = c.kernel;
     prototype.u.pool.stride = stride;
     prototype.u.pool.padding = c.padding;
@@ -114,12 +129,12 @@ static ls_node *append_pool(ls_graph *graph, ls__node_kind kind, ls_node *x,
 
 ls_node *ls_max_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config)
 {
-    return append_pool(graph, LS__NODE_MAX_POOL, x, config);
+    return append_pool(graph, &max_pool_layer, x, config);
 }
 
 ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config)
 {
-    return append_pool(graph, LS__NODE_AVG_POOL, x, config);
+    return append_pool(graph, &avg_pool_layer, x, config);
 }
 
 /* ---- Global average ---- */
@@ -144,11 +159,13 @@ static void global_backward(ls__builder *b, const ls__fused_op *fused)
     pool_backward(b, fused, &(ls__op){ .kind = LS__OP_GLOBAL_AVG_POOL_BACKWARD }, -1);
 }
 
-const ls__node_rules ls__global_avg_pool_rules = { global_infer, global_forward, global_backward,
-                                                   NULL };
+static const ls__layer global_avg_pool_layer = { .name = "global_avg_pool",
+                                                 .infer = global_infer,
+                                                 .forward = global_forward,
+                                                 .backward = global_backward };
 
 ls_node *ls_global_avg_pool(ls_graph *graph, ls_node *x)
 {
     if (!ls__graph_accepts(graph, "ls_global_avg_pool", 1, &x)) return NULL;
-    return ls__graph_append(graph, &(ls_node){ .kind = LS__NODE_GLOBAL_AVG_POOL }, NULL, 1, &x);
+    return ls__graph_append(graph, &(ls_node){ .layer = &global_avg_pool_layer }, NULL, 1, &x);
 }

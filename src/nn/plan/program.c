@@ -1,90 +1,18 @@
-/* program.c: making, binding and running a program. */
+/* program.c: values and instructions of a program, where they lie, and its calls. */
 #include "nn/plan/program.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "nn/compile/lower.h"
 #include "backend/pool.h"
 
+#include <stdio.h>
 #include <string.h>
-
-/* Shapes of all nodes for these inputs, which are copied as the program's key. */
-static ls_status infer(ls__program *p, const ls_spec *input_specs)
-{
-    const ls_graph *graph = p->graph;
-    const size_t n_inputs = (size_t)graph->inputs.n, n_nodes = (size_t)graph->n_nodes;
-    p->input_specs = ls__bump_alloc(&p->bump, n_inputs * sizeof *p->input_specs);
-    ls_spec *specs = ls__bump_alloc(&p->bump, n_nodes * sizeof *specs);
-    if (!p->input_specs || !specs)
-        return ls__fail_memory(p->ctx, "program", n_nodes * sizeof *specs);
-    memcpy(p->input_specs, input_specs, n_inputs * sizeof *input_specs);
-    for (size_t i = 0; i < n_inputs; i++) specs[graph->inputs.items[i].node->id] = input_specs[i];
-    for (size_t i = 0; i < n_nodes; i++) {
-        const ls_node *node = graph->nodes[i];
-        if (node->kind == LS__NODE_INPUT) continue;
-        ls_spec inputs[LS_MAX_OP_INPUTS];
-        for (int j = 0; j < node->n_inputs; j++) inputs[j] = specs[node->inputs[j]->id];
-        LS_TRY(ls__rules(node->kind)->infer(node, inputs, &specs[i]));
-    }
-    p->specs = specs;
-    return LS_OK;
-}
-
-static ls_status upload_constants(ls__program *p)
-{
-    if (p->n_constants == 0) return LS_OK;
-    const size_t bytes = (size_t)p->n_constants * sizeof *p->constants;
-    p->constant_memory = ls__pool_allocate(p->ctx->pool, bytes);
-    if (!p->constant_memory) return ls__pool_fail(p->ctx->pool, bytes, "net: constants");
-    return p->ctx->device->backend->write(p->ctx->device, p->constant_memory, p->constants, bytes);
-}
-
-static void find_unrecordable(ls__program *p)
-{
-    for (int i = 0; i < p->n_instructions; i++) {
-        const ls_node *custom = p->instructions[i].custom;
-        p->uncapturable |= custom && !custom->u.custom.capturable;
-    }
-}
-
-static void choose_overlap(ls__program *p)
-{
-    const ls__selection *settled = ls__program_settled_overlap(p);
-    p->overlaps = settled && strcmp(settled->kernel, LS__SIDE) == 0 && ls__program_can_overlap(p);
-}
-
-ls_status ls__program_open(ls_net *net, ls_graph *graph, ls_mode mode, bool gradients,
-                           const ls_spec *input_specs, bool timed, ls__program **out)
-{
-    ls_context *ctx = graph->ctx;
-    ls__program *p = ls__zalloc(ctx, sizeof *p);
-    if (!p) return ls__fail_memory(ctx, "program", sizeof *p);
-    *p = (ls__program){ .ctx = ctx,
-                        .net = net,
-                        .graph = graph,
-                        .mode = mode,
-                        .gradients = gradients,
-                        .timed = timed && ctx->config.benchmark == LS_BENCHMARK_ON };
-    ls__bump_open(&p->bump, ctx);
-    ls_status status = infer(p, input_specs);
-    if (status == LS_OK) status = ls__program_lower(p);
-    find_unrecordable(p);
-    if (status == LS_OK) status = ls__program_layout(p);
-    if (status == LS_OK) status = ls__program_choose(p);
-    if (status == LS_OK) choose_overlap(p);
-    if (status == LS_OK) status = ls__program_fit_memory(p);
-    if (status == LS_OK) status = upload_constants(p);
-    if (status != LS_OK) ls__program_close(&p);
-    *out = p;
-    return status;
-}
 
 void ls__program_close(ls__program **program)
 {
     ls__program *p = *program;
     if (!p) return;
-    ls__program_drop_recordings(p);
+    ls__captures_drop(p->ctx, &p->captures);
     for (int i = 0; i < p->n_instructions; i++)
         if (p->instructions[i].kernel) p->instructions[i].kernel->close(p->instructions[i].kernel);
     ls__pool_release(p->ctx->pool, p->constant_memory);
@@ -93,123 +21,171 @@ void ls__program_close(ls__program **program)
     *program = NULL;
 }
 
-static unsigned char *place_of(const ls__program *p, ls__place place, unsigned char *arena)
+/* ---- Values and instructions ---- */
+
+int ls__value_add(ls__program *p, const ls__value *fields)
 {
-    const ls__net_blocks blocks = ls__net_get_blocks(p->net);
-    switch (place) {
-    case LS__PLACE_ARENA: return arena;
-    case LS__PLACE_VALUES: return (unsigned char *)blocks.values;
-    case LS__PLACE_GRADIENTS: return (unsigned char *)blocks.gradients;
-    case LS__PLACE_COMPUTE_WEIGHTS: return blocks.compute_weights;
-    case LS__PLACE_LOSS_SCALE: return (unsigned char *)blocks.scaler;
-    case LS__PLACE_CONSTANTS: return p->constant_memory;
+    ls__value *values =
+        ls__bump_room(&p->bump, p->values, (size_t)p->n_values, 1, &p->value_room, sizeof *values);
+    if (!values) return -1;
+    p->values = values;
+    const int v = p->n_values++;
+    values[v] = *fields;
+    values[v].storage = v;
+    return v;
+}
+
+int ls__value_copy(ls__program *p, int v)
+{
+    ls__value fields = p->values[v];
+    fields.pinned = false;
+    return ls__value_add(p, &fields);
+}
+
+void ls__instruction_name(const ls__instruction *in, char out[LS__INSTRUCTION_NAME_SIZE])
+{
+    snprintf(out, LS__INSTRUCTION_NAME_SIZE, "%s '%s'", in->node->layer->name, in->node->name);
+}
+
+void ls__instruction_fill(const ls__program *p, ls__instruction *in)
+{
+    for (int i = 0; i < in->op.n_operands; i++) {
+        const int v = in->operands[i];
+        /* Member by member: ops are compared as memory, so padding stays zero. */
+        ls__operand *operand = &in->op.operands[i];
+        operand->dtype = v < 0 ? LS_F32 : p->values[v].dtype;
+        operand->shape.n_dims = v < 0 ? -1 : p->values[v].shape.n_dims;
+        for (int d = 0; d < LS_MAX_DIMS; d++)
+            operand->shape.dims[d] = d < operand->shape.n_dims ? p->values[v].shape.dims[d] : 0;
+        operand->block = v < 0 ? 0 : p->values[v].block;
     }
-    return NULL;
 }
 
-static void *locate(const ls__program *p, int v, unsigned char *arena)
+bool ls__reorder_is_identity(const ls__program *p, const ls__instruction *in)
 {
-    if (v < 0) return NULL;
-    while (p->values[v].storage != v) v = p->values[v].storage;
-    return place_of(p, p->values[v].place, arena) + p->values[v].offset;
+    if (in->custom || in->op.kind != LS__OP_REORDER) return false;
+    const ls__value *x = &p->values[in->operands[0]], *y = &p->values[in->operands[1]];
+    return x->shape.n_dims != 4 || y->shape.n_dims != 4 || x->block == y->block;
 }
 
-void ls__program_bind(ls__program *p, unsigned char *arena, uint64_t generation)
-{
-    if (p->arena_generation == generation) return;
-    ls__program_drop_recordings(p);
-    for (int i = 0; i < p->n_instructions; i++) {
-        ls__instruction *in = &p->instructions[i];
-        for (int j = 0; j < in->op.n_operands; j++)
-            in->buffers[j] = locate(p, in->operands[j], arena);
-        in->workspace_memory = locate(p, in->workspace, arena);
-    }
-    p->arena = arena;
-    p->arena_generation = generation;
-}
+/* ---- Calls ---- */
 
-void *ls__program_address(const ls__program *p, int value)
+static ls_status make_input_copy(ls__program *p, int i)
 {
-    return locate(p, value, p->arena);
-}
-
-static ls_status run_custom(const ls__program *p, const ls__instruction *in)
-{
-    const ls_node *node = in->custom;
-    ls_spec specs[LS_MAX_OP_INPUTS];
-    ls_op_call call = { .n_inputs = node->n_inputs,
-                        .input_specs = specs,
-                        .output_spec = p->specs[node->id],
-                        .training = p->mode == LS_TRAIN,
-                        .user = node->u.custom.user,
-                        .stream = p->ctx->device->backend->stream(p->ctx->device) };
-    for (int i = 0; i < node->n_inputs; i++) {
-        specs[i] = p->specs[node->inputs[i]->id];
-        call.inputs[i] = in->buffers[i];
-    }
-    call.output = in->buffers[node->n_inputs];
-    if (in->backward) {
-        call.output_gradient = in->buffers[node->n_inputs + 1];
-        for (int i = 0; i < node->n_inputs; i++)
-            call.input_gradients[i] = in->buffers[node->n_inputs + 2 + i];
-    }
-    const ls_status status =
-        in->backward ? node->u.custom.backward(&call) : node->u.custom.forward(&call);
-    if (status == LS_OK) return LS_OK;
-    /* the executor puts the op's kind and name before it */
-    return ls__fail(p->ctx, status, "its %s callback returned '%s'",
-                    in->backward ? "backward" : "forward", ls_status_text(status));
-}
-
-static ls_status run_kernel(const ls__program *p, ls__instruction *in, const ls__step *step)
-{
-    if (in->kernel) return in->kernel->run(in->kernel, in->buffers, in->workspace_memory, step);
-    if (in->custom) return run_custom(p, in);
-    const ls__device *device = p->ctx->device; /* a reorder between equal layouts */
-    return device->backend->copy(p->ctx->device, in->buffers[1], in->buffers[0],
-                                 p->values[in->operands[1]].bytes);
-}
-
-static ls_status run_in_order(ls__program *p, int instruction, const ls__step *step)
-{
-    ls__instruction *in = &p->instructions[instruction];
-    if (in->skipped) return LS_OK;
-    const double start = p->seconds ? ls__now_seconds() : 0;
-    LS_TRY(run_kernel(p, in, step));
-    if (!p->seconds) return LS_OK;
-    LS_TRY(p->ctx->device->backend->wait(p->ctx->device));
-    p->seconds[instruction] += ls__now_seconds() - start;
+    const int v = p->node_values[p->graph->inputs.items[i].node->id];
+    const ls_spec *spec = &p->input_specs[i];
+    ls__op *op = ls__bump_alloc(&p->bump, sizeof *op);
+    if (!op) return ls__fail_memory(p->ctx, "program", sizeof *op);
+    op->kind = LS__OP_REORDER;
+    op->n_operands = 2;
+    for (int j = 0; j < 2; j++)
+        op->operands[j] = (ls__operand){ .dtype = spec->dtype, .shape = spec->shape };
+    p->calls[i] = (ls__call){ .kind = "copy",
+                              .name = p->graph->inputs.items[i].name,
+                              .op = op,
+                              .n_inputs = 1,
+                              .copy_bytes = v < 0 ? 0 : p->values[v].bytes,
+                              .feeds_input = true,
+                              .skipped = v < 0 };
     return LS_OK;
 }
 
-/* Behind all that has been queued so far, and beside what follows. */
-static ls_status run_beside(const ls__program *p, ls__instruction *in, const ls__step *step)
+/* A fused op has the name of its first node: "bn1" rather than the ReLU after it. */
+static const char *layer_of(const ls__program *p, const ls_node *node)
 {
-    ls__device *device = p->ctx->device;
-    const ls__backend *backend = device->backend;
-    LS_TRY(backend->stream_wait(device, LS__STREAM_SIDE, LS__STREAM_COMPUTE));
-    backend->launch_in(device, LS__STREAM_SIDE);
-    const ls_status status = run_kernel(p, in, step);
-    backend->launch_in(device, LS__STREAM_COMPUTE);
-    return status;
+    for (int i = 0; i < p->n_fused_ops; i++)
+        if (p->fused_ops[i].tail == node) return p->fused_ops[i].head->name;
+    return node->name;
 }
 
-ls_status ls__program_run(ls__program *p, int instruction, const ls__step *step, bool beside)
+static ls_status make_callback(ls__program *p, const ls__instruction *in, ls__call *call)
 {
-    ls__device *device = p->ctx->device;
-    const ls__backend *backend = device->backend;
-    ls__instruction *in = &p->instructions[instruction];
-    if (!p->overlaps || !beside) return run_in_order(p, instruction, step);
-    if (in->joins) LS_TRY(backend->stream_wait(device, LS__STREAM_COMPUTE, LS__STREAM_SIDE));
-    LS_TRY(in->side ? run_beside(p, in, step) : run_in_order(p, instruction, step));
-    if (instruction + 1 < p->n_instructions || !p->joins_at_end) return LS_OK;
-    return backend->stream_wait(device, LS__STREAM_COMPUTE, LS__STREAM_SIDE);
+    const ls_node *node = in->custom;
+    const size_t bytes = (size_t)node->n_inputs * sizeof(ls_spec);
+    ls_spec *specs = ls__bump_alloc(&p->bump, bytes);
+    ls_op_call *args = ls__bump_alloc(&p->bump, sizeof *args);
+    if (!specs || !args) return ls__fail_memory(p->ctx, "program", bytes + sizeof *args);
+    for (int i = 0; i < node->n_inputs; i++) specs[i] = p->specs[node->inputs[i]->id];
+    *args = (ls_op_call){ .n_inputs = node->n_inputs,
+                          .input_specs = specs,
+                          .output_spec = p->specs[node->id],
+                          .training = p->mode == LS_TRAIN,
+                          .user = node->u.custom.user };
+    p->uncapturable |= !node->u.custom.capturable;
+    call->callback = in->backward ? node->u.custom.backward : node->u.custom.forward;
+    call->callback_call = args;
+    return LS_OK;
 }
 
-void ls__program_join(ls__program *p)
+static ls_status make_call(ls__program *p, const ls__instruction *in, ls__call *call)
 {
-    ls__device *device = p->ctx->device;
-    if (!p->overlaps || p->ctx->unusable) return;
-    if (device->backend->stream_wait(device, LS__STREAM_COMPUTE, LS__STREAM_SIDE) != LS_OK)
-        (void)device->backend->wait(device);
+    *call = (ls__call){ .kind = in->custom ? in->custom->u.custom.kind : ls__op_name(in->op.kind),
+                        .name = layer_of(p, in->node),
+                        .op = &in->op,
+                        .n_inputs = in->n_inputs,
+                        .kernel = in->kernel,
+                        .backward = in->backward,
+                        .recomputes = in->again,
+                        .skipped = in->skipped,
+                        .side = in->side,
+                        .joins = in->joins };
+    if (in->custom) return make_callback(p, in, call);
+    if (!in->kernel && !in->skipped) call->copy_bytes = p->values[in->operands[1]].bytes;
+    return LS_OK;
+}
+
+ls_status ls__program_make_calls(ls__program *p)
+{
+    const int n_inputs = p->graph->inputs.n;
+    const size_t bytes = (size_t)(n_inputs + p->n_instructions) * sizeof *p->calls;
+    p->calls = ls__bump_alloc(&p->bump, bytes);
+    if (!p->calls) return ls__fail_memory(p->ctx, "program", bytes);
+    p->n_calls = n_inputs + p->n_instructions;
+    for (int i = 0; i < n_inputs; i++) LS_TRY(make_input_copy(p, i));
+    for (int i = 0; i < p->n_instructions; i++)
+        LS_TRY(make_call(p, &p->instructions[i], &p->calls[n_inputs + i]));
+    p->calls[p->n_calls - 1].joins_after = p->joins_at_end;
+    return LS_OK;
+}
+
+/* ---- Memory ---- */
+
+void *ls__program_address(const ls__program *p, int v)
+{
+    if (v < 0) return NULL;
+    while (p->values[v].storage != v) v = p->values[v].storage;
+    return (unsigned char *)p->bases[p->values[v].place] + p->values[v].offset;
+}
+
+static void bind_callback(const ls__program *p, ls__call *call)
+{
+    ls_op_call *args = call->callback_call;
+    const int n = args->n_inputs;
+    args->stream = p->ctx->device->backend->stream(p->ctx->device);
+    for (int i = 0; i < n; i++) args->inputs[i] = call->buffers[i];
+    args->output = call->buffers[n];
+    if (!call->backward) return;
+    args->output_gradient = call->buffers[n + 1];
+    for (int i = 0; i < n; i++) args->input_gradients[i] = call->buffers[n + 2 + i];
+}
+
+void ls__program_bind(ls__program *p, void *const bases[LS__N_PLACES], uint64_t generation)
+{
+    if (p->arena_generation == generation) return;
+    ls__captures_drop(p->ctx, &p->captures);
+    memcpy(p->bases, bases, sizeof p->bases);
+    p->bases[LS__PLACE_CONSTANTS] = p->constant_memory;
+    const int n_inputs = p->graph->inputs.n;
+    for (int i = 0; i < n_inputs; i++)
+        p->calls[i].buffers[1] =
+            ls__program_address(p, p->node_values[p->graph->inputs.items[i].node->id]);
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        ls__call *call = &p->calls[n_inputs + i];
+        for (int j = 0; j < in->op.n_operands; j++)
+            call->buffers[j] = ls__program_address(p, in->operands[j]);
+        call->workspace = ls__program_address(p, in->workspace);
+        if (call->callback) bind_callback(p, call);
+    }
+    p->arena_generation = generation;
 }

@@ -1,5 +1,5 @@
 /* autotune.c: benchmark = on. While a net is built, the kernels of its ops are timed, and the
- * fastest go into the context's table, where choose.c finds them.
+ * fastest go into the context's table, where open_kernel.c finds them.
  *
  * Timing has to pay: it takes at most a small share of the time that the steps are expected to
  * take, by the backend's estimates. The ops that weigh most come first; those for which no time is
@@ -8,8 +8,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "nn/compile/lower.h"
-#include "nn/net_state.h"
+#include "nn/select/selector.h"
+#include "nn/select/selector.h"
 #include "nn/select/timing.h"
 #include "nn/select/autotune.h"
 
@@ -101,7 +101,7 @@ static ls__selection choose_by_time(ls_context *ctx, const job *j)
     return selection;
 }
 
-ls_status ls__tune_settle(ls_context *ctx, const ls__selection *selection, bool timed)
+ls_status ls__autotune_put(ls_context *ctx, const ls__selection *selection, bool timed)
 {
     LS__ENTER(ctx);
     if (!selection->kernel[0]) return LS_OK;
@@ -113,7 +113,7 @@ ls_status ls__tune_settle(ls_context *ctx, const ls__selection *selection, bool 
 
 /* The cheapest candidate that can be made; no kernel after a failure, which is kept, and when there
  * is none. */
-static ls__selection choose_by_estimate(ls_net *net, const job *j)
+static ls__selection choose_by_estimate(ls__selector *s, const job *j)
 {
     ls__selection selection = { .op = j->text, .reason = "heuristic, no time to compare" };
     ls__candidate candidates[LS__MAX_CANDIDATES];
@@ -121,24 +121,24 @@ static ls__selection choose_by_estimate(ls_net *net, const job *j)
     int n = j->n, chosen;
     memcpy(candidates, j->candidates, (size_t)n * sizeof *candidates);
     const ls_status status =
-        ls__open_best(net, &j->in->op, j->in->node->name, candidates, &n, &kernel, &chosen);
+        ls__selector_open_best(s, &j->in->op, j->in->node->name, candidates, &n, &kernel, &chosen);
     if (status == LS_OK) {
         memcpy(selection.kernel, candidates[chosen].name, sizeof selection.kernel);
         kernel->close(kernel);
     } else {
-        (void)ls__forgive_missing_kernel(net->owned.ctx, status); /* choose.c makes the error */
+        (void)ls__forgive_missing_kernel(s->ctx, status); /* open_kernel.c makes the error */
     }
     return selection;
 }
 
 /* Times it if that takes no more than *left_ms, of which it then takes its time. */
-static ls_status run_job(ls_net *net, const job *j, double *left_ms)
+static ls_status run_job(ls__selector *s, const job *j, double *left_ms)
 {
-    ls_context *ctx = net->owned.ctx;
+    ls_context *ctx = s->ctx;
     const double start = ls__now_ms();
     const bool timed = j->price_ms <= *left_ms;
-    const ls__selection selection = timed ? choose_by_time(ctx, j) : choose_by_estimate(net, j);
-    const ls_status status = ls__tune_settle(ctx, &selection, timed);
+    const ls__selection selection = timed ? choose_by_time(ctx, j) : choose_by_estimate(s, j);
+    const ls_status status = ls__autotune_put(ctx, &selection, timed);
     *left_ms -= ls__now_ms() - start;
     return status;
 }
@@ -157,9 +157,9 @@ static int by_weight(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-static bool is_settled(const ls__program *p, const char *text)
+static bool is_selected(const ls__program *p, const char *text)
 {
-    return ls__selections_find(p->net->selections, text) ||
+    return ls__selections_find(p->env->selector->used, text) ||
            ls__selections_find(p->ctx->selections, text);
 }
 
@@ -168,7 +168,7 @@ static bool is_for_a_kernel(const ls__program *p, const ls__instruction *in)
     return !in->custom && !ls__reorder_is_identity(p, in);
 }
 
-/* Is there an op that is not settled and has several kernels? Where listing takes long, a program
+/* Is there an op that is not selected and has several kernels? Where listing takes long, a program
  * whose plan settles all has no time to lose. */
 static bool has_news(ls__program *p)
 {
@@ -178,18 +178,18 @@ static bool has_news(ls__program *p)
         const ls__instruction *in = &p->instructions[i];
         if (!is_for_a_kernel(p, in)) continue;
         ls__op_text(&in->op, text, sizeof text);
-        if (!is_settled(p, text) && list_candidates(p->ctx, &in->op, candidates) > 1) return true;
+        if (!is_selected(p, text) && list_candidates(p->ctx, &in->op, candidates) > 1) return true;
     }
     return false;
 }
 
-double ls__tune_price_ms(const ls__program *p, double cost_ms)
+double ls__autotune_price_ms(const ls__program *p, double cost_ms)
 {
     const ls__device *device = p->ctx->device;
     return OPEN_MS + ls__timing_runs(p->ctx) * cost_ms / device->backend->threads(device);
 }
 
-double *ls__tune_left_ms(ls__program *p)
+double *ls__autotune_left_ms(ls__program *p)
 {
     if (p->has_tuning_budget) return &p->tuning_left_ms;
     double step_ms = 0;
@@ -201,7 +201,7 @@ double *ls__tune_left_ms(ls__program *p)
         if (list_candidates(p->ctx, &in.op, candidates) > 0) step_ms += candidates[0].cost_ms;
     }
     step_ms /= p->ctx->device->backend->threads(p->ctx->device);
-    const int64_t steps = p->net->config.steps ? p->net->config.steps : UNKNOWN_STEPS;
+    const int64_t steps = p->env->expected_steps ? p->env->expected_steps : UNKNOWN_STEPS;
     p->tuning_left_ms = SHARE * (double)steps * step_ms;
     if (p->tuning_left_ms < LEAST_MS) p->tuning_left_ms = LEAST_MS;
     p->has_tuning_budget = true;
@@ -214,9 +214,9 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
     char text[LS__OP_TEXT_SIZE];
     job *j = &jobs->items[jobs->n];
     const size_t length = ls__op_text(&in->op, text, sizeof text);
-    if (is_settled(p, text)) return LS_OK;
+    if (is_selected(p, text)) return LS_OK;
     j->n = list_candidates(p->ctx, &in->op, j->candidates);
-    if (j->n < 2) return LS_OK; /* without any choose.c makes the error */
+    if (j->n < 2) return LS_OK; /* without any open_kernel.c makes the error */
     const double ms = j->candidates[0].cost_ms;
     for (int i = 0; i < jobs->n; i++)
         if (strcmp(jobs->items[i].text, text) == 0) {
@@ -229,12 +229,13 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
     j->in = in;
     j->weight_ms = ms;
     j->price_ms = 0;
-    for (int i = 0; i < j->n; i++) j->price_ms += ls__tune_price_ms(p, j->candidates[i].cost_ms);
+    for (int i = 0; i < j->n; i++)
+        j->price_ms += ls__autotune_price_ms(p, j->candidates[i].cost_ms);
     jobs->n++;
     return LS_OK;
 }
 
-ls_status ls__tune(ls__program *p, const ls__instruction *list, int n)
+ls_status ls__autotune_list(ls__program *p, const ls__instruction *list, int n)
 {
     const size_t bytes = (size_t)n * sizeof(job);
     job_list jobs = { .items = ls__alloc(p->ctx, bytes) };
@@ -244,12 +245,12 @@ ls_status ls__tune(ls__program *p, const ls__instruction *list, int n)
         if (is_for_a_kernel(p, &list[i])) status = add(p, &jobs, &list[i]);
     qsort(jobs.items, (size_t)jobs.n, sizeof(job), by_weight);
     for (int i = 0; i < jobs.n && status == LS_OK; i++)
-        status = run_job(p->net, &jobs.items[i], ls__tune_left_ms(p));
+        status = run_job(p->env->selector, &jobs.items[i], ls__autotune_left_ms(p));
     ls__free(p->ctx, jobs.items);
     return status;
 }
 
-ls_status ls__program_tune(ls__program *p)
+ls_status ls__autotune(ls__program *p)
 {
-    return has_news(p) ? ls__tune(p, p->instructions, p->n_instructions) : LS_OK;
+    return has_news(p) ? ls__autotune_list(p, p->instructions, p->n_instructions) : LS_OK;
 }

@@ -1,13 +1,15 @@
-/* select_fusion.c: whether a fusion (fuse_norm.c) is taken. That is a choice like that of a kernel:
- * it stands in the net's list as "norm_conv2d_statistics x=... fusion", "fused" or "unfused", and a
- * plan has the last word. Without one the side that costs less is taken: with benchmark on by time,
- * first of the kernels of both sides (tune.c), then of each side as a whole; otherwise, and where
- * there is no time for it, by the backend's estimates. */
+/* select_fusion.c: whether a fusion (fuse_batch_norm.c) is taken. That is a choice like that of a
+ * kernel: it stands in the net's list as "norm_conv2d_statistics x=... fusion", "fused" or
+ * "unfused", and a plan has the last word. Without one the side that costs less is taken: with
+ * benchmark on by time, first of the kernels of both sides (autotune.c), then of each side as a
+ * whole; otherwise, and where there is no time for it, by the backend's estimates. */
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/error.h"
-#include "nn/select/timing.h"
 #include "nn/select/autotune.h"
+#include "nn/select/select_fusion.h"
+#include "nn/select/selector.h"
+#include "nn/select/timing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +30,8 @@ static bool can_be_made(const ls__program *p, const ls__instruction *in)
 {
     ls__kernel *kernel;
     ls__why why;
-    const ls_status status = ls__net_open_kernel(p->net, &in->op, in->node->name, &kernel, &why);
+    const ls_status status =
+        ls__selector_open_kernel(p->env->selector, &in->op, in->node->name, &kernel, &why);
     if (status == LS_OK)
         kernel->close(kernel);
     else if (ls__forgive_missing_kernel(p->ctx, status))
@@ -46,7 +49,7 @@ static bool is_better(const ls__program *p, const ls__fusion_sides *f)
     return better;
 }
 
-/* Time of one side, with the kernels that are settled or else best by the estimates. Errors are
+/* Time of one side, with the kernels that are selected or else best by the estimates. Errors are
  * dropped as those of ls__timing_run. */
 static ls_status time_side(ls__program *p, const ls__instruction *list, int n, double *ms)
 {
@@ -56,8 +59,8 @@ static ls_status time_side(ls__program *p, const ls__instruction *list, int n, d
     int n_open = 0;
     for (; n_open < n; n_open++) {
         ls__why why;
-        status = ls__net_open_kernel(p->net, &list[n_open].op, list[n_open].node->name,
-                                     &kernels[n_open], &why);
+        status = ls__selector_open_kernel(p->env->selector, &list[n_open].op,
+                                          list[n_open].node->name, &kernels[n_open], &why);
         if (status == LS_OK) continue;
         (void)ls__forgive_missing_kernel(p->ctx, status);
         break;
@@ -74,7 +77,7 @@ static ls_status time_side(ls__program *p, const ls__instruction *list, int n, d
     return status;
 }
 
-/* By the estimates. An op that was settled may be made without being listed. */
+/* By the estimates. An op that was selected may be made without being listed. */
 static double cost_of_side(const ls__program *p, const ls__instruction *list, int n)
 {
     double ms = 0;
@@ -92,12 +95,13 @@ typedef enum timing_result { TIMED, NOT_TIMED, NO_MEMORY } timing_result;
 static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, double *fused_ms,
                                 double *apart_ms)
 {
-    double *left = ls__tune_left_ms(p);
-    if (ls__tune(p, f->fused, f->n_fused) != LS_OK || ls__tune(p, f->apart, f->n_apart) != LS_OK)
+    double *left = ls__autotune_left_ms(p);
+    if (ls__autotune_list(p, f->fused, f->n_fused) != LS_OK ||
+        ls__autotune_list(p, f->apart, f->n_apart) != LS_OK)
         return NOT_TIMED;
     const double cost =
         cost_of_side(p, f->fused, f->n_fused) + cost_of_side(p, f->apart, f->n_apart);
-    if (ls__has_error(p->ctx) || ls__tune_price_ms(p, cost) > *left) return NOT_TIMED;
+    if (ls__has_error(p->ctx) || ls__autotune_price_ms(p, cost) > *left) return NOT_TIMED;
     const double start = ls__now_ms();
     const ls_status apart = time_side(p, f->apart, f->n_apart, apart_ms);
     const ls_status fused =
@@ -109,14 +113,15 @@ static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, doubl
 }
 
 /* Puts the choice into the context's table. */
-static void settle(ls__program *p, const ls__op *op, bool taken, const char *reason, bool timed)
+static void put_selection(ls__program *p, const ls__op *op, bool taken, const char *reason,
+                          bool timed)
 {
     char text[LS__FUSION_TEXT_SIZE];
     ls__selection selection = { .op = text };
     ls__fusion_text(op, text);
     snprintf(selection.kernel, sizeof selection.kernel, "%s", taken ? LS__FUSED : LS__UNFUSED);
     snprintf(selection.reason, sizeof selection.reason, "%s", reason);
-    (void)ls__tune_settle(p->ctx, &selection, timed); /* the context keeps its error */
+    (void)ls__autotune_put(p->ctx, &selection, timed); /* the context keeps its error */
 }
 
 /* By time where there is time for it, else by the estimates. Where there was no memory for it,
@@ -135,7 +140,7 @@ static bool is_faster(ls__program *p, const ls__fusion_sides *f)
         snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",
                  taken ? fused_ms : apart_ms, taken ? apart_ms : fused_ms);
     }
-    settle(p, &f->fused[0].op, taken, reason, result == TIMED);
+    put_selection(p, &f->fused[0].op, taken, reason, result == TIMED);
     return taken;
 }
 
@@ -147,27 +152,28 @@ static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
     return NULL;
 }
 
-/* An op that was settled has kernels, or opening it will say why not. */
+/* An op that was selected has kernels, or opening it will say why not. */
 static bool is_offered(const ls__program *p, const ls__instruction *in)
 {
-    return ls__net_find_kernel_selection(p->net, &in->op) || cost_of(p, in) < IMPOSSIBLE;
+    return ls__selector_find_kernel(p->env->selector, &in->op) || cost_of(p, in) < IMPOSSIBLE;
 }
 
 /* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
  * Where that says no, kernels are not listed, because listing is slow. */
-bool ls__program_choose_fusion(ls__program *p, ls__fusion_sides *f)
+bool ls__select_fusion(ls__program *p, ls__fusion_sides *f)
 {
     for (int i = 0; i < f->n_fused; i++) ls__instruction_fill(p, &f->fused[i]);
     for (int i = 0; i < f->n_apart; i++) ls__instruction_fill(p, &f->apart[i]);
     const ls__op *op = &f->fused[0].op;
     const ls__fusion *known = find_fusion(p, op);
-    const ls__selection *settled = known ? NULL : ls__net_find_fusion_selection(p->net, op);
-    const bool refused = known ? !known->taken : settled && strcmp(settled->kernel, LS__FUSED) != 0;
+    const ls__selection *selected = known ? NULL : ls__selector_find_fusion(p->env->selector, op);
+    const bool refused =
+        known ? !known->taken : selected && strcmp(selected->kernel, LS__FUSED) != 0;
     for (int i = 0; i < f->n_fused && !refused; i++)
         if (!is_offered(p, &f->fused[i])) return false;
     if (known) return known->taken;
     ls__fusion *fusion = &p->fusions[p->n_fusions++];
     memcpy(&fusion->op, op, sizeof *op);
-    fusion->taken = settled ? !refused : p->timed ? is_faster(p, f) : is_better(p, f);
+    fusion->taken = selected ? !refused : p->timed ? is_faster(p, f) : is_better(p, f);
     return fusion->taken;
 }

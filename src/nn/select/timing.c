@@ -1,7 +1,7 @@
 /* timing.c: see timing.h. Where the device has a clock of its own, its time between two points of
  * the stream is taken, over several runs that lie back to back. They are recorded first and
  * launched as one, as steps are, so that the host's time for queueing them does not count; a kernel
- * that can't be recorded is not timed, and so not chosen. Elsewhere the host's clock is taken, run
+ * that can't be captured is not timed, and so not chosen. Elsewhere the host's clock is taken, run
  * by run.
  *
  * Operands stay where they are from run to run. What fits into the device's cache is therefore read

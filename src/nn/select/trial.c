@@ -2,7 +2,7 @@
 #include "nn/select/trial.h"
 
 #include "base/error.h"
-#include "nn/net_state.h"
+#include "nn/select/selector.h"
 #include "nn/select/op_memory.h"
 
 #include <string.h>
@@ -32,29 +32,29 @@ static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel,
     return status;
 }
 
-ls_status ls__net_try_kernel(ls_net *net, const ls__op *op, ls__kernel *kernel)
+ls_status ls__selector_try_kernel(ls__selector *s, const ls__op *op, ls__kernel *kernel)
 {
-    ls_context *ctx = net->owned.ctx;
+    ls_context *ctx = s->ctx;
     char text[LS__OP_TEXT_SIZE];
-    if (!kernel->unproven || net->plans_only) return LS_OK;
+    if (!kernel->unproven || s->never_runs) return LS_OK;
     ls__op_text(op, text, sizeof text);
-    const ls__selection *tried = ls__selections_find(net->tried, text);
+    const ls__selection *tried = ls__selections_find(s->tried, text);
     if (tried && strcmp(tried->kernel, kernel->name) == 0) return LS_OK;
     bool ran = false;
     LS_TRY(run_once(ctx, op, kernel, &ran));
     if (!ran) return LS_OK;
     ls__selection selection = { .op = text };
     memcpy(selection.kernel, kernel->name, sizeof selection.kernel);
-    LS_TRY(ls__selections_put(ctx, net->tried, &selection));
-    ls__selections_keep_recent(net->tried, LS__MAX_SELECTIONS);
+    LS_TRY(ls__selections_put(ctx, s->tried, &selection));
+    ls__selections_keep_recent(s->tried, LS__MAX_SELECTIONS);
     return LS_OK;
 }
 
-int ls__net_tried(ls_net *net, const ls__op *op, const ls__candidate *candidates, int n)
+int ls__selector_tried(ls__selector *s, const ls__op *op, const ls__candidate *candidates, int n)
 {
     char text[LS__OP_TEXT_SIZE];
     ls__op_text(op, text, sizeof text);
-    const ls__selection *tried = ls__selections_find(net->tried, text);
+    const ls__selection *tried = ls__selections_find(s->tried, text);
     for (int i = 0; i < n && tried; i++)
         if (strcmp(candidates[i].name, tried->kernel) == 0) return i;
     return -1;

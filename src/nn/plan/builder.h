@@ -1,7 +1,7 @@
-/* lower.h: how node kinds turn into instructions. A lowering that fails keeps its error and sets
- * builder->status; further calls then do nothing and give -1. */
-#ifndef LS_NN_COMPILE_LOWER_H
-#define LS_NN_COMPILE_LOWER_H
+/* builder.h: how layers append instructions over values to a program. A call that fails keeps its
+ * error and sets builder->status; further calls then do nothing and give -1. */
+#ifndef LS_NN_PLAN_BUILDER_H
+#define LS_NN_PLAN_BUILDER_H
 
 #include "nn/plan/program.h"
 
@@ -11,7 +11,7 @@ typedef struct ls__gradient_list {
     size_t room;
 } ls__gradient_list;
 
-typedef struct ls__builder {
+struct ls__builder {
     ls__program *program;
     ls_status status;
     bool *wants;                  /* per node: its gradient is needed */
@@ -25,11 +25,8 @@ typedef struct ls__builder {
     int *as_activation; /* per node: its forward value cast to that type, -1 */
     int n_few_values;   /* batch norms whose statistics are over few values; the first of them */
     const ls_node *few_values;
-} ls__builder;
+};
 enum { LS__MAX_SAVED = 2 };
-
-/* One warning for all batch norms whose statistics are over few values. */
-void ls__warn_of_few_values(ls__builder *b);
 
 /* A new arena value; those of rank 4 get a layout group of their own. */
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);
@@ -45,6 +42,8 @@ int ls__value_parameter(ls__builder *b, int parameter);
 int ls__value_parameter_gradient(ls__builder *b, int parameter);
 /* The value of an entry as a factor of activations, in their type. */
 int ls__value_compute_weight(ls__builder *b, int parameter);
+/* A value at the start of a place that is not the arena. */
+int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place);
 /* The net's loss scale. */
 int ls__value_loss_scale(ls__builder *b);
 /* Both have one layout. */
@@ -74,44 +73,11 @@ int ls__gradient_of(ls__builder *b, const ls_node *node);
 /* The same in up to two parts that still have to be added: *second is -1 when one is enough. */
 int ls__gradient_parts(ls__builder *b, const ls_node *node, int *second);
 void ls__contribute(ls__builder *b, const ls_node *node, int value);
-/* The gradient before the ReLU that ends a stage, from that after it. */
-int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy);
-
 /* Appends an instruction. `kind_and_config` has the kind and `u`; operands as in the op list. */
 void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
               int n_outputs, const int *outputs);
 /* The same for a user's op. */
 void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,
                      const int *inputs, int n_outputs, const int *outputs);
-
-/* Whose gradient is needed: a wanted input's, a trained parameter's, and that of all that depends
- * on one. */
-void ls__find_wants(ls__builder *b);
-/* Lowers all that the losses' gradients need, after the forward part. */
-void ls__lower_backward(ls__builder *b);
-/* After all that: fuses batch norms with convolutions. Keeps its error. */
-ls_status ls__fuse_norms(ls__builder *b);
-
-/* ---- The table of node kinds ---- */
-
-typedef struct ls__node_rules {
-    /* Output spec from input specs; keeps an error that names the node, the dimension and both
-     * values. */
-    ls_status (*infer)(const ls_node *node, const ls_spec *inputs, ls_spec *out);
-    /* Forward: emits and sets the value of stage->tail. Backward (optional): takes the gradient of
-     * stage->tail and contributes to the inputs and addend of the stage. */
-    void (*forward)(ls__builder *b, const ls__fused_op *fused);
-    void (*backward)(ls__builder *b, const ls__fused_op *fused);
-    /* Multiply-adds of the forward pass (optional: none). */
-    int64_t (*multiply_adds)(const ls_node *node, const ls_spec *inputs, const ls_spec *out);
-} ls__node_rules;
-
-const ls__node_rules *ls__rules(ls__node_kind kind);
-
-extern const ls__node_rules ls__conv2d_rules, ls__linear_rules, ls__batch_norm_rules,
-    ls__relu_rules, ls__add_rules, ls__max_pool_rules, ls__avg_pool_rules,
-    ls__global_avg_pool_rules, ls__pad_channels_rules, ls__flatten_rules, ls__dropout_rules,
-    ls__cross_entropy_rules, ls__top_k_rules, ls__custom_rules, ls__input_rules,
-    ls__parameter_rules, ls__normalize_rules;
 
 #endif

@@ -1,17 +1,9 @@
-/* selection.c: which kernel runs an op. The policy filters: strict leaves deterministic kernels
- * only. Among what is left, in this order:
- *
- *   what the net has used for an equal op before: that never changes in a net's life
- *   what the context's table said when the net was built: from a plan file, from a checkpoint, or
- *   timed (tune.c); in the net of a run that goes on, what its checkpoint says
- *   the one that the backend thinks cheapest
- *
- * Times vary, so choices made by timing are part of a run's identity, and stored in its
- * checkpoints. Nothing is timed after the build: ops that come up only then go by the estimate. */
+/* open_kernel.c: the kernel of an op, by the order of selector.h. The policy filters: strict leaves
+ * deterministic kernels only. */
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/compile/lower.h"
-#include "nn/net_state.h"
+#include "nn/select/selector.h"
+#include "nn/select/selector.h"
 #include "nn/select/trial.h"
 #include <stdio.h>
 #include <string.h>
@@ -44,33 +36,6 @@ int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, 
     return cheapest(out, n_allowed);
 }
 
-const ls__selection *ls__net_find_selection(const ls_net *net, const char *text)
-{
-    const ls__selection *found = ls__selections_find(net->selections, text);
-    if (found) return found;
-    return ls__selections_find(net->known ? net->known : net->owned.ctx->selections, text);
-}
-
-const ls__selection *ls__net_find_kernel_selection(const ls_net *net, const ls__op *op)
-{
-    char text[LS__OP_TEXT_SIZE];
-    ls__op_text(op, text, sizeof text);
-    return ls__net_find_selection(net, text);
-}
-
-void ls__fusion_text(const ls__op *op, char *out)
-{
-    const size_t length = ls__op_text(op, out, LS__OP_TEXT_SIZE);
-    snprintf(out + length, LS__FUSION_TEXT_SIZE - length, " fusion");
-}
-
-const ls__selection *ls__net_find_fusion_selection(const ls_net *net, const ls__op *op)
-{
-    char text[LS__FUSION_TEXT_SIZE];
-    ls__fusion_text(op, text);
-    return ls__net_find_selection(net, text);
-}
-
 static int index_of(const ls__candidate *candidates, int n, const char *kernel)
 {
     for (int i = 0; i < n; i++)
@@ -78,7 +43,7 @@ static int index_of(const ls__candidate *candidates, int n, const char *kernel)
     return -1;
 }
 
-/* Where a settled choice comes from, for errors about its kernel: "which the plan asks for". */
+/* Where a selected choice comes from, for errors about its kernel: "which the plan asks for". */
 static void origin(const ls__selection *selection, char *out, size_t size)
 {
     const bool of_file =
@@ -87,7 +52,7 @@ static void origin(const ls__selection *selection, char *out, size_t size)
              selection->reason);
 }
 
-/* A settled choice that is not among those allowed: it came from a file, mostly. */
+/* A selected choice that is not among those allowed: it came from a file, mostly. */
 static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who,
                               const ls__selection *selection)
 {
@@ -114,7 +79,7 @@ bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
     return true;
 }
 
-/* Makes a settled kernel without a list of what else there is. *kernel stays NULL when only a list
+/* Makes a selected kernel without a list of what else there is. *kernel stays NULL when only a list
  * tells what to do: it can't be made so, or its bits may differ from run to run. */
 static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *name,
                               ls__kernel **kernel)
@@ -132,13 +97,13 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
 }
 
 /* Runs the kernel once if it is a library's. One that fails is closed and *kernel is NULL; where
- * another may do, that is LS_ERR_UNSUPPORTED. `settled` may be NULL. */
-static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
-                            const ls__selection *settled, ls__kernel **kernel)
+ * another may do, that is LS_ERR_UNSUPPORTED. `selected` may be NULL. */
+static ls_status try_kernel(ls__selector *s, const ls__op *op, const char *who,
+                            const ls__selection *selected, ls__kernel **kernel)
 {
-    ls_context *ctx = net->owned.ctx;
+    ls_context *ctx = s->ctx;
     char name[LS__KERNEL_NAME_SIZE];
-    ls_status status = ls__net_try_kernel(net, op, *kernel);
+    ls_status status = ls__selector_try_kernel(s, op, *kernel);
     if (status == LS_OK) return LS_OK;
     memcpy(name, (*kernel)->name, sizeof name);
     (*kernel)->close(*kernel);
@@ -146,49 +111,50 @@ static ls_status try_kernel(ls_net *net, const ls__op *op, const char *who,
     if (status == LS_ERR_MEMORY || !ls__forgive_failed_run(ctx)) return status;
     char reason[sizeof ctx->message], from[ORIGIN_SIZE] = "";
     memcpy(reason, ctx->message, sizeof reason);
-    if (settled) origin(settled, from, sizeof from);
+    if (selected) origin(selected, from, sizeof from);
     return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s'%s%s%s fails when it is run: %s", who,
-                    name, settled ? ", " : "", from, settled ? "," : "", reason);
+                    name, selected ? ", " : "", from, selected ? "," : "", reason);
 }
 
 /* Counts an op that a library has kernels for, of which none runs; equal ops do without them. On
  * failure the kernel is closed. */
-static ls_status note_fallback(ls_net *net, const ls__op *op, const char *failure,
+static ls_status note_fallback(ls__selector *s, const ls__op *op, const char *failure,
                                ls__kernel **kernel)
 {
     char text[LS__OP_TEXT_SIZE];
     ls__selection selection = { .op = text };
     ls__op_text(op, text, sizeof text);
-    if (ls__selections_find(net->tried, text)) return LS_OK;
+    if (ls__selections_find(s->tried, text)) return LS_OK;
     memcpy(selection.kernel, (*kernel)->name, sizeof selection.kernel);
-    const ls_status status = ls__selections_put(net->owned.ctx, net->tried, &selection);
-    ls__selections_keep_recent(net->tried, LS__MAX_SELECTIONS);
-    if (net->n_fallbacks++ == 0)
-        snprintf(net->fallback, sizeof net->fallback, "slow '%s' runs instead: %.300s",
-                 (*kernel)->name, failure);
+    const ls_status status = ls__selections_put(s->ctx, s->tried, &selection);
+    ls__selections_keep_recent(s->tried, LS__MAX_SELECTIONS);
+    if (s->n_fallbacks++ == 0)
+        snprintf(s->fallback, sizeof s->fallback, "slow '%s' runs instead: %.300s", (*kernel)->name,
+                 failure);
     if (status == LS_OK) return LS_OK;
     (*kernel)->close(*kernel);
     *kernel = NULL;
     return status;
 }
 
-ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__candidate *candidates,
-                        int *n, ls__kernel **kernel, int *chosen)
+ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *who,
+                                 ls__candidate *candidates, int *n, ls__kernel **kernel,
+                                 int *chosen)
 {
-    ls_context *ctx = net->owned.ctx;
-    char failed[sizeof net->fallback] = "";
+    ls_context *ctx = s->ctx;
+    char failed[sizeof s->fallback] = "";
     for (;;) {
         /* What ran for an equal op was the best of these then. */
-        int best = ls__net_tried(net, op, candidates, *n);
+        int best = ls__selector_tried(s, op, candidates, *n);
         if (best < 0) best = cheapest(candidates, *n);
         *chosen = best;
         ls_status status =
             ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
         const bool made = status == LS_OK;
         const char *failure = made ? "fails when it is run" : "can't be made";
-        if (made) status = try_kernel(net, op, who, NULL, kernel);
+        if (made) status = try_kernel(s, op, who, NULL, kernel);
         if (status == LS_OK && failed[0] && !(*kernel)->unproven)
-            return note_fallback(net, op, failed, kernel);
+            return note_fallback(s, op, failed, kernel);
         if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
         if (made) snprintf(failed, sizeof failed, "%.500s", ctx->message);
         ls__inform(ctx, "%s: %s %s, another is taken: %.500s", who, candidates[best].name, failure,
@@ -198,21 +164,21 @@ ls_status ls__open_best(ls_net *net, const ls__op *op, const char *who, ls__cand
     }
 }
 
-ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls__kernel **kernel,
-                              ls__why *why)
+ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char *who,
+                                   ls__kernel **kernel, ls__why *why)
 {
-    ls_context *ctx = net->owned.ctx;
+    ls_context *ctx = s->ctx;
     const ls__backend *backend = ctx->device->backend;
     ls__candidate candidates[LS__MAX_CANDIDATES];
     char text[LS__OP_TEXT_SIZE];
     int n_found, n_allowed = 0;
     ls__op_text(op, text, sizeof text);
-    const ls__selection *settled = ls__net_find_selection(net, text);
-    *why = (ls__why){ .listed = true, .derived = !settled || settled->derived };
-    if (settled) memcpy(why->reason, settled->reason, sizeof why->reason);
+    const ls__selection *selected = ls__selector_find(s, text);
+    *why = (ls__why){ .listed = true, .derived = !selected || selected->derived };
+    if (selected) memcpy(why->reason, selected->reason, sizeof why->reason);
     *kernel = NULL;
-    if (settled && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, settled->kernel, kernel));
-    if (*kernel) return try_kernel(net, op, who, settled, kernel);
+    if (selected && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, selected->kernel, kernel));
+    if (*kernel) return try_kernel(s, op, who, selected, kernel);
 
     int chosen = ls__choose_candidate(ctx, op, candidates, &n_found);
     if (ls__has_error(ctx)) return ctx->error;
@@ -224,47 +190,16 @@ ls_status ls__net_open_kernel(ls_net *net, const ls__op *op, const char *who, ls
                         who, ls__op_name(op->kind), backend->name);
     while (n_allowed < n_found && candidates[n_allowed].name[0]) n_allowed++;
     why->listed = n_found > 1;
-    if (settled) {
-        chosen = index_of(candidates, n_allowed, settled->kernel);
-        if (chosen < 0) return fail_settled(ctx, op, who, settled);
+    if (selected) {
+        chosen = index_of(candidates, n_allowed, selected->kernel);
+        if (chosen < 0) return fail_settled(ctx, op, who, selected);
         LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
-        LS_TRY(try_kernel(net, op, who, settled, kernel));
+        LS_TRY(try_kernel(s, op, who, selected, kernel));
     } else {
         snprintf(why->reason, sizeof why->reason, "%s", n_allowed > 1 ? "heuristic" : "only");
-        LS_TRY(ls__open_best(net, op, who, candidates, &n_allowed, kernel, &chosen));
+        LS_TRY(ls__selector_open_best(s, op, who, candidates, &n_allowed, kernel, &chosen));
     }
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
         ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);
-    return LS_OK;
-}
-
-void ls__instruction_name(const ls__instruction *in, char out[LS__INSTRUCTION_NAME_SIZE])
-{
-    snprintf(out, LS__INSTRUCTION_NAME_SIZE, "%s '%s'", ls__node_kind_text(in->node->kind),
-             in->node->name);
-}
-
-static ls_status choose(ls__program *p, ls__instruction *in)
-{
-    char who[LS__INSTRUCTION_NAME_SIZE];
-    ls__instruction_name(in, who);
-    return ls__net_open_kernel(p->net, &in->op, who, &in->kernel, &in->why);
-}
-
-bool ls__reorder_is_identity(const ls__program *p, const ls__instruction *in)
-{
-    if (in->custom || in->op.kind != LS__OP_REORDER) return false;
-    const ls__value *x = &p->values[in->operands[0]], *y = &p->values[in->operands[1]];
-    return x->shape.n_dims != 4 || y->shape.n_dims != 4 || x->block == y->block;
-}
-
-ls_status ls__program_choose(ls__program *p)
-{
-    for (int i = 0; i < p->n_instructions; i++) ls__instruction_fill(p, &p->instructions[i]);
-    if (p->timed) LS_TRY(ls__program_tune(p));
-    for (int i = 0; i < p->n_instructions; i++) {
-        ls__instruction *in = &p->instructions[i];
-        if (!in->custom && !ls__reorder_is_identity(p, in)) LS_TRY(choose(p, in));
-    }
     return LS_OK;
 }

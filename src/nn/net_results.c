@@ -1,4 +1,4 @@
-/* results.c: what a forward leaves behind: losses, metrics, outputs; at once, or as they come.
+/* net_results.c: what a forward leaves behind: losses, metrics, outputs; at once, or as they come.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -36,30 +36,30 @@ ls_status ls__net_open_results(ls_net *net)
     net->scalars = ls__zalloc(ctx, n * sizeof *net->scalars);
     if (!net->scalars) return ls__fail_memory(ctx, "net", n * sizeof *net->scalars);
     for (int i = 0; i < LS__N_RESULTS; i++)
-        LS_TRY(ls__readback_open(&net->results[i].late, ctx, "net", n * sizeof(float)));
+        LS_TRY(ls__readback_open(&net->results[i].readback, ctx, "net", n * sizeof(float)));
     return LS_OK;
 }
 
 void ls__net_close_results(ls_net *net)
 {
-    for (int i = 0; i < LS__N_RESULTS; i++) ls__readback_close(&net->results[i].late);
+    for (int i = 0; i < LS__N_RESULTS; i++) ls__readback_close(&net->results[i].readback);
     ls__free(net->owned.ctx, net->scalars);
 }
 
-ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls_optimizer *opt)
+ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__update *update)
 {
     ls__device *device = net->owned.ctx->device;
     const ls_graph *graph = &net->graph;
     ls__results *r = &net->results[net->n_sent % LS__N_RESULTS];
-    const float *norm = opt ? opt->norm : NULL;
+    const float *norm = update ? update->norm : NULL;
     int n = 0;
     for (int i = 0; i < graph->losses.n; i++)
         net->scalars[n++] = address(net, graph->losses.items[i].node);
     for (int i = 0; i < graph->metrics.n; i++)
         net->scalars[n++] = address(net, graph->metrics.items[i].node);
     if (norm) net->scalars[n++] = norm;
-    LS_TRY(device->backend->gather(device, r->late.memory, net->scalars, n));
-    LS_TRY(ls__readback_send(&r->late));
+    LS_TRY(device->backend->gather(device, r->readback.memory, net->scalars, n));
+    LS_TRY(ls__readback_send(&r->readback));
     r->has_norm = norm != NULL;
     r->epoch = batch->epoch;
     r->step = batch->step;
@@ -72,7 +72,7 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls_opti
 static double metric(const ls_net *net, const ls__results *r, const char *name)
 {
     const ls__named_list *metrics = &net->graph.metrics;
-    const float *counts = (const float *)r->late.host + net->graph.losses.n;
+    const float *counts = (const float *)r->readback.host + net->graph.losses.n;
     for (int i = 0; i < metrics->n; i++)
         if (strcmp(metrics->items[i].name, name) == 0) return (double)counts[i] / (double)r->n;
     return 0;
@@ -88,9 +88,9 @@ static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *o
     if (!out) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: out is NULL", call);
     if (net->n_sent - net->n_taken <= left) return LS_OK;
     ls__results *r = &net->results[net->n_taken++ % LS__N_RESULTS];
-    LS_TRY(ls__readback_wait(&r->late));
+    LS_TRY(ls__readback_wait(&r->readback));
     const ls__named_list *losses = &net->graph.losses;
-    const float *scalars = r->late.host;
+    const float *scalars = r->readback.host;
     *out = (ls_results){ .epoch = r->epoch,
                          .step = r->step,
                          .n = r->n,

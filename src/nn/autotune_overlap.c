@@ -4,10 +4,16 @@
  * and without in turn. Values that the forward part leaves hold a net's parameters over and over:
  * zeros would take less power. */
 #include "base/error.h"
+#include "backend/pool.h"
+#include "base/clock.h"
+#include "nn/compile/compile.h"
+#include "nn/exec/run_call.h"
 #include "nn/net_state.h"
+#include "nn/select/autotune.h"
 #include "nn/select/trial.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* Launches of each side; the shortest counts. */
 enum { LAUNCHES = 5 };
@@ -24,10 +30,10 @@ static bool is_float(ls_dtype dtype)
     return dtype == LS_F32 || dtype == LS_F16 || dtype == LS_BF16;
 }
 
-static ls_status fill(const ls__program *p, int v)
+static ls_status fill(const ls_net *net, const ls__program *p, int v)
 {
     ls__device *device = p->ctx->device;
-    const ls__net_blocks blocks = ls__net_get_blocks(p->net);
+    const ls__net_blocks blocks = net->blocks;
     const ls__value *value = &p->values[v];
     const size_t element = ls_dtype_bytes(value->dtype);
     const int64_t n = (int64_t)(value->bytes / element);
@@ -45,19 +51,19 @@ static ls_status fill(const ls__program *p, int v)
 
 /* Labels and indices are zero: they must stay within their limits. The forward part would have cast
  * the parameters. */
-static ls_status fill_memory(const ls__program *p)
+static ls_status fill_memory(const ls_net *net, const ls__program *p)
 {
     ls__device *device = p->ctx->device;
-    const ls__net_blocks blocks = ls__net_get_blocks(p->net);
+    const ls__net_blocks blocks = net->blocks;
     if (blocks.compute_weights)
-        LS_TRY(device->backend->cast(device, ls__net_activations(p->net), blocks.compute_weights,
-                                     LS_F32, blocks.values, blocks.parameter_elements));
-    LS_TRY(device->backend->clear(device, p->arena, p->arena_bytes));
+        LS_TRY(device->backend->cast(device, p->env->activations, blocks.compute_weights, LS_F32,
+                                     blocks.values, blocks.parameter_elements));
+    LS_TRY(device->backend->clear(device, p->bases[LS__PLACE_ARENA], p->arena_bytes));
     for (int v = 0; v < p->n_values; v++) {
         const ls__value *value = &p->values[v];
         if (value->place == LS__PLACE_ARENA && value->storage == v && is_float(value->dtype) &&
             value->first < p->n_forward && value->last >= p->n_forward)
-            LS_TRY(fill(p, v));
+            LS_TRY(fill(net, p, v));
     }
     return LS_OK;
 }
@@ -66,8 +72,9 @@ static ls_status fill_memory(const ls__program *p)
 
 static ls_status queue(ls__program *p, bool beside)
 {
-    for (int i = p->n_forward; i < p->n_instructions; i++)
-        LS_TRY(ls__program_run(p, i, &step, beside));
+    const ls__run_mode mode = { .in_order = !beside };
+    for (int i = p->graph->inputs.n + p->n_forward; i < p->n_calls; i++)
+        LS_TRY(ls__run_call(p->ctx, &p->calls[i], &step, &mode));
     return LS_OK;
 }
 
@@ -113,31 +120,31 @@ static ls_status time_recorded(ls__program *p, double best[2])
     return status;
 }
 
-static ls_status time_backward(ls__program *p, double left_ms, double best[2])
+static ls_status time_backward(const ls_net *net, ls__program *p, double left_ms, double best[2])
 {
     double ms;
-    LS_TRY(fill_memory(p));
+    LS_TRY(fill_memory(net, p));
     LS_TRY(time_once(p, NULL, &ms));
     return RUNS * ms > left_ms ? LS_OK : time_recorded(p, best);
 }
 
 /* As they were when the net was opened. */
-static ls_status clear_gradients(const ls__program *p)
+static ls_status clear_gradients(const ls_net *net)
 {
-    ls__device *device = p->ctx->device;
-    const ls__net_blocks blocks = ls__net_get_blocks(p->net);
-    return device->backend->clear(device, blocks.gradients,
-                                  (size_t)blocks.parameter_elements * sizeof(float));
+    ls__device *device = net->owned.ctx->device;
+    return device->backend->clear(device, net->blocks.gradients,
+                                  (size_t)net->blocks.parameter_elements * sizeof(float));
 }
 
-ls_status ls__program_time_overlap(ls__program *p, double left_ms, double *main_ms, double *side_ms)
+ls_status ls__time_overlap(const ls_net *net, ls__program *p, double left_ms, double *main_ms,
+                           double *side_ms)
 {
     ls__device *device = p->ctx->device;
     double best[2] = { -1, -1 };
     device->backend->begin(device);
-    ls_status status = time_backward(p, left_ms, best);
-    if (status != LS_OK) ls__program_join(p);
-    const ls_status cleared = clear_gradients(p);
+    ls_status status = time_backward(net, p, left_ms, best);
+    if (status != LS_OK) ls__join_streams(p->ctx);
+    const ls_status cleared = clear_gradients(net);
     if (status == LS_OK) status = cleared;
     device->backend->end(device);
     *main_ms = best[0];
@@ -146,4 +153,65 @@ ls_status ls__program_time_overlap(ls__program *p, double left_ms, double *main_
     ls__inform(p->ctx, "net: gradients of weights can't be timed: %.500s", p->ctx->message);
     *main_ms = *side_ms = -1;
     return LS_OK;
+}
+
+/* ---- Which program is taken ---- */
+
+/* Is there something to decide, in a program whose kernels were timed? Users' ops are not called
+ * before a step. */
+static bool is_open(const ls__program *p)
+{
+    for (int i = p->n_forward; i < p->n_instructions; i++)
+        if (p->instructions[i].custom) return false;
+    return p->timed && p->has_tuning_budget && p->tuning_left_ms > 0 &&
+           p->ctx->selections->n_timed > 0 && !ls__find_overlap_selection(p) && ls__can_overlap(p);
+}
+
+/* Opens a program that overlaps, and times it where there is memory and time. */
+static ls_status time_overlap(ls_net *net, const ls__program *p, ls__program **side,
+                              double *main_ms, double *side_ms)
+{
+    const double start = ls__now_ms();
+    LS_TRY(ls__compile(&net->env, &net->graph,
+                       &(ls__compile_request){ .mode = p->mode,
+                                               .gradients = p->gradients,
+                                               .overlaps = true,
+                                               .input_specs = p->input_specs },
+                       side));
+    ls__drop_arena(net);
+    if (!ls__would_fit(net->owned.ctx->pool, (*side)->arena_bytes)) return LS_OK;
+    LS_TRY(ls__fit_arena(net, *side));
+    ls__bind_to_arena(net, *side);
+    return ls__time_overlap(net, *side, p->tuning_left_ms - (ls__now_ms() - start), main_ms,
+                            side_ms);
+}
+
+/* Puts the program that overlaps in the place of one that does not, if it is faster. Nothing is
+ * decided where it can't be timed. */
+ls_status ls__autotune_overlap(ls_net *net, ls__program **program)
+{
+    ls__program *p = *program, *side = NULL;
+    double main_ms = -1, side_ms = -1;
+    if (!is_open(p)) return LS_OK;
+    ls_status status = time_overlap(net, p, &side, &main_ms, &side_ms);
+    const bool forgiven = status != LS_OK && ls__forgive_failed_run(net->owned.ctx);
+    if (forgiven)
+        ls__inform(net->owned.ctx, "net: gradients of weights can't be timed: %.500s",
+                   ls_context_message(net->owned.ctx));
+    if (forgiven) status = LS_OK;
+    const bool timed = status == LS_OK && side_ms >= 0;
+    const bool faster = timed && side_ms < LS__CLEARLY_FASTER * main_ms;
+    if (timed) {
+        char reason[LS__SELECTION_REASON_SIZE];
+        snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms", faster ? side_ms : main_ms,
+                 faster ? main_ms : side_ms);
+        status = ls__select_overlap(p, faster, reason);
+    }
+    if (status == LS_OK && faster) {
+        *program = side;
+        side = p;
+    }
+    ls__drop_arena(net); /* it may be larger than what is needed now */
+    ls__program_close(&side);
+    return status == LS_OK ? ls__fit_arena(net, *program) : status;
 }

@@ -1,0 +1,129 @@
+/* arena.c: the memory that all programs of a net share, and the report when there is none. */
+#include "backend/pool.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/compile/compile.h"
+#include "nn/net_state.h"
+
+#include <stdio.h>
+
+/* Sets the batch of every input that has the given one. */
+static void set_batch(ls_spec *specs, const ls_spec *from, int n, int64_t old_batch, int64_t batch)
+{
+    for (int i = 0; i < n; i++) {
+        specs[i] = from[i];
+        if (specs[i].shape.dims[0] == old_batch) specs[i].shape.dims[0] = batch;
+    }
+}
+
+/* The arena that a batch would need, or SIZE_MAX when that batch cannot be planned. */
+static size_t arena_for(ls_net *net, ls_mode mode, bool gradients, const ls_spec *wanted,
+                        int64_t old_batch, int64_t batch)
+{
+    const int n = net->graph.inputs.n;
+    ls_spec *specs = ls__alloc(net->owned.ctx, (size_t)n * sizeof *specs);
+    if (!specs) return SIZE_MAX;
+    set_batch(specs, wanted, n, old_batch, batch);
+    ls__program *program = NULL;
+    net->selector.never_runs = true;
+    const ls_status status = ls__compile(
+        &net->env, &net->graph,
+        &(ls__compile_request){ .mode = mode, .gradients = gradients, .input_specs = specs },
+        &program);
+    net->selector.never_runs = false;
+    const size_t bytes = status == LS_OK ? program->arena_bytes : SIZE_MAX;
+    ls__program_close(&program);
+    ls__free(net->owned.ctx, specs);
+    return bytes;
+}
+
+/* Tries it: what a device says to be free may not be there in one piece. */
+bool ls__would_fit(ls__pool *pool, size_t bytes)
+{
+    if (bytes > ls__pool_free_bytes(pool)) return false;
+    void *memory = ls__pool_allocate(pool, bytes);
+    ls__pool_release(pool, memory);
+    return memory != NULL;
+}
+
+/* The largest batch whose arena could be had: 0 when none can. Memory grows by nearly the same
+ * number of bytes with each image, so a line through two plans points close to the answer; by
+ * halves where less is to be had than what is said to be free, under a limit of the process's. */
+static int64_t largest_batch(ls_net *net, const ls__program *program, size_t free)
+{
+    ls__pool *pool = net->owned.ctx->pool;
+    enum { MAX_PLANS = 20 };
+    int64_t fits = 0, too_large = program->input_specs[0].shape.dims[0];
+    const int64_t asked = too_large;
+    double bytes_per_image = (double)program->arena_bytes / (double)asked;
+    bool misled = program->arena_bytes <= free;
+    for (int i = 0; i < MAX_PLANS && fits + 1 < too_large; i++) {
+        int64_t batch = (int64_t)((double)free / bytes_per_image);
+        if (batch <= fits) batch = fits + 1;
+        if (batch >= too_large) batch = misled ? fits + (too_large - fits) / 2 : too_large - 1;
+        const size_t bytes =
+            arena_for(net, program->mode, program->gradients, program->input_specs, asked, batch);
+        if (bytes == SIZE_MAX) break;
+        if (ls__would_fit(pool, bytes)) {
+            fits = batch;
+        } else {
+            too_large = batch;
+            misled = misled || bytes <= free;
+        }
+        bytes_per_image = (double)bytes / (double)batch;
+    }
+    return fits;
+}
+
+static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
+{
+    ls_context *ctx = net->owned.ctx;
+    const size_t free = ls__pool_free_bytes(ctx->pool);
+    const size_t cached = ls__pool_stats(ctx->pool).cached_bytes;
+    const int64_t batch = program->input_specs[0].shape.dims[0];
+    const int64_t best = largest_batch(net, program, free);
+    /* Planning the smaller batches may have failed for want of memory, too. */
+    if (ctx->error == LS_ERR_MEMORY) ctx->error = LS_OK;
+    char advice[96];
+    if (best > 0)
+        snprintf(advice, sizeof advice, "the largest batch that fits is %lld", (long long)best);
+    else
+        snprintf(advice, sizeof advice, "not even a batch of 1 fits");
+    return ls__fail(ctx, LS_ERR_MEMORY,
+                    "net: out of device memory for activations and workspaces at batch %lld: %zu "
+                    "bytes asked, %zu free, %zu cached; %s",
+                    (long long)batch, program->arena_bytes, free, cached, advice);
+}
+
+/* Whatever lies in the arena is over with the next forward. */
+void ls__drop_arena(ls_net *net)
+{
+    ls__pool_release(net->owned.ctx->pool, net->cache.arena);
+    net->cache.arena = NULL;
+    net->env.arena_bytes = 0;
+    net->current = NULL;
+    net->forward_done = false;
+    net->cache.arena_generation++;
+}
+
+ls_status ls__fit_arena(ls_net *net, const ls__program *program)
+{
+    if (program->arena_bytes <= net->env.arena_bytes && net->cache.arena) return LS_OK;
+    ls_context *ctx = net->owned.ctx;
+    ls__drop_arena(net);
+    net->cache.arena = ls__pool_allocate(ctx->pool, program->arena_bytes);
+    if (!net->cache.arena) return report_out_of_memory(net, program);
+    net->env.arena_bytes = program->arena_bytes;
+    return LS_OK;
+}
+
+void ls__bind_to_arena(ls_net *net, ls__program *program)
+{
+    const ls__net_blocks *blocks = &net->blocks;
+    void *const bases[LS__N_PLACES] = { [LS__PLACE_ARENA] = net->cache.arena,
+                                        [LS__PLACE_VALUES] = blocks->values,
+                                        [LS__PLACE_GRADIENTS] = blocks->gradients,
+                                        [LS__PLACE_COMPUTE_WEIGHTS] = blocks->compute_weights,
+                                        [LS__PLACE_LOSS_SCALE] = blocks->scaler };
+    ls__program_bind(program, bases, net->cache.arena_generation);
+}

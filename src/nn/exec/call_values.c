@@ -1,0 +1,152 @@
+/* call_values.c: see call_values.h. */
+#include "nn/exec/call_values.h"
+
+#include "base/context.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Operands that ops change in place, as bits; the op list has them among the inputs. */
+static const unsigned changed_in_place[LS__N_OPS] = {
+    [LS__OP_BATCH_NORM] = 1u << 3 | 1u << 4, /* running_mean, running_var */
+    [LS__OP_NORM_FINALIZE] = 1u << 4 | 1u << 5,
+    [LS__OP_SGD] = 1u << 0 | 1u << 2, /* parameter, momentum */
+    [LS__OP_ADAM] = 1u << 0 | 1u << 2 | 1u << 3,
+    [LS__OP_LOSS_SCALE_UPDATE] = 1u << 1, /* scaler */
+};
+
+static void set_role(const ls__call *call, int j, ls__trace_value *out)
+{
+    ls__operand_role role = { .name = "" };
+    out->input = j < call->n_inputs;
+    out->output = !out->input;
+    if (call->feeds_input) {
+        snprintf(out->role, sizeof(out->role), "%s", out->input ? "batch" : "copy");
+    } else if (call->callback) {
+        snprintf(out->role, sizeof(out->role), "%s %d", out->input ? "input" : "output",
+                 out->input ? j : j - call->n_inputs);
+    } else {
+        (void)ls__op_operand(call->op->kind, j, &role);
+        snprintf(out->role, sizeof(out->role), "%.*s", role.length, role.name);
+        out->input = !role.output;
+        out->output = role.output || (changed_in_place[call->op->kind] & 1u << j);
+    }
+}
+
+static void set_contents(ls__trace_value *out, const ls__operand *operand, void *memory)
+{
+    out->dtype = operand->dtype;
+    out->shape = operand->shape;
+    out->block = operand->block;
+    out->count = ls_shape_count(&operand->shape);
+    out->memory = memory;
+}
+
+/* Whether the memory lies in a block of so many bytes. */
+static bool lies_in(const void *memory, const void *block, size_t bytes)
+{
+    return block && (uintptr_t)memory >= (uintptr_t)block &&
+           (uintptr_t)memory - (uintptr_t)block < bytes;
+}
+
+/* The parameter or buffer that lies there, in a block of parameters; NULL elsewhere. */
+static const char *parameter_at(const ls__net_blocks *blocks, const void *memory)
+{
+    const struct {
+        const void *block;
+        int64_t elements;
+        ls_dtype dtype;
+    } places[] = {
+        { blocks->values, blocks->block_elements, LS_F32 },
+        { blocks->gradients, blocks->parameter_elements, LS_F32 },
+        { blocks->compute_weights, blocks->parameter_elements, LS_BF16 }, /* or f16, as wide */
+    };
+    for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+        const size_t size = ls_dtype_bytes(places[k].dtype);
+        if (!lies_in(memory, places[k].block, (size_t)places[k].elements * size)) continue;
+        const size_t offset = (size_t)((uintptr_t)memory - (uintptr_t)places[k].block);
+        for (int64_t i = 0; i < blocks->n_parameters; i++)
+            if ((size_t)blocks->parameters[i].offset * size == offset)
+                return blocks->parameters[i].name;
+    }
+    return NULL;
+}
+
+/* A value as long as the block of parameters falls into these, so that the gaps between them are
+ * left out. False when *i is beyond these, and then less by their number. */
+static bool find_in_block(const ls__net_blocks *blocks, const ls__operand *operand, void *memory,
+                          int *i, ls__trace_value *out)
+{
+    for (int64_t e = 0; e < blocks->n_parameters; e++) {
+        const ls__parameter *parameter = &blocks->parameters[e];
+        if (parameter->kind == LS_PARAMETER_BUFFER || (*i)-- > 0) continue;
+        const ls__operand part = { operand->dtype, parameter->shape, 0 };
+        const size_t offset = (size_t)parameter->offset * ls_dtype_bytes(operand->dtype);
+        set_contents(out, &part, (unsigned char *)memory + offset);
+        out->parameter = parameter->name;
+        return true;
+    }
+    return false;
+}
+
+static bool is_whole_block(const ls__call *call, const ls__net_blocks *blocks, int j)
+{
+    const ls__operand *operand = &call->op->operands[j];
+    const void *memory = call->buffers[j];
+    if (operand->shape.n_dims != 1 || operand->shape.dims[0] != blocks->parameter_elements)
+        return false;
+    /* An activation may be as long. */
+    return call->updates || memory == blocks->values || memory == blocks->compute_weights;
+}
+
+bool ls__call_value(const ls__call *call, const ls__net_blocks *blocks, int i, ls__trace_value *out)
+{
+    bool found = false;
+    for (int j = 0; j < call->op->n_operands && !found; j++) {
+        const ls__operand *operand = &call->op->operands[j];
+        if (!call->buffers[j] || ls__is_absent(operand)) continue;
+        *out = (ls__trace_value){ .parameter = parameter_at(blocks, call->buffers[j]) };
+        set_role(call, j, out);
+        if (is_whole_block(call, blocks, j)) {
+            found = find_in_block(blocks, operand, call->buffers[j], &i, out);
+        } else if (i-- == 0) {
+            set_contents(out, operand, call->buffers[j]);
+            found = true;
+        }
+    }
+    if (!found) return false;
+    /* Integers say where something is, labels and places in a window: another one may point out of
+     * it. Images are safe. */
+    const bool is_float = out->dtype == LS_F32 || out->dtype == LS_BF16 || out->dtype == LS_F16;
+    out->is_target = out->output && (is_float || (out->dtype == LS_U8 && call->feeds_input));
+    return true;
+}
+
+/* ---- Elements ---- */
+
+static bool is_blocked(const ls__trace_value *value)
+{
+    return value->shape.n_dims == 4 && value->block > 0 && value->block != value->shape.dims[3];
+}
+
+/* Memory of [N][C/block][H][W][block]. */
+int64_t ls__trace_place(const ls__trace_value *value, int64_t element)
+{
+    if (!is_blocked(value)) return element;
+    const int64_t *dims = value->shape.dims, b = value->block;
+    const int64_t pixels = dims[1] * dims[2], c = element % dims[3];
+    const int64_t pixel = element / dims[3] % pixels, n = element / dims[3] / pixels;
+    return ((n * (dims[3] / b) + c / b) * pixels + pixel) * b + c % b;
+}
+
+ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *scratch, void *out)
+{
+    const size_t size = ls_dtype_bytes(value->dtype), bytes = (size_t)value->count * size;
+    const ls__backend *backend = ctx->device->backend;
+    if (!is_blocked(value)) return backend->read(ctx->device, out, value->memory, bytes);
+    LS_TRY(backend->read(ctx->device, scratch, value->memory, bytes));
+    for (int64_t i = 0; i < value->count; i++)
+        memcpy((char *)out + (size_t)i * size,
+               (const char *)scratch + (size_t)ls__trace_place(value, i) * size, size);
+    return LS_OK;
+}

@@ -1,0 +1,83 @@
+/* run_call.c: see run_call.h. */
+#include "nn/exec/run_call.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdio.h>
+
+static ls_status run_callback(ls_context *ctx, const ls__call *call)
+{
+    const ls_status status = call->callback(call->callback_call);
+    if (status == LS_OK) return LS_OK;
+    return ls__fail(ctx, status, "its %s callback returned '%s'",
+                    call->backward ? "backward" : "forward", ls_status_text(status));
+}
+
+static ls_status run(ls_context *ctx, const ls__call *call, const ls__step *step)
+{
+    if (call->kernel)
+        return call->kernel->run(call->kernel, (void **)call->buffers, call->workspace, step);
+    if (call->callback) return run_callback(ctx, call);
+    return ctx->device->backend->copy(ctx->device, call->buffers[1], call->buffers[0],
+                                      call->copy_bytes);
+}
+
+static ls_status run_profiled(ls_context *ctx, ls__call *call, const ls__step *step)
+{
+    const double start = ls__now_seconds();
+    LS_TRY(run(ctx, call, step));
+    LS_TRY(ctx->device->backend->wait(ctx->device));
+    call->seconds += ls__now_seconds() - start;
+    return LS_OK;
+}
+
+/* Behind all that has been queued so far, and beside what follows. */
+static ls_status run_beside(ls_context *ctx, const ls__call *call, const ls__step *step)
+{
+    ls__device *device = ctx->device;
+    const ls__backend *backend = device->backend;
+    LS_TRY(backend->stream_wait(device, LS__STREAM_SIDE, LS__STREAM_COMPUTE));
+    backend->launch_in(device, LS__STREAM_SIDE);
+    const ls_status status = run(ctx, call, step);
+    backend->launch_in(device, LS__STREAM_COMPUTE);
+    return status;
+}
+
+static ls_status join(ls_context *ctx)
+{
+    return ctx->device->backend->stream_wait(ctx->device, LS__STREAM_COMPUTE, LS__STREAM_SIDE);
+}
+
+static ls_status queue(ls_context *ctx, ls__call *call, const ls__step *step,
+                       const ls__run_mode *mode)
+{
+    if (mode->in_order) {
+        if (call->skipped) return LS_OK;
+        return mode->profiled ? run_profiled(ctx, call, step) : run(ctx, call, step);
+    }
+    if (call->joins) LS_TRY(join(ctx));
+    if (!call->skipped) LS_TRY(call->side ? run_beside(ctx, call, step) : run(ctx, call, step));
+    return call->joins_after ? join(ctx) : LS_OK;
+}
+
+ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
+                       const ls__run_mode *mode)
+{
+    enum { NAME_SIZE = 128 };
+    char name[NAME_SIZE];
+    const ls__backend *backend = ctx->device->backend;
+    const bool shown = ctx->config.nvtx && !call->skipped;
+    snprintf(name, sizeof name, "%s '%s'", call->feeds_input ? "input" : call->kind, call->name);
+    if (shown) backend->range_push(ctx->device, name);
+    const ls_status status = queue(ctx, call, step, mode);
+    if (shown) backend->range_pop(ctx->device);
+    if (status != LS_OK) ls__error_in(ctx, "%s", name);
+    return status;
+}
+
+void ls__join_streams(ls_context *ctx)
+{
+    if (ctx->unusable || !ctx->device->backend->launch_in) return;
+    if (join(ctx) != LS_OK) (void)ctx->device->backend->wait(ctx->device);
+}

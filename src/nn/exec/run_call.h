@@ -1,0 +1,19 @@
+/* run_call.h: runs one call of a step. */
+#ifndef LS_NN_EXEC_RUN_CALL_H
+#define LS_NN_EXEC_RUN_CALL_H
+
+#include "nn/plan/program.h"
+
+typedef struct ls__run_mode {
+    bool in_order; /* all in one stream: for traces, profiles, faults and profilers' ranges */
+    bool profiled; /* waits for each call and adds its time to call->seconds */
+} ls__run_mode;
+
+/* Queues the call, which may be skipped; the backend's begin and end are the caller's. On failure
+ * the error names the call. */
+ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
+                       const ls__run_mode *mode);
+/* After a failure: nothing that is queued later runs beside what has been queued. */
+void ls__join_streams(ls_context *ctx);
+
+#endif

@@ -1,0 +1,33 @@
+/* parameter.h: parameters and buffers, which lie in one block. */
+#ifndef LS_NN_GRAPH_PARAMETER_H
+#define LS_NN_GRAPH_PARAMETER_H
+
+#include <lockstep/nn.h>
+
+/* Entries start at multiples of this many elements; the gap's elements are zero in every block. */
+enum { LS__PARAMETER_ALIGNMENT = 16 };
+
+/* A parameter or buffer. Parameters come first in the block, buffers after all of them. */
+typedef struct ls__parameter {
+    char *name; /* "layer1.0.conv1.weight" */
+    ls_parameter_kind kind;
+    ls_shape shape;        /* memory order */
+    int64_t offset, count; /* elements in the block */
+    bool frozen;
+} ls__parameter;
+
+typedef struct ls__net_blocks {
+    int64_t n_parameters;
+    const ls__parameter *parameters;
+    int64_t parameter_elements; /* length of the parameters' part, gaps included: also of the
+                                   gradient block */
+    int64_t block_elements;     /* buffers included */
+    float *values;              /* device memory: parameters, then buffers */
+    float *gradients;           /* device memory; NULL for inference */
+    void *compute_weights;  /* device memory: the parameters in the type of activations, element for
+                       element, as programs have cast them last; NULL when that is f32 */
+    float *scaler;          /* device memory: see LS__LOSS_SCALE_*; NULL without loss scaling */
+    int64_t frozen_version; /* changes with every freeze and unfreeze */
+} ls__net_blocks;
+
+#endif
