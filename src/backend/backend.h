@@ -24,111 +24,191 @@ typedef struct ls__operand {
     int64_t block;
 } ls__operand;
 
-/* X(NAME, text, operands): the operands in order, inputs before "->". "x?" may be absent (its
- * pointer is NULL and its operand's shape has n_dims -1). All f32 unless said otherwise. dX is the
- * gradient of the loss by X.
- *
- * Activations, their gradients, and the weights and biases that multiply them may be bf16 or f16
- * instead, all of an op's alike: operands named x, y, w, b, a, add, logits, dx, dy, dy1, dy2, dz,
- * dadd and dlogits, of all ops up to TOP_K. What is computed between reading and writing them is
- * f32. So are all others: dw and db, a norm's scale, shift and statistics, losses. */
+/* The member of ls__op's union `u` that an op uses. */
+typedef enum ls__op_config {
+    LS__CONFIG_NONE,
+    LS__CONFIG_CONV,
+    LS__CONFIG_POOL,
+    LS__CONFIG_NORM,
+    LS__CONFIG_NORM_STATISTICS, /* `norm`, whose relu is ignored */
+    LS__CONFIG_ADD,
+    LS__CONFIG_LINEAR,
+    LS__CONFIG_NORMALIZE,
+    LS__CONFIG_DROPOUT,
+    LS__CONFIG_LOSS,
+    LS__CONFIG_TOP_K,
+    LS__CONFIG_L2_NORM,
+    LS__CONFIG_SGD,
+    LS__CONFIG_ADAM,
+    LS__CONFIG_LOSS_SCALE
+} ls__op_config;
+
+/* How an op's activations may lie. */
+typedef enum ls__op_layouts {
+    LS__LAYOUTS_EQUAL, /* all in one layout */
+    LS__LAYOUTS_MIXED, /* each in its own */
+    /* Each in its own, because their channels differ. Layout selection may also run the op in other
+     * layouts, between reorders. At most two of them may have different channels. */
+    LS__LAYOUTS_SELECTED
+} ls__op_layouts;
+
+/* All facts about an op kind that do not depend on a backend: one row of LS__OP_LIST. Operands are
+ * given by name, separated by spaces. */
+typedef struct ls__op_traits {
+    const char *name;     /* "conv2d_backward_data" */
+    const char *operands; /* in order, inputs before "->"; "x?" may be absent */
+    const char *half;    /* operands that may be bf16 or f16 instead of f32, all of an op's alike */
+    const char *mutates; /* inputs that the op updates */
+    const char *in_place; /* "y=a y=b": y may be written into a's memory, or into b's */
+    /* An in-place result needs an input whose memory no other input shares. */
+    bool in_place_unshared;
+    bool optional;           /* a backend may have no kernel */
+    bool multiplies;         /* activations by weights: tf32 applies, and the work is counted */
+    bool weight_gradient;    /* may run beside the rest of the backward part */
+    bool cheap_to_recompute; /* the first output; a convolution only if its products are few */
+    ls__op_layouts layouts;
+    ls__op_config config;
+} ls__op_traits;
+
+/* X(NAME, text, operands, traits...). An absent operand's pointer is NULL and its shape has n_dims
+ * -1. All are f32 unless said otherwise. dX is the gradient of the loss by X. What is computed
+ * between reading and writing 16-bit operands is f32. */
 #define LS__OP_LIST(X)                                                                             \
     /* y = x in another block */                                                                   \
-    X(REORDER, "reorder", "x -> y")                                                                \
+    X(REORDER, "reorder", "x -> y", .half = "x y", .layouts = LS__LAYOUTS_MIXED,                   \
+      .cheap_to_recompute = true)                                                                  \
     /* y = x in another type: f32 to bf16 or f16, or back; any shape, both in one block */         \
-    X(CAST, "cast", "x -> y")                                                                      \
+    X(CAST, "cast", "x -> y", .cheap_to_recompute = true)                                          \
     /* y = (x / 255 - mean[c]) / std[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels         \
      * from C on are 0 */                                                                          \
-    X(NORMALIZE, "normalize", "x -> y")                                                            \
+    X(NORMALIZE, "normalize", "x -> y", .half = "y", .layouts = LS__LAYOUTS_MIXED,                 \
+      .cheap_to_recompute = true, .config = LS__CONFIG_NORMALIZE)                                  \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
-    X(CONV2D, "conv2d", "x w b? -> y")                                                             \
-    X(CONV2D_BACKWARD_DATA, "conv2d_backward_data", "dy w -> dx")                                  \
-    X(CONV2D_BACKWARD_WEIGHTS, "conv2d_backward_weights", "x dy -> dw db?")                        \
+    X(CONV2D, "conv2d", "x w b? -> y", .half = "x w b y", .multiplies = true,                      \
+      .layouts = LS__LAYOUTS_SELECTED, .cheap_to_recompute = true, .config = LS__CONFIG_CONV)      \
+    X(CONV2D_BACKWARD_DATA, "conv2d_backward_data", "dy w -> dx", .half = "dy w dx",               \
+      .multiplies = true, .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONV)              \
+    X(CONV2D_BACKWARD_WEIGHTS, "conv2d_backward_weights", "x dy -> dw db?", .half = "x dy",        \
+      .multiplies = true, .weight_gradient = true, .layouts = LS__LAYOUTS_SELECTED,                \
+      .config = LS__CONFIG_CONV)                                                                   \
     /* x [N,I], w [O,I], b [O]; y = relu?(x w^T + b) */                                            \
-    X(LINEAR, "linear", "x w b? -> y")                                                             \
-    X(LINEAR_BACKWARD_DATA, "linear_backward_data", "dy w -> dx")                                  \
-    X(LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights", "x dy -> dw db?")                        \
+    X(LINEAR, "linear", "x w b? -> y", .half = "x w b y", .multiplies = true,                      \
+      .config = LS__CONFIG_LINEAR)                                                                 \
+    X(LINEAR_BACKWARD_DATA, "linear_backward_data", "dy w -> dx", .half = "dy w dx",               \
+      .multiplies = true)                                                                          \
+    X(LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights", "x dy -> dw db?", .half = "x dy",        \
+      .multiplies = true, .weight_gradient = true)                                                 \
     /* y = relu?((x - mean) * invstd * scale + shift + add?); mean, invstd of the batch are saved; \
      * running statistics are updated in place: running = (1 - momentum) running + momentum batch, \
      * variance unbiased */                                                                        \
-    X(BATCH_NORM, "batch_norm", "x scale shift running_mean running_var add? -> y mean invstd")    \
-    X(BATCH_NORM_EVAL, "batch_norm_eval", "x scale shift running_mean running_var add? -> y")      \
-    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu, and where it is wanted dx  \
-     * may be made from it as it is stored. Each of dx and dadd may be dy1's or dy2's memory.      \
-     * shift is there with relu where nothing was added to y: then a kernel of the device that     \
-     * made y can make it again from x, to the bit, and need not read it */                        \
+    X(BATCH_NORM, "batch_norm", "x scale shift running_mean running_var add? -> y mean invstd",    \
+      .half = "x add y", .mutates = "running_mean running_var", .cheap_to_recompute = true,        \
+      .config = LS__CONFIG_NORM)                                                                   \
+    X(BATCH_NORM_EVAL, "batch_norm_eval", "x scale shift running_mean running_var add? -> y",      \
+      .half = "x add y", .config = LS__CONFIG_NORM)                                                \
+    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu, and where dadd is present, \
+     * dx may be computed from dadd as it is stored. shift is present with relu where nothing was  \
+     * added to y: a kernel of the device that computed y can then recompute y from x, to the bit, \
+     * and need not read it */                                                                     \
     X(BATCH_NORM_BACKWARD, "batch_norm_backward",                                                  \
-      "x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd?")                          \
-    /* Optional, from here to NORM_BACKWARD_APPLY: a backend may have no kernel. What a batch norm \
-     * falls apart into where convolutions take parts of it over: the one before it leaves sums of \
-     * y and of its squares over N, H and W, finalize makes of them what the norm is for each      \
-     * channel, x a + b, and either that is applied, or the convolution after it applies it, with  \
-     * the ReLU, to what it reads: then relu(x a + b) is never written. All but x, y, w, dz: [C].  \
-     * Sums are f32, of y as it is stored or before that: each kernel always takes the same of the \
-     * two */                                                                                      \
-    X(CONV2D_STATISTICS, "conv2d_statistics", "x w -> y sum squares")                              \
+      "x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd?",                          \
+      .half = "x y dy1 dy2 dx dadd", .in_place = "dx=dy1 dx=dy2 dadd=dy1 dadd=dy2",                \
+      .in_place_unshared = true, .config = LS__CONFIG_NORM)                                        \
+    /* The optional ops: the parts of a batch norm whose neighbouring convolutions compute some of \
+     * it. The convolution before it also writes the sums of y and of its squares over N, H and W; \
+     * NORM_FINALIZE turns them into the norm of each channel, x a + b. Either NORM_APPLY applies  \
+     * that, or the convolution after it applies it, with the ReLU, to its input: then             \
+     * relu(x a + b) is never written. All but x, y, w, dz: [C]. Sums are f32, of y as it is       \
+     * stored or before rounding: each kernel always takes the same of the two */                  \
+    X(CONV2D_STATISTICS, "conv2d_statistics", "x w -> y sum squares", .half = "x w y",             \
+      .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,                       \
+      .config = LS__CONFIG_CONV)                                                                   \
     /* y = conv(relu(x a + b)) */                                                                  \
-    X(NORM_CONV2D_STATISTICS, "norm_conv2d_statistics", "x a b w -> y sum squares")                \
-    /* dw of that */                                                                               \
-    X(NORM_CONV2D_BACKWARD_WEIGHTS, "norm_conv2d_backward_weights", "x a b dy -> dw")              \
+    X(NORM_CONV2D_STATISTICS, "norm_conv2d_statistics", "x a b w -> y sum squares",                \
+      .half = "x a b w y", .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,  \
+      .config = LS__CONFIG_CONV)                                                                   \
+    /* dw of NORM_CONV2D_STATISTICS */                                                             \
+    X(NORM_CONV2D_BACKWARD_WEIGHTS, "norm_conv2d_backward_weights", "x a b dy -> dw",              \
+      .half = "x a b dy", .optional = true, .multiplies = true, .weight_gradient = true,           \
+      .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONV)                                  \
     /* dz of y = conv(relu(z)), z = (x - mean) * invstd * scale + shift; the norm's gradients, and \
      * p, q, r, which give its dx */                                                               \
     X(NORM_CONV2D_BACKWARD_DATA, "norm_conv2d_backward_data",                                      \
-      "dy w x mean invstd scale shift -> dz dscale dshift p q r")                                  \
-    /* from the sums over so many values: a = invstd * scale, b = shift - mean * a; running        \
+      "dy w x mean invstd scale shift -> dz dscale dshift p q r", .half = "dy w x dz",             \
+      .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,                       \
+      .config = LS__CONFIG_CONV)                                                                   \
+    /* from the sums over `count` values: a = invstd * scale, b = shift - mean * a; running        \
      * statistics as BATCH_NORM's */                                                               \
     X(NORM_FINALIZE, "norm_finalize",                                                              \
-      "sum squares scale shift running_mean running_var -> mean invstd a b")                       \
+      "sum squares scale shift running_mean running_var -> mean invstd a b", .half = "a b",        \
+      .mutates = "running_mean running_var", .optional = true,                                     \
+      .config = LS__CONFIG_NORM_STATISTICS)                                                        \
     /* BATCH_NORM's y from what it saved: to the bit where kernels have one name */                \
-    X(NORM_APPLY, "norm_apply", "x mean invstd scale shift add? -> y")                             \
-    /* dx = p dz + q x + r; may be dz's memory */                                                  \
-    X(NORM_BACKWARD_APPLY, "norm_backward_apply", "dz x p q r -> dx")                              \
-    /* any shape; y may be x's memory */                                                           \
-    X(RELU, "relu", "x -> y")                                                                      \
-    X(RELU_BACKWARD, "relu_backward", "y dy -> dx")                                                \
-    /* y = relu?(a + b); y may be a's or b's memory */                                             \
-    X(ADD, "add", "a b -> y")                                                                      \
+    X(NORM_APPLY, "norm_apply", "x mean invstd scale shift add? -> y", .half = "x add y",          \
+      .optional = true, .cheap_to_recompute = true, .config = LS__CONFIG_NORM)                     \
+    /* dx = p dz + q x + r */                                                                      \
+    X(NORM_BACKWARD_APPLY, "norm_backward_apply", "dz x p q r -> dx", .half = "dz x dx",           \
+      .in_place = "dx=dz", .optional = true)                                                       \
+    /* any shape */                                                                                \
+    X(RELU, "relu", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)        \
+    X(RELU_BACKWARD, "relu_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")        \
+    /* y = relu?(a + b) */                                                                         \
+    X(ADD, "add", "a b -> y", .half = "a b y", .in_place = "y=a y=b", .cheap_to_recompute = true,  \
+      .config = LS__CONFIG_ADD)                                                                    \
     /* x [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C on are 0; dx = dy's first C channels  \
      */                                                                                            \
-    X(PAD_CHANNELS, "pad_channels", "x -> y")                                                      \
-    X(PAD_CHANNELS_BACKWARD, "pad_channels_backward", "dy -> dx")                                  \
+    X(PAD_CHANNELS, "pad_channels", "x -> y", .half = "x y", .layouts = LS__LAYOUTS_SELECTED,      \
+      .cheap_to_recompute = true)                                                                  \
+    X(PAD_CHANNELS_BACKWARD, "pad_channels_backward", "dy -> dx", .half = "dy dx",                 \
+      .layouts = LS__LAYOUTS_SELECTED)                                                             \
     /* index u8 (kernel of up to 255 places) or i32: place in the window, row by row, of the first \
      * maximum */                                                                                  \
-    X(MAX_POOL, "max_pool", "x -> y index?")                                                       \
-    X(MAX_POOL_BACKWARD, "max_pool_backward", "dy index -> dx")                                    \
-    X(AVG_POOL, "avg_pool", "x -> y")                                                              \
-    X(AVG_POOL_BACKWARD, "avg_pool_backward", "dy -> dx")                                          \
+    X(MAX_POOL, "max_pool", "x -> y index?", .half = "x y", .cheap_to_recompute = true,            \
+      .config = LS__CONFIG_POOL)                                                                   \
+    X(MAX_POOL_BACKWARD, "max_pool_backward", "dy index -> dx", .half = "dy dx",                   \
+      .config = LS__CONFIG_POOL)                                                                   \
+    X(AVG_POOL, "avg_pool", "x -> y", .half = "x y", .cheap_to_recompute = true,                   \
+      .config = LS__CONFIG_POOL)                                                                   \
+    X(AVG_POOL_BACKWARD, "avg_pool_backward", "dy -> dx", .half = "dy dx",                         \
+      .config = LS__CONFIG_POOL)                                                                   \
     /* x [N,H,W,C], y [N,C] */                                                                     \
-    X(GLOBAL_AVG_POOL, "global_avg_pool", "x -> y")                                                \
-    X(GLOBAL_AVG_POOL_BACKWARD, "global_avg_pool_backward", "dy -> dx")                            \
-    /* y = x / (1 - p) or 0, drawn per logical element; any shape; y may be x's memory */          \
-    X(DROPOUT, "dropout", "x -> y")                                                                \
-    X(DROPOUT_BACKWARD, "dropout_backward", "dy -> dx")                                            \
+    X(GLOBAL_AVG_POOL, "global_avg_pool", "x -> y", .half = "x y")                                 \
+    X(GLOBAL_AVG_POOL_BACKWARD, "global_avg_pool_backward", "dy -> dx", .half = "dy dx")           \
+    /* y = x / (1 - p) or 0, drawn per logical element; any shape */                               \
+    X(DROPOUT, "dropout", "x -> y", .half = "x y", .in_place = "y=x",                              \
+      .config = LS__CONFIG_DROPOUT)                                                                \
+    X(DROPOUT_BACKWARD, "dropout_backward", "dy -> dx", .half = "dy dx", .in_place = "dx=dy",      \
+      .config = LS__CONFIG_DROPOUT)                                                                \
     /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N,2] = the row's  \
      * largest logit, log of the sum of exp(logit - largest); total [1] = sum of weights */        \
-    X(CROSS_ENTROPY, "cross_entropy", "logits labels weights? -> loss lse total")                  \
+    X(CROSS_ENTROPY, "cross_entropy", "logits labels weights? -> loss lse total",                  \
+      .half = "logits", .config = LS__CONFIG_LOSS)                                                 \
     /* dlogits = gradient of loss, times the scalar dloss [1] */                                   \
     X(CROSS_ENTROPY_BACKWARD, "cross_entropy_backward",                                            \
-      "logits labels weights? lse total dloss -> dlogits")                                         \
-    /* how many rows have their label among the k largest: f32 [1] */                              \
-    X(TOP_K, "top_k", "logits labels -> count")                                                    \
+      "logits labels weights? lse total dloss -> dlogits", .half = "logits dlogits",               \
+      .config = LS__CONFIG_LOSS)                                                                   \
+    /* the number of rows that have their label among the k largest: f32 [1] */                    \
+    X(TOP_K, "top_k", "logits labels -> count", .half = "logits", .config = LS__CONFIG_TOP_K)      \
     /* scaler [3]: the loss scale, updates since it last changed, updates skipped. dloss [1] =     \
      * weight [1] times the loss scale */                                                          \
     X(LOSS_SCALE, "loss_scale", "weight scaler -> dloss")                                          \
     /* norm [1] = L2 norm of x's segments, in fixed order, divided by the loss scale */            \
-    X(L2_NORM, "l2_norm", "x scaler? -> norm")                                                     \
+    X(L2_NORM, "l2_norm", "x scaler? -> norm", .config = LS__CONFIG_L2_NORM)                       \
     /* optimizer passes over a whole block; norm? [1]: gradients are scaled by min(1, clip / (norm \
      * + 1e-6)) unless clip is 0. scaler?: gradients are divided by the loss scale; skipped        \
      * updates do not count; and where norm is not finite nothing is changed */                    \
-    X(SGD, "sgd", "parameter gradient momentum? norm? scaler? -> ")                                \
-    X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? scaler? -> ")                     \
+    X(SGD, "sgd", "parameter gradient momentum? norm? scaler? -> ",                                \
+      .mutates = "parameter momentum", .config = LS__CONFIG_SGD)                                   \
+    X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? scaler? -> ",                     \
+      .mutates = "parameter exp_avg exp_avg_sq", .config = LS__CONFIG_ADAM)                        \
     /* after an update: halves the loss scale where norm is not finite, to 2^-24 at least, and     \
      * counts the update as skipped; otherwise doubles it, to 2^24 at most, every so many updates  \
      */                                                                                            \
-    X(LOSS_SCALE_UPDATE, "loss_scale_update", "norm scaler -> ")
+    X(LOSS_SCALE_UPDATE, "loss_scale_update", "norm scaler -> ", .mutates = "scaler",              \
+      .config = LS__CONFIG_LOSS_SCALE)
 
 typedef enum ls__op_kind {
-#define LS__OP_ENUM(name, text, operands) LS__OP_##name,
+#define LS__OP_ENUM(name, ...) LS__OP_##name,
     LS__OP_LIST(LS__OP_ENUM)
 #undef LS__OP_ENUM
         LS__N_OPS
@@ -396,21 +476,24 @@ struct ls__device {
     ls_context *ctx;
 };
 
-/* The operand names of an op kind as one string, from the list above; and the kind's own name,
- * "conv2d_backward_data". */
-const char *ls__op_operands(ls__op_kind kind);
+/* An op kind's row. A kind out of range has the name "no op" and no operands. */
+const ls__op_traits *ls__op_traits_of(ls__op_kind kind);
 const char *ls__op_name(ls__op_kind kind);
 
-/* What that string says of operand i; false past the last one. */
+/* Operand i in the kind's row; false past the last one. */
 typedef struct ls__operand_role {
     const char *name; /* not terminated */
     int length;
     bool output;
-    bool may_be_half; /* bf16 or f16 instead of f32; a cast's are a matter of their own */
+    bool mutated;     /* an input that the op updates */
+    bool may_be_half; /* bf16 or f16 instead of f32; a cast's types have a rule of their own */
 } ls__operand_role;
 bool ls__op_operand(ls__op_kind kind, int i, ls__operand_role *out);
 /* How many operands stand before "->". */
 int ls__op_inputs(ls__op_kind kind);
+/* Pair i of the kind's in_place, as operands: `output` may be written into `input`'s memory. False
+ * past the last one. */
+bool ls__op_in_place(ls__op_kind kind, int i, int *output, int *input);
 
 static inline bool ls__is_absent(const ls__operand *operand)
 {
@@ -422,16 +505,15 @@ static inline bool ls__is_half(const ls__operand *operand)
     return !ls__is_absent(operand) && (operand->dtype == LS_BF16 || operand->dtype == LS_F16);
 }
 
-/* May a backend have no kernel for it? */
 static inline bool ls__op_is_optional(ls__op_kind kind)
 {
-    return kind >= LS__OP_CONV2D_STATISTICS && kind <= LS__OP_NORM_BACKWARD_APPLY;
+    return ls__op_traits_of(kind)->optional;
 }
+
 /* Is it a convolution, in either direction, fused with something or not? */
 static inline bool ls__op_is_convolution(ls__op_kind kind)
 {
-    return (kind >= LS__OP_CONV2D && kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS) ||
-           (kind >= LS__OP_CONV2D_STATISTICS && kind <= LS__OP_NORM_CONV2D_BACKWARD_DATA);
+    return ls__op_traits_of(kind)->config == LS__CONFIG_CONV;
 }
 
 /* What the choice of a kernel may depend on, as one line:

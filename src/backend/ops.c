@@ -1,54 +1,52 @@
-/* ops.c: ops as text: the names of kinds and of operands, from the list in backend.h; descriptors;
- * how much work an op is. */
+/* ops.c: the table of op traits, from the list in backend.h; ops as text; how much work an op is.
+ */
 #include "base/text.h"
 #include "backend/backend.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+const ls__op_traits *ls__op_traits_of(ls__op_kind kind)
+{
+    static const ls__op_traits no_op = { .name = "no op", .operands = "" };
+    static const ls__op_traits table[LS__N_OPS] = {
+#define OP_TRAITS(op, text, ...) [LS__OP_##op] = { .name = text, .operands = __VA_ARGS__ },
+        LS__OP_LIST(OP_TRAITS)
+#undef OP_TRAITS
+    };
+    return (unsigned)kind < LS__N_OPS ? &table[kind] : &no_op;
+}
+
 const char *ls__op_name(ls__op_kind kind)
 {
-    static const char *const names[LS__N_OPS] = {
-#define OP_NAME(name, text, operands) text,
-        LS__OP_LIST(OP_NAME)
-#undef OP_NAME
-    };
-    return (unsigned)kind < LS__N_OPS ? names[kind] : "no op";
+    return ls__op_traits_of(kind)->name;
 }
 
-const char *ls__op_operands(ls__op_kind kind)
+/* Whether a name is among those of a list, which are separated by spaces. NULL lists none. */
+static bool lists(const char *list, const char *name, int length)
 {
-    static const char *const operand_names[LS__N_OPS] = {
-#define OP_OPERANDS(name, text, operands) operands,
-        LS__OP_LIST(OP_OPERANDS)
-#undef OP_OPERANDS
-    };
-    return (unsigned)kind < LS__N_OPS ? operand_names[kind] : "";
-}
-
-static bool may_be_half(ls__op_kind kind, const ls__operand_role *role)
-{
-    static const char *const names[] = { "x",  "y",   "w",   "b",  "a",    "add",    "dx",
-                                         "dy", "dy1", "dy2", "dz", "dadd", "logits", "dlogits" };
-    if (kind > LS__OP_TOP_K || kind == LS__OP_CAST) return false;
-    if (kind == LS__OP_NORMALIZE && !role->output) return false; /* bytes */
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strlen(names[i]) == (size_t)role->length &&
-            memcmp(names[i], role->name, strlen(names[i])) == 0)
-            return true;
+    for (const char *p = list; p && *p; p += strspn(p, " ")) {
+        const size_t n = strcspn(p, " ");
+        if (n == (size_t)length && memcmp(p, name, n) == 0) return true;
+        p += n;
+    }
     return false;
 }
 
 bool ls__op_operand(ls__op_kind kind, int i, ls__operand_role *out)
 {
+    const ls__op_traits *traits = ls__op_traits_of(kind);
     bool output = false;
-    for (const char *p = ls__op_operands(kind); *p; p += strspn(p, " ?")) {
+    for (const char *p = traits->operands; *p; p += strspn(p, " ?")) {
         const int length = (int)strcspn(p, " ?");
         if (*p == '-') {
             output = true;
         } else if (i-- == 0) {
-            *out = (ls__operand_role){ .name = p, .length = length, .output = output };
-            out->may_be_half = may_be_half(kind, out);
+            *out = (ls__operand_role){ .name = p,
+                                       .length = length,
+                                       .output = output,
+                                       .mutated = lists(traits->mutates, p, length),
+                                       .may_be_half = lists(traits->half, p, length) };
             return true;
         }
         p += length;
@@ -62,6 +60,30 @@ int ls__op_inputs(ls__op_kind kind)
     int n = 0;
     while (ls__op_operand(kind, n, &role) && !role.output) n++;
     return n;
+}
+
+/* The operand whose name is the first `length` characters of `name`; -1: none. */
+static int index_of(ls__op_kind kind, const char *name, size_t length)
+{
+    ls__operand_role role;
+    for (int i = 0; ls__op_operand(kind, i, &role); i++)
+        if ((size_t)role.length == length && memcmp(role.name, name, length) == 0) return i;
+    return -1;
+}
+
+bool ls__op_in_place(ls__op_kind kind, int i, int *output, int *input)
+{
+    const char *p = ls__op_traits_of(kind)->in_place;
+    for (; p && i > 0; i--) {
+        p = strchr(p, ' ');
+        if (p) p++;
+    }
+    if (!p) return false;
+    const size_t length = strcspn(p, "=");
+    *output = index_of(kind, p, length);
+    p += length + 1;
+    *input = index_of(kind, p, strcspn(p, " "));
+    return true;
 }
 
 /* "x=128x32x32x64/8"; "-" when it is absent. */
@@ -88,40 +110,28 @@ static void put_pair(ls__text *text, const char *name, const int64_t pair[2], in
 
 static void put_config(ls__text *text, const ls__op *op)
 {
-    switch (op->kind) {
-    case LS__OP_CONV2D: /* windows are in the weights' shape */
-    case LS__OP_CONV2D_BACKWARD_DATA:
-    case LS__OP_CONV2D_BACKWARD_WEIGHTS:
-    case LS__OP_CONV2D_STATISTICS:
-    case LS__OP_NORM_CONV2D_STATISTICS:
-    case LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS:
-    case LS__OP_NORM_CONV2D_BACKWARD_DATA:
+    switch (ls__op_traits_of(op->kind)->config) {
+    case LS__CONFIG_CONV: /* windows are in the weights' shape */
         put_pair(text, "stride", op->u.conv.stride, 1);
         put_pair(text, "padding", op->u.conv.padding, 0);
         put_pair(text, "dilation", op->u.conv.dilation, 1);
         if (op->u.conv.groups != 1) ls__text_put(text, " groups=%" PRId64, op->u.conv.groups);
         break;
-    case LS__OP_MAX_POOL:
-    case LS__OP_MAX_POOL_BACKWARD:
-    case LS__OP_AVG_POOL:
-    case LS__OP_AVG_POOL_BACKWARD:
+    case LS__CONFIG_POOL:
         put_pair(text, "kernel", op->u.pool.kernel, 0);
         put_pair(text, "stride", op->u.pool.stride, 1);
         put_pair(text, "padding", op->u.pool.padding, 0);
         break;
-    case LS__OP_BATCH_NORM:
-    case LS__OP_BATCH_NORM_EVAL:
-    case LS__OP_BATCH_NORM_BACKWARD:
-    case LS__OP_NORM_APPLY:
+    case LS__CONFIG_NORM:
         if (op->u.norm.relu) ls__text_put(text, " relu");
         break;
-    case LS__OP_ADD:
+    case LS__CONFIG_ADD:
         if (op->u.add.relu) ls__text_put(text, " relu");
         break;
-    case LS__OP_LINEAR:
+    case LS__CONFIG_LINEAR:
         if (op->u.linear.relu) ls__text_put(text, " relu");
         break;
-    case LS__OP_TOP_K: ls__text_put(text, " k=%" PRId64, op->u.top_k.k); break;
+    case LS__CONFIG_TOP_K: ls__text_put(text, " k=%" PRId64, op->u.top_k.k); break;
     default: break; /* numbers of no consequence for a choice */
     }
 }
@@ -138,26 +148,21 @@ size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
     return text.length;
 }
 
-static const ls__operand *find_operand(const ls__op *op, const char *name, const char *gradient)
+/* The operand of that name, or else its gradient, which has a "d" before the name. */
+static const ls__operand *find_operand(const ls__op *op, const char *gradient)
 {
-    ls__operand_role role;
-    for (int i = 0; i < op->n_operands && ls__op_operand(op->kind, i, &role); i++) {
-        const char *wanted = role.length == 1 ? name : gradient;
-        if (strlen(wanted) == (size_t)role.length && memcmp(wanted, role.name, strlen(wanted)) == 0)
-            return &op->operands[i];
-    }
-    return NULL;
+    const int i = index_of(op->kind, gradient + 1, strlen(gradient) - 1);
+    return &op->operands[i >= 0 ? i : index_of(op->kind, gradient, strlen(gradient))];
 }
 
 double ls__op_flops(const ls__op *op)
 {
-    const bool linear = op->kind >= LS__OP_LINEAR && op->kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS;
-    if (!linear && !ls__op_is_convolution(op->kind)) return 0;
-    const ls__operand *y = find_operand(op, "y", "dy"), *w = find_operand(op, "w", "dw");
+    if (!ls__op_traits_of(op->kind)->multiplies) return 0;
+    const ls__operand *y = find_operand(op, "dy"), *w = find_operand(op, "dw");
     if (w->shape.dims[0] == 0) return 0;
     /* each result is a sum over the weights of one output channel */
     int64_t products = ls_shape_count(&w->shape) / w->shape.dims[0];
-    if (!linear && products > 0)
+    if (ls__op_is_convolution(op->kind) && products > 0)
         products -= products / w->shape.dims[3] * op->u.conv.padding_channels;
     return 2 * (double)ls_shape_count(&y->shape) * (double)products;
 }

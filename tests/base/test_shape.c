@@ -1,6 +1,6 @@
-/* Data types, shapes, names and work of ops, and conversions of 16-bit floats. */
+/* Data types, shapes, and conversions of 16-bit floats. */
 #include "base/half.h"
-#include "backend/backend.h"
+#include <lockstep/tensor.h>
 
 #include "../suite.h"
 #include <math.h>
@@ -72,54 +72,6 @@ START_TEST(texts)
         ck_assert_int_eq(strncmp(small, "[32,28,28,1]", size - 1), 0);
         ck_assert_int_eq(small[size], 'x');
     }
-}
-END_TEST
-
-START_TEST(op_names)
-{
-    ck_assert_str_eq(ls__op_name(LS__OP_CONV2D_BACKWARD_DATA), "conv2d_backward_data");
-    ck_assert_str_eq(ls__op_operands(LS__OP_CONV2D), "x w b? -> y");
-    ck_assert_str_eq(ls__op_name(LS__N_OPS), "no op");
-    ck_assert_str_eq(ls__op_operands(LS__N_OPS), "");
-    for (int i = 0; i < LS__N_OPS; i++) {
-        const char *name = ls__op_name((ls__op_kind)i);
-        ck_assert_uint_eq(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_"), strlen(name));
-        ck_assert_ptr_nonnull(strstr(ls__op_operands((ls__op_kind)i), "->"));
-    }
-}
-END_TEST
-
-/* A convolution and its gradients take the same products, and read and write the same operands. */
-START_TEST(op_work)
-{
-    const ls__operand x = { LS_F32, LS_SHAPE(2, 8, 6, 12), 12 };
-    const ls__operand y = { LS_BF16, LS_SHAPE(2, 4, 3, 10), 10 };
-    const ls__operand w = { LS_F32, LS_SHAPE(10, 3, 3, 6), 6 }; /* of two groups */
-    const ls__operand none = { LS_F32, { .n_dims = -1 }, 0 };
-    const double products = 2.0 * 4 * 3 * 10 * 3 * 3 * 6;
-    const ls__op convolutions[] = {
-        { .kind = LS__OP_CONV2D, .n_operands = 4, .operands = { x, w, none, y } },
-        { .kind = LS__OP_CONV2D_BACKWARD_DATA, .n_operands = 3, .operands = { y, w, x } },
-        { .kind = LS__OP_CONV2D_BACKWARD_WEIGHTS, .n_operands = 4, .operands = { x, y, w, none } },
-    };
-    for (size_t i = 0; i < sizeof convolutions / sizeof convolutions[0]; i++) {
-        ck_assert_double_eq(ls__op_flops(&convolutions[i]), 2 * products);
-        ck_assert_double_eq(ls__op_bytes(&convolutions[i]),
-                            4.0 * 2 * 8 * 6 * 12 + 2.0 * 2 * 4 * 3 * 10 + 4.0 * 10 * 3 * 3 * 6);
-    }
-    for (size_t i = 0; i < sizeof convolutions / sizeof convolutions[0]; i++) {
-        ls__op padded = convolutions[i]; /* of the 6 channels, 4 are 0 */
-        padded.u.conv.padding_channels = 4;
-        ck_assert_double_eq(ls__op_flops(&padded), 2 * products / 6 * 2);
-    }
-    const ls__operand rows = { LS_F32, LS_SHAPE(5, 7), 0 }, matrix = { LS_F32, LS_SHAPE(3, 7), 0 };
-    const ls__operand results = { LS_F32, LS_SHAPE(5, 3), 0 };
-    const ls__op linear = { .kind = LS__OP_LINEAR,
-                            .n_operands = 4,
-                            .operands = { rows, matrix, none, results } };
-    ck_assert_double_eq(ls__op_flops(&linear), 2.0 * 5 * 7 * 3);
-    const ls__op relu = { .kind = LS__OP_RELU, .n_operands = 2, .operands = { x, x } };
-    ck_assert_double_eq(ls__op_flops(&relu), 0);
 }
 END_TEST
 
@@ -210,6 +162,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("shape", data_types, counts, equality, texts, op_names, op_work,
-                     halves_round_to_nearest_even, next_halves, halves_keep_nan_and_sign);
+    return RUN_SUITE("shape", data_types, counts, equality, texts, halves_round_to_nearest_even,
+                     next_halves, halves_keep_nan_and_sign);
 }

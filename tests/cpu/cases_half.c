@@ -72,13 +72,12 @@ static void add_casts(case_list *list, ls_dtype dtype)
 static bool may_be_our_convolution(const op_case *c)
 {
     const ls__operand *o = c->op.operands;
-    if (c->op.kind < LS__OP_CONV2D || c->op.kind > LS__OP_CONV2D_BACKWARD_WEIGHTS) return false;
-    return o[0].block == o[0].shape.dims[3];
+    return is_conv(c->op.kind) && o[0].block == o[0].shape.dims[3];
 }
 
 static bool wants_half(const op_case *c, int i, ls_dtype dtype)
 {
-    if (c->op.kind > LS__OP_TOP_K) return false;
+    if (!ls__op_traits_of(c->op.kind)->half) return false;
     if (dtype == LS_BF16 && may_be_our_convolution(c))
         return count_elements(c) <= MOST_CONVOLUTION_ELEMENTS;
     if (count_elements(c) > MOST_ELEMENTS) return false;

@@ -116,6 +116,16 @@ ls_context *open_cpu(int threads, int isa)
     return ctx;
 }
 
+bool is_conv(ls__op_kind kind)
+{
+    return ls__op_is_convolution(kind) && !ls__op_is_optional(kind);
+}
+
+bool is_conv_or_linear(ls__op_kind kind)
+{
+    return ls__op_traits_of(kind)->multiplies && !ls__op_is_optional(kind);
+}
+
 /* ---- Operand names, from the strings of LS__OP_LIST: "x w b? -> y". ---- */
 
 const char *operand_name(ls__op_kind kind, int i, size_t *length)

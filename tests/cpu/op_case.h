@@ -50,6 +50,10 @@ bool rounds_between(const op_case *c);
 /* The case with 16-bit operands wherever they may stand. */
 op_case half_case(const op_case *from, ls_dtype dtype);
 
+/* Convolutions, in either direction, not fused with a norm; and the same or linear layers. */
+bool is_conv(ls__op_kind kind);
+bool is_conv_or_linear(ls__op_kind kind);
+
 /* All of them, in that order; then the small ones of them again with 16-bit operands. */
 const case_list *all_cases(void);
 

@@ -56,10 +56,9 @@ START_TEST(offered_by_processor)
 END_TEST
 
 /* Of the list's f32 cases; larger ones are not in it again in bf16. */
-static bool is_conv_or_linear(const op_case *c)
+static bool is_full_product(const op_case *c)
 {
-    return c->op.kind >= LS__OP_CONV2D && c->op.kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS &&
-           c->op.operands[0].dtype == LS_F32;
+    return is_conv_or_linear(c->op.kind) && c->op.operands[0].dtype == LS_F32;
 }
 
 START_TEST(not_offered_elsewhere)
@@ -68,7 +67,7 @@ START_TEST(not_offered_elsewhere)
     ((ls__cpu *)ctx->device)->onednn->has_bf16 = false;
     int n_ops[LS__N_OPS] = { 0 };
     for (int i = 0; i < all_cases()->n; i++) {
-        if (!is_conv_or_linear(&all_cases()->cases[i])) continue;
+        if (!is_full_product(&all_cases()->cases[i])) continue;
         const op_case half = half_case(&all_cases()->cases[i], LS_BF16), *const c = &half;
         ls__candidate found[LS__MAX_CANDIDATES];
         const int n = list_kernels(ctx, c, false, found);
@@ -97,7 +96,7 @@ START_TEST(other_types_names)
     ls_context *ctx = open_cpu(1, -1);
     for (int i = 0; i < all_cases()->n; i++) {
         const op_case *c = &all_cases()->cases[i];
-        if (!is_conv_or_linear(c)) continue;
+        if (!is_full_product(c)) continue;
         const op_case half = half_case(c, LS_BF16);
         for (int type = 0; type < 2; type++) {
             ls__kernel *kernel;
@@ -161,7 +160,7 @@ START_TEST(every_direction_has_one)
     ls_context *ctx = open_cpu(1, -1);
     int n_kernels[LS__N_OPS] = { 0 };
     for (int i = 0; i < all_cases()->n; i++) {
-        if (!is_conv_or_linear(&all_cases()->cases[i])) continue;
+        if (!is_full_product(&all_cases()->cases[i])) continue;
         const op_case half = half_case(&all_cases()->cases[i], LS_BF16);
         ls__candidate found[LS__MAX_CANDIDATES];
         const int n = list_kernels(ctx, &half, false, found);
@@ -182,7 +181,7 @@ int main(void)
     tcase_add_test(tcase, other_types_names);
     tcase_add_test(tcase, every_direction_has_one);
     for (int i = 0, n = 0; i < all_cases()->n; i++)
-        if (is_conv_or_linear(&all_cases()->cases[i]) && n++ % cases_step() == 0)
+        if (is_full_product(&all_cases()->cases[i]) && n++ % cases_step() == 0)
             tcase_add_loop_test(tcase, values_and_bits, i, i + 1);
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);

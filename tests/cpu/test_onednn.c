@@ -48,11 +48,6 @@ static bool is_onednn(const char *name)
     return strncmp(name, "onednn ", 7) == 0;
 }
 
-static bool is_conv_or_linear(ls__op_kind kind)
-{
-    return kind >= LS__OP_CONV2D && kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS;
-}
-
 START_TEST(lists)
 {
     const op_case *c = &all_cases()->cases[_i];
@@ -251,11 +246,6 @@ static const char THREADED[] = "onednn threaded ";
 static bool is_threaded(const char *name)
 {
     return strncmp(name, THREADED, strlen(THREADED)) == 0;
-}
-
-static bool is_conv(ls__op_kind kind)
-{
-    return kind >= LS__OP_CONV2D && kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS;
 }
 
 /* Each beside a deterministic one, which is preferred. Their values are in test_op_values.c. */

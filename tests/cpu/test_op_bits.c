@@ -57,8 +57,7 @@ END_TEST
 static bool wants_native(const op_case *c)
 {
     const ls__op_kind kind = c->op.kind;
-    return (kind < LS__OP_CONV2D || kind > LS__OP_LINEAR_BACKWARD_WEIGHTS) &&
-           (!ls__op_is_optional(kind) || kind == LS__OP_NORM_APPLY);
+    return !is_conv_or_linear(kind) && (!ls__op_is_optional(kind) || kind == LS__OP_NORM_APPLY);
 }
 
 enum { N_ISAS = LS__ISA_AVX512 + 1 };

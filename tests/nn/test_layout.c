@@ -23,8 +23,7 @@ static int bent_candidates(ls__device *device, const ls__op *op, ls__candidate *
     const int n = real->candidates(device, op, out, max);
     bool any = false;
     for (int i = 0; i < op->n_operands; i++) any |= is_blocked(&op->operands[i]);
-    const bool convolution =
-        op->kind >= LS__OP_CONV2D && op->kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS;
+    const bool convolution = ls__op_is_convolution(op->kind) && !ls__op_is_optional(op->kind);
     const bool wanted = taste == BLOCKED || (taste == FORWARD_ONLY && op->kind == LS__OP_CONV2D);
     for (int i = 0; i < n; i++) {
         if (op->kind == LS__OP_REORDER)

@@ -144,7 +144,7 @@ static void make_price(search *s, ls__instruction *in, op_price *price)
             price->cost[o0][o1] = inner_costs[o0][o1];
             price->inner[o0][o1][0] = (signed char)o0;
             price->inner[o0][o1][1] = (signed char)o1;
-            if (!ls__changes_channels(in->op.kind)) continue;
+            if (ls__op_traits_of(in->op.kind)->layouts != LS__LAYOUTS_SELECTED) continue;
             for (int i0 = 0; i0 < n0; i0++) {
                 for (int i1 = 0; i1 < n1; i1++) {
                     const double cost =
@@ -265,7 +265,7 @@ static ls_status place(search *s, const ls__instruction *old, const op_price *pr
     ls__instruction in = *old, after[LS__MAX_OPERANDS];
     int n_after = 0;
     const bool chosen = price->groups[0] >= 0 && !old->custom &&
-                        ls__changes_channels(old->op.kind) &&
+                        ls__op_traits_of(old->op.kind)->layouts == LS__LAYOUTS_SELECTED &&
                         (s->groups[price->groups[0]].n_blocks > 1 ||
                          (price->groups[1] >= 0 && s->groups[price->groups[1]].n_blocks > 1));
     for (int i = 0; chosen && i < in.op.n_operands; i++) {

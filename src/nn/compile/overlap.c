@@ -21,10 +21,7 @@
 
 static bool is_side(const ls__program *p, const ls__instruction *in)
 {
-    if (in->custom || (in->op.kind != LS__OP_CONV2D_BACKWARD_WEIGHTS &&
-                       in->op.kind != LS__OP_LINEAR_BACKWARD_WEIGHTS &&
-                       in->op.kind != LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS))
-        return false;
+    if (in->custom || !ls__op_traits_of(in->op.kind)->weight_gradient) return false;
     for (int j = in->n_inputs; j < in->op.n_operands; j++)
         if (in->operands[j] >= 0 && p->values[in->operands[j]].place != LS__PLACE_GRADIENTS)
             return false;

@@ -15,27 +15,6 @@
  * orders are tried from each start, which takes a resnet at most some milliseconds. */
 enum { LARGE_SHARE = 64, MANY_TRIES = 256 };
 
-/* Results that may be written into an operand's memory, counted from the first output and the first
- * input. */
-typedef struct in_place {
-    ls__op_kind kind;
-    int output, input;
-} in_place;
-
-static const in_place in_place_table[] = {
-    { LS__OP_RELU, 0, 0 },
-    { LS__OP_RELU_BACKWARD, 0, 1 },
-    { LS__OP_ADD, 0, 0 },
-    { LS__OP_ADD, 0, 1 },
-    { LS__OP_DROPOUT, 0, 0 },
-    { LS__OP_DROPOUT_BACKWARD, 0, 0 },
-    { LS__OP_BATCH_NORM_BACKWARD, 0, 2 },
-    { LS__OP_BATCH_NORM_BACKWARD, 0, 3 },
-    { LS__OP_BATCH_NORM_BACKWARD, 3, 2 },
-    { LS__OP_BATCH_NORM_BACKWARD, 3, 3 },
-    { LS__OP_NORM_BACKWARD_APPLY, 0, 0 },
-};
-
 static int storage_of(const ls__program *p, int v)
 {
     while (p->values[v].storage != v) v = p->values[v].storage;
@@ -92,11 +71,10 @@ static void share_in_place(ls__program *p, int i)
 {
     ls__instruction *in = &p->instructions[i];
     bool taken[LS__MAX_OPERANDS] = { false };
-    for (size_t t = 0; t < sizeof in_place_table / sizeof *in_place_table; t++) {
-        const in_place *rule = &in_place_table[t];
-        if (rule->kind != in->op.kind) continue;
-        const int x = in->operands[rule->input], y = in->operands[in->n_inputs + rule->output];
-        if (x < 0 || y < 0 || taken[rule->input]) continue;
+    int output, input;
+    for (int t = 0; ls__op_in_place(in->op.kind, t, &output, &input); t++) {
+        const int x = in->operands[input], y = in->operands[output];
+        if (x < 0 || y < 0 || taken[input]) continue;
         const int storage = storage_of(p, x);
         if (p->values[storage].place != LS__PLACE_ARENA || p->values[storage].last > i ||
             p->values[y].place != LS__PLACE_ARENA || p->values[y].storage != y ||
@@ -105,11 +83,11 @@ static void share_in_place(ls__program *p, int i)
         /* The same memory must not come in through another operand as well. */
         bool twice = false;
         for (int j = 0; j < in->n_inputs; j++)
-            twice |= j != rule->input && in->operands[j] >= 0 &&
-                     storage_of(p, in->operands[j]) == storage;
-        if (twice && in->op.kind == LS__OP_BATCH_NORM_BACKWARD) continue;
+            twice |=
+                j != input && in->operands[j] >= 0 && storage_of(p, in->operands[j]) == storage;
+        if (twice && ls__op_traits_of(in->op.kind)->in_place_unshared) continue;
         join(p, storage, y);
-        taken[rule->input] = true;
+        taken[input] = true;
     }
 }
 

@@ -73,16 +73,10 @@ static int64_t products_of(const ls__op *op)
 /* Is the first output cheap to have once more? */
 static bool is_cheap(const ls__instruction *in, ls__recomputed level)
 {
-    static const bool cheap[LS__N_OPS] = {
-        [LS__OP_REORDER] = true,    [LS__OP_CAST] = true,         [LS__OP_NORMALIZE] = true,
-        [LS__OP_BATCH_NORM] = true, [LS__OP_NORM_APPLY] = true,   [LS__OP_RELU] = true,
-        [LS__OP_ADD] = true,        [LS__OP_PAD_CHANNELS] = true, [LS__OP_MAX_POOL] = true,
-        [LS__OP_AVG_POOL] = true,
-    };
-    if (in->custom) return false;
-    if (in->op.kind == LS__OP_CONV2D)
+    if (in->custom || !ls__op_traits_of(in->op.kind)->cheap_to_recompute) return false;
+    if (ls__op_is_convolution(in->op.kind))
         return level == LS__RECOMPUTED_CONVS && products_of(&in->op) <= MOST_PRODUCTS;
-    return cheap[in->op.kind];
+    return true;
 }
 
 /* The instruction that computes in's first output again, into `value`. */
@@ -127,7 +121,7 @@ static bool decide(pass *s, int i)
         if (!s->cheap[u] && !s->saved[u]) kept += p->values[u].bytes;
     }
     if (kept > p->values[v].bytes / LEAST_GAIN) return false;
-    if (in->op.kind == LS__OP_CONV2D && depth > MOST_BEFORE_CONVOLUTION) return false;
+    if (ls__op_is_convolution(in->op.kind) && depth > MOST_BEFORE_CONVOLUTION) return false;
     s->cheap[v] = true;
     s->depth[v] = depth + (in->op.kind != LS__OP_REORDER);
     return true;

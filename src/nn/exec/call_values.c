@@ -6,15 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Operands that ops change in place, as bits; the op list has them among the inputs. */
-static const unsigned changed_in_place[LS__N_OPS] = {
-    [LS__OP_BATCH_NORM] = 1u << 3 | 1u << 4, /* running_mean, running_var */
-    [LS__OP_NORM_FINALIZE] = 1u << 4 | 1u << 5,
-    [LS__OP_SGD] = 1u << 0 | 1u << 2, /* parameter, momentum */
-    [LS__OP_ADAM] = 1u << 0 | 1u << 2 | 1u << 3,
-    [LS__OP_LOSS_SCALE_UPDATE] = 1u << 1, /* scaler */
-};
-
 static void set_role(const ls__call *call, int j, ls__trace_value *out)
 {
     ls__operand_role role = { .name = "" };
@@ -29,7 +20,7 @@ static void set_role(const ls__call *call, int j, ls__trace_value *out)
         (void)ls__op_operand(call->op->kind, j, &role);
         snprintf(out->role, sizeof(out->role), "%.*s", role.length, role.name);
         out->input = !role.output;
-        out->output = role.output || (changed_in_place[call->op->kind] & 1u << j);
+        out->output = role.output || role.mutated;
     }
 }
 

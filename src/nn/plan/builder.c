@@ -270,25 +270,6 @@ static ls__instruction *append(ls__builder *b, int n_inputs, const int *inputs, 
     return in;
 }
 
-bool ls__changes_channels(ls__op_kind kind)
-{
-    return ls__op_is_convolution(kind) || kind == LS__OP_PAD_CHANNELS ||
-           kind == LS__OP_PAD_CHANNELS_BACKWARD;
-}
-
-/* May the operands of this op have different layouts? All other ops work in one. */
-static bool mixes_layouts(ls__op_kind kind)
-{
-    return kind == LS__OP_REORDER || kind == LS__OP_NORMALIZE || ls__changes_channels(kind);
-}
-
-/* Ops whose factors may be rounded to tf32. */
-static bool multiplies(ls__op_kind kind)
-{
-    return ls__op_is_convolution(kind) || kind == LS__OP_LINEAR ||
-           kind == LS__OP_LINEAR_BACKWARD_DATA || kind == LS__OP_LINEAR_BACKWARD_WEIGHTS;
-}
-
 void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
               int n_outputs, const int *outputs)
 {
@@ -297,8 +278,9 @@ void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const
     const int n_operands = in->op.n_operands;
     memcpy(&in->op, kind_and_config, sizeof in->op);
     in->op.n_operands = n_operands;
-    in->op.tf32 = multiplies(in->op.kind) && b->program->env->tf32;
-    if (mixes_layouts(in->op.kind)) return;
+    const ls__op_traits *traits = ls__op_traits_of(in->op.kind);
+    in->op.tf32 = traits->multiplies && b->program->env->tf32;
+    if (traits->layouts != LS__LAYOUTS_EQUAL) return;
     int first = -1;
     for (int i = 0; i < n_operands; i++) {
         const int v = in->operands[i];

@@ -175,9 +175,6 @@ void ls__instruction_name(const ls__instruction *instruction, char out[LS__INSTR
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
 /* A reorder that moves nothing: both sides lie alike. */
 bool ls__reorder_is_identity(const ls__program *program, const ls__instruction *instruction);
-/* Ops between values of different channels, and so of different layouts: they may run in other
- * layouts than their operands have, with reorders around them. */
-bool ls__changes_channels(ls__op_kind kind);
 
 /* The first word of a selection that is not a kernel's, and its two values: see overlap.c. */
 #define LS__WEIGHT_GRADIENTS "weight_gradients"

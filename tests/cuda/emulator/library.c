@@ -48,7 +48,7 @@ static bool is_mode(const char *mode)
 static bool is_for(const ls__op *op)
 {
     return getenv("LOCKSTEP_EMULATED_LIBRARY") && !is_mode("fused") && !is_mode("narrow") &&
-           op->kind >= LS__OP_CONV2D && op->kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS;
+           ls__op_is_convolution(op->kind) && !ls__op_is_optional(op->kind);
 }
 
 static bool is_for_fused(const ls__op *op)
