@@ -4,7 +4,8 @@ set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LOCKSTEP_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120 CACHE STRING
   "What the module has code for; the last one as PTX too, for what comes later")
 
-set(LOCKSTEP_CUDA_SOURCES host.c memory.c work.c device.c environment.c capture.c own.c)
+set(LOCKSTEP_CUDA_SOURCES device/host.c device/memory.c device/streams.c device/capture.c device/environment.c
+  our_kernels.c backend.c)
 set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.cu kernels/pool.cu kernels/loss.cu
   kernels/optimizer.cu kernels/conv.cu kernels/linear.cu)
 # Files of the core that need nothing else of it, built once more into the module.

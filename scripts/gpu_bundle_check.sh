@@ -32,7 +32,7 @@ bin/lockstep demo-data --train 8 --val 2 images
 bin/lockstep train --data-dir images --batch-size 16 --steps 5 --model resnet20 --out run
 test "$(wc -l <run/metrics.jsonl)" -ge 1
 echo "-- CUDA tests on the emulated device"
-for test in cuda_device cuda_memory cuda_input cuda_ops cuda_net cuda_fuse cuda_record cuda_plan; do
+for test in cuda_device cuda_memory cuda_input cuda_ops cuda_net cuda_fuse cuda_capture cuda_plan; do
   CK_DEFAULT_TIMEOUT=300 LOCKSTEP_CASES_STEP=40 LOCKSTEP_MODULES=$PWD/lib/emulated bin/test_$test
 done
 echo "-- gpu_check.sh smoke"

@@ -1,5 +1,5 @@
 /* load_libraries.c: what src/cuda/libraries.c finds; the tests look at the two lines. */
-#include "cuda/libraries.h"
+#include "cuda/device/libraries.h"
 #include <stdio.h>
 
 int main(void)

@@ -3,8 +3,8 @@
  * from its settings. */
 #include "../suite.h"
 #include "base/context.h"
-#include "cuda/cuda.h"
-#include "cuda/libraries.h"
+#include "cuda/device/device.h"
+#include "cuda/device/libraries.h"
 
 #include <cublasLt.h>
 #include <string.h>

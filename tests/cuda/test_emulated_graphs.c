@@ -1,7 +1,7 @@
 /* test_emulated_graphs.c: the emulated device's captures of several streams, through the driver's
  * table: which orders a graph runs in, and what CUDA refuses. */
 #include "../suite.h"
-#include "cuda/driver.h"
+#include "cuda/device/driver.h"
 #include "emulator/driver.h"
 #include "emulator/streams.h"
 #include <stdio.h>

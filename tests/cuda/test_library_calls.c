@@ -6,7 +6,7 @@
 #include "conv_ops.h"
 #include "cuda/cudnn/cudnn.h"
 #include "cuda/cudnn/graph.h"
-#include "cuda/driver.h"
+#include "cuda/device/driver.h"
 #include "emulator/driver.h"
 #include <cublasLt.h>
 #include <cudnn.h>

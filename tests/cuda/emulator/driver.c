@@ -1,7 +1,7 @@
 /* driver.c: the table of an emulated device, in host memory that is closed to the host. Statuses
  * are CUDA's numbers. */
 #include "driver.h"
-#include "cuda/driver.h"
+#include "cuda/device/driver.h"
 #include "graphs.h"
 #include "streams.h"
 #include <stdio.h>

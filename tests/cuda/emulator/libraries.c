@@ -1,6 +1,6 @@
 /* libraries.c: loading of the stand-ins for cuDNN and cuBLASLt, which are linked; with
  * LOCKSTEP_EMULATED_LIBRARY=missing there are none. */
-#include "cuda/libraries.h"
+#include "cuda/device/libraries.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

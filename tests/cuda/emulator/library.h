@@ -2,7 +2,7 @@
 #ifndef LS_TEST_EMULATED_LIBRARY_H
 #define LS_TEST_EMULATED_LIBRARY_H
 
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 
 extern const ls__cuda_provider emulated_library;
 

@@ -1,6 +1,6 @@
 /* driver.c: the table of CUDA's own functions. The runtime is linked statically: it finds the
  * driver when it is first called, and says so when there is none. */
-#include "cuda/driver.h"
+#include "cuda/device/driver.h"
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>

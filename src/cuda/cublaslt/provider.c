@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/cublaslt/blas_name.h"
-#include "cuda/cuda.h"
-#include "cuda/libraries.h"
+#include "cuda/device/device.h"
+#include "cuda/device/libraries.h"
 #include <cublasLt.h>
 #include <stdio.h>
 #include <string.h>

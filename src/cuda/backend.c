@@ -3,7 +3,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/own_kernels.h"
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 
 struct ls__captured {
     ls__cuda_replay replay;

@@ -3,7 +3,7 @@
  * well, need not know that they are in one. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 #include "backend/module.h"
 #include <stdio.h>
 

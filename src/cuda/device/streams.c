@@ -2,7 +2,7 @@
  * step's numbers; and events. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 #include <string.h>
 
 struct ls__event {

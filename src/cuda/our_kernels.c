@@ -1,7 +1,7 @@
 /* own.c: the provider of our own kernels: one for each op. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* memory.c: a CUDA device's memory, which the core's pool keeps, and the order of its streams. */
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 
 const ls__cuda_driver *ls__cuda_enter(ls__device *device)
 {

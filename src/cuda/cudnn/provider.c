@@ -1,10 +1,10 @@
 /* providers.c: what the module is built with, and how cuDNN comes in. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 #include "cuda/cudnn/cudnn.h"
 #include "cuda/cudnn/fusion.h"
-#include "cuda/libraries.h"
+#include "cuda/device/libraries.h"
 #include <string.h>
 
 static ls_status cudnn_open(ls__cuda *cuda, void **state)

@@ -1,6 +1,6 @@
 /* libraries.c: see libraries.h. Defines those functions of the two libraries that the module calls,
  * under their own names: each calls the library's. */
-#include "cuda/libraries.h"
+#include "cuda/device/libraries.h"
 #include <cublasLt.h>
 #include <cudnn.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* environment.c: see ls__cuda_environment in cuda.h. */
 #include "base/hash.h"
-#include "cuda/cuda.h"
+#include "cuda/device/device.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #define LS_CUDA_CUDA_H
 
 #include "base/text.h"
-#include "cuda/driver.h"
+#include "cuda/device/driver.h"
 #include "cuda/kernels/kernels.h"
 #include "backend/backend.h"
 

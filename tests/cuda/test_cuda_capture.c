@@ -440,9 +440,9 @@ END_TEST
 int main(void)
 {
     if (getenv("LOCKSTEP_TEST_LIBRARIES"))
-        return RUN_SUITE("cuda record, libraries", bits_of_plain_steps, bits_with_few_plans,
+        return RUN_SUITE("cuda capture, libraries", bits_of_plain_steps, bits_with_few_plans,
                          bits_in_f16, every_call_fails_in_turn);
-    return RUN_SUITE("cuda record", bits_of_plain_steps, bits_with_few_plans,
+    return RUN_SUITE("cuda capture", bits_of_plain_steps, bits_with_few_plans,
                      bits_with_timed_kernels, bits_in_f16, calls_of_a_replayed_step, own_ops,
                      broken_promise, ranges, every_call_fails_in_turn, errors_say_where);
 }
