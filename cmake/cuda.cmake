@@ -4,8 +4,9 @@ set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LOCKSTEP_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120 CACHE STRING
   "What the module has code for; the last one as PTX too, for what comes later")
 
-set(LOCKSTEP_CUDA_SOURCES device/host.c device/memory.c device/streams.c device/capture.c device/environment.c
-  our_kernels.c backend.c)
+# In the order of their layers: each file calls files before it only.
+set(LOCKSTEP_CUDA_SOURCES device/host.c device/environment.c device/device.c device/streams.c device/memory.c device/capture.c
+  our_kernels.c providers.c backend.c)
 set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.cu kernels/pool.cu kernels/loss.cu
   kernels/optimizer.cu kernels/conv.cu kernels/linear.cu)
 # Files of the core that need nothing else of it, built once more into the module.

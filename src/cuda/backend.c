@@ -1,30 +1,14 @@
-/* device.c: a CUDA device: opening it, and the providers of its kernels. */
+/* backend.c: the module's entry point, the table of the backend's functions, opening a device. */
 #include "base/alloc.h"
-#include "base/context.h"
 #include "base/error.h"
 #include "base/own_kernels.h"
-#include "cuda/device/device.h"
+#include "cuda/device/host.h"
+#include "cuda/device/slots.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/providers.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what)
-{
-    if (status == 0) return LS_OK;
-    ls_context *ctx = cuda->device.ctx;
-    const ls__cuda_driver *driver = cuda->driver;
-    if (!driver->is_sticky(status))
-        return ls__fail(ctx, LS_ERR_DEVICE, "%s: CUDA: %s", what, driver->error_text(status));
-    /* It outweighs an error that waits, and stays. */
-    if (!ctx->unusable) ctx->error = LS_OK;
-    ctx->unusable = true;
-    return ls__fail(ctx, LS_ERR_DEVICE,
-                    "%s: CUDA: %s. It was seen here and may have been caused by what was queued "
-                    "before. This process can't use the device any more",
-                    what, driver->error_text(status));
-}
-
-/* ---- Opening ---- */
+enum { SEGMENT_BYTES = 2 << 20 /* the driver maps memory in units of 2 MiB */ };
 
 static ls_status check_driver(ls__cuda *cuda)
 {
@@ -35,7 +19,7 @@ static ls_status check_driver(ls__cuda *cuda)
     if (status == 0) status = driver->runtime_version(&built);
     if (status == 0 && newest == 0)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device 'cuda': there is no NVIDIA driver");
-    /* A driver runs programs of all minor versions of its major one. */
+    /* A driver runs programs of every minor version of its major version. */
     if (status == 0 && newest / 1000 < built / 1000)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "device 'cuda': the NVIDIA driver is for CUDA %d.%d, this needs %d.%d",
@@ -49,8 +33,8 @@ static ls_status check_driver(ls__cuda *cuda)
     return LS_OK;
 }
 
-/* Code runs on GPUs of its major version, from its minor version on; the newest code is there as
- * PTX too, of which drivers make code for GPUs of later major versions. */
+/* Code runs on GPUs of its major version, from its minor version on. The module also has PTX of the
+ * newest code, which drivers compile for GPUs of later major versions. */
 static ls_status check_code(const ls__cuda *cuda)
 {
     enum { MOST_MAJOR = 99, MOST_MINOR = 9 };
@@ -78,19 +62,13 @@ static void describe(ls__cuda *cuda)
     (void)cuda->driver->runtime_version(&version);
     ls__text libraries = { cuda->libraries, sizeof(cuda->libraries), 0 };
     ls__text_put(&libraries, "CUDA %d.%d", version / 1000, version % 1000 / 10);
-    for (int i = 0; ls__cuda_providers[i]; i++) {
-        const ls__cuda_provider *provider = ls__cuda_providers[i];
-        if (cuda->left_out[i])
-            ls__text_put(&libraries, ", no %s", provider->title);
-        else if (provider->library)
-            ls__text_put(&libraries, ", %s", provider->library(cuda->states[i]));
-    }
+    ls__cuda_providers_describe(cuda, &libraries);
     ls__text_put(&libraries, ", own kernels %d.%d", LS__OWN_KERNELS, LS__CUDA_KERNELS);
     ls__cuda_environment(&libraries);
     ls__text processor = { cuda->processor, sizeof(cuda->processor), 0 };
     ls__text_put(&processor, "%s, sm_%d%d, %d multiprocessors", p->name, p->major, p->minor,
                  p->multiprocessors);
-    /* The driver is a compiler then. */
+    /* The driver then compiles the PTX. */
     if (!ls__cuda_has_code(p->major, p->minor))
         ls__text_put(&processor, ", code from PTX by %s", cuda->driver_text);
     snprintf(cuda->description, sizeof(cuda->description), "cuda:%d, %s, %s", cuda->index,
@@ -105,54 +83,10 @@ static void cuda_close(ls__device *device)
     (void)driver->set_device(cuda->index);
     for (int i = LS__N_STREAMS - 1; i >= 0; i--)
         if (cuda->streams[i]) (void)driver->stream_wait(cuda->streams[i]);
-    for (int i = 0; ls__cuda_providers[i]; i++)
-        if (cuda->states[i]) ls__cuda_providers[i]->close(cuda, cuda->states[i]);
-    if (cuda->numbers) (void)driver->release(cuda->numbers);
+    ls__cuda_providers_close(cuda);
+    if (cuda->device_step) (void)driver->release(cuda->device_step);
     ls__cuda_streams_close(cuda);
     ls__free(cuda->device.ctx, cuda);
-}
-
-/* Loads the providers' libraries. Those that can't be loaded, or are not wanted, are left out, and
- * kernels of our own run instead. */
-static ls_status load_libraries(ls__cuda *cuda)
-{
-    static const char variable[] = "LOCKSTEP_CUDA_LIBRARIES";
-    ls_context *ctx = cuda->device.ctx;
-    const char *set = getenv(variable);
-    const bool unwanted = set && strcmp(set, "none") == 0;
-    if (set && set[0] && !unwanted)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s is '%.100s', expected 'none' or nothing", variable,
-                        set);
-    for (int i = 0; ls__cuda_providers[i]; i++) {
-        const ls__cuda_provider *provider = ls__cuda_providers[i];
-        char text[512];
-        if (!provider->load) continue;
-        cuda->left_out[i] = unwanted || !provider->load(text, sizeof(text));
-        if (unwanted)
-            ls__inform(ctx, "device 'cuda': %s is left out: %s is none", provider->title, variable);
-        else if (cuda->left_out[i])
-            ls__warn(ctx,
-                     "device 'cuda': %s can't be used, slow kernels of our own run instead: %s",
-                     provider->title, text);
-        else
-            ls__inform(ctx, "device 'cuda': %s is loaded from %s", provider->title, text);
-    }
-    return LS_OK;
-}
-
-/* Adds to an error that a provider's library has just kept what may be done about it. */
-static ls_status add_advice(ls__cuda *cuda, const ls__cuda_provider *provider, ls_status status)
-{
-    ls_context *ctx = cuda->device.ctx;
-    char reason[LS__MESSAGE_SIZE];
-    if (status == LS_OK || status == LS_ERR_MEMORY || !provider->title || ctx->unusable)
-        return status;
-    memcpy(reason, ctx->message, sizeof(reason));
-    ctx->error = LS_OK;
-    return ls__fail(ctx, status,
-                    "device 'cuda': %.700s (%s; LOCKSTEP_CUDA_LIBRARIES=none computes without %s, "
-                    "slowly)",
-                    reason, cuda->driver_text, provider->title);
 }
 
 static ls_status open_parts(ls__cuda *cuda)
@@ -165,21 +99,19 @@ static ls_status open_parts(ls__cuda *cuda)
     LS_TRY(check_code(cuda));
     driver->driver_text(cuda->driver_text, sizeof(cuda->driver_text));
     LS_TRY(ls__cuda_streams_open(cuda));
-    LS_TRY(ls__cuda_check(cuda, driver->allocate((void **)&cuda->numbers, sizeof(*cuda->numbers)),
+    LS_TRY(ls__cuda_check(cuda,
+                          driver->allocate((void **)&cuda->device_step, sizeof(*cuda->device_step)),
                           "device 'cuda': memory"));
-    LS_TRY(load_libraries(cuda));
-    for (int i = 0; ls__cuda_providers[i]; i++)
-        if (ls__cuda_providers[i]->open && !cuda->left_out[i])
-            LS_TRY(add_advice(cuda, ls__cuda_providers[i],
-                              ls__cuda_providers[i]->open(cuda, &cuda->states[i])));
-    return LS_OK;
+    return ls__cuda_providers_open(cuda);
 }
+
+static const ls__backend backend;
 
 static ls_status cuda_open(ls_context *ctx, int index, ls__device **out)
 {
     ls__cuda *cuda = ls__zalloc(ctx, sizeof(*cuda));
     if (!cuda) return ls__fail_memory(ctx, "device 'cuda'", sizeof(*cuda));
-    cuda->device = (ls__device){ &ls__cuda_backend, ctx };
+    cuda->device = (ls__device){ &backend, ctx };
     cuda->driver = &ls__cuda_driver_table;
     cuda->index = index;
     const ls_status status = open_parts(cuda);
@@ -212,67 +144,19 @@ static const char *cuda_driver_name(const ls__device *device)
     return ((const ls__cuda *)device)->driver_text;
 }
 
-/* None computes; one drives the device. */
+/* One thread queues the work; none computes. */
 static int cuda_threads(const ls__device *device)
 {
     (void)device;
     return 1;
 }
 
-/* ---- Kernels ---- */
-
-/* Our own kernels gain nothing by more channels. */
-static int64_t cuda_channel_multiple(const ls__device *device)
-{
-    const ls__cuda *cuda = (const ls__cuda *)device;
-    int64_t multiple = 0;
-    for (int i = 0; ls__cuda_providers[i]; i++)
-        if (!cuda->left_out[i] && ls__cuda_providers[i]->channel_multiple > multiple)
-            multiple = ls__cuda_providers[i]->channel_multiple;
-    return multiple;
-}
-
-/* N,H,W,C is the layout of all kernels. */
+/* All kernels use the layout N,H,W,C. */
 static int cuda_blocks(const ls__device *device, const ls_shape *shape, int64_t *out, int max)
 {
     (void)device;
     if (max > 0) out[0] = shape->dims[3];
     return max > 0;
-}
-
-static int cuda_candidates(ls__device *device, const ls__op *op, ls__candidate *out, int max)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    int n = 0;
-    (void)ls__cuda_enter(device);
-    for (int i = 0; ls__cuda_providers[i] && n < max; i++) {
-        if (cuda->left_out[i]) continue;
-        n += ls__cuda_providers[i]->candidates(cuda, cuda->states[i], op, out + n, max - n);
-        /* What a provider could not say must not be answered by slower kernels. */
-        if (ls__has_error(device->ctx)) {
-            (void)add_advice(cuda, ls__cuda_providers[i], device->ctx->error);
-            return 0;
-        }
-    }
-    return n;
-}
-
-/* A kernel's name begins with its provider's: "cudnn engine 7". */
-static ls_status cuda_kernel_open(ls__device *device, const ls__op *op, const char *name,
-                                  ls__kernel **out)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    *out = NULL;
-    (void)ls__cuda_enter(device);
-    for (int i = 0; ls__cuda_providers[i]; i++) {
-        const ls__cuda_provider *provider = ls__cuda_providers[i];
-        const size_t length = strlen(provider->name);
-        if (!cuda->left_out[i] && strncmp(name, provider->name, length) == 0 &&
-            (name[length] == '\0' || name[length] == ' '))
-            return provider->kernel_open(cuda, cuda->states[i], op, name, out);
-    }
-    return ls__fail(device->ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'",
-                    ls__op_name(op->kind), name);
 }
 
 static size_t cuda_scratch_bytes(const ls__device *device)
@@ -306,7 +190,7 @@ static void cuda_range_pop(ls__device *device)
     ((ls__cuda *)device)->driver->range_pop();
 }
 
-const ls__backend ls__cuda_backend = {
+static const ls__backend backend = {
     .name = "cuda",
     .open = cuda_open,
     .close = cuda_close,
@@ -315,7 +199,7 @@ const ls__backend ls__cuda_backend = {
     .libraries = cuda_libraries,
     .processor = cuda_processor,
     .driver = cuda_driver_name,
-    .segment_bytes = LS__CUDA_SEGMENT_BYTES,
+    .segment_bytes = SEGMENT_BYTES,
     .alignment = LS__CUDA_ALIGNMENT,
     .allocate = ls__cuda_allocate,
     .release = ls__cuda_release,
@@ -324,20 +208,20 @@ const ls__backend ls__cuda_backend = {
     .free_bytes = ls__cuda_free_bytes,
     .host_memory = false,
     .precisions = LS__HAS_TF32 | LS__HAS_BF16 | LS__HAS_F16,
-    .channel_multiple = cuda_channel_multiple,
+    .channel_multiple = ls__cuda_channel_multiple,
     .read = ls__cuda_read,
     .write = ls__cuda_write,
-    .download = ls__cuda_queue_download,
-    .upload = ls__cuda_queue_upload,
-    .copy = ls__cuda_queue_copy,
-    .clear = ls__cuda_queue_clear,
+    .download = ls__cuda_download,
+    .upload = ls__cuda_upload,
+    .copy = ls__cuda_copy,
+    .clear = ls__cuda_clear,
     .cast = ls__cuda_queue_cast,
     .digest = ls__cuda_queue_digest,
     .gather = ls__cuda_queue_gather,
     .blocks = cuda_blocks,
-    .candidates = cuda_candidates,
+    .candidates = ls__cuda_candidates,
     .lists_slowly = true,
-    .kernel_open = cuda_kernel_open,
+    .kernel_open = ls__cuda_kernel_open,
     .scratch_bytes = cuda_scratch_bytes,
     .begin = cuda_begin,
     .end = cuda_end,
@@ -350,11 +234,20 @@ const ls__backend ls__cuda_backend = {
     .wait = ls__cuda_wait,
     .timer_start = ls__cuda_timer_start,
     .timer_stop = ls__cuda_timer_stop,
-    .capture_begin = ls__cuda_recording_begin,
-    .capture_end = ls__cuda_recording_end,
-    .captured_launch = ls__cuda_recording_launch,
-    .captured_close = ls__cuda_recording_close,
+    .capture_begin = ls__cuda_capture_begin,
+    .capture_end = ls__cuda_capture_end,
+    .captured_launch = ls__cuda_captured_launch,
+    .captured_close = ls__cuda_captured_close,
     .range_push = cuda_range_push,
     .range_pop = cuda_range_pop,
     .stream = cuda_stream,
 };
+
+LS__MODULE_EXPORT ls__module_open_fn ls__module_open;
+
+const ls__module *ls__module_open(const ls__host *host)
+{
+    static const ls__module module = { LS__MODULE_VERSION, LS__VERSION, &backend };
+    if (host->version == LS__MODULE_VERSION) ls__cuda_set_host(host);
+    return &module;
+}

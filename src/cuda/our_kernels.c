@@ -1,14 +1,16 @@
-/* own.c: the provider of our own kernels: one for each op. */
+/* our_kernels.c: the provider of our own kernels: one for each op. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/device/device.h"
+#include "cuda/device/slots.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/provider.h"
 #include <stdio.h>
 #include <string.h>
 
 typedef struct own_entry {
     int (*run)(const ls__cuda_call *call);
     size_t (*workspace)(const ls__op *op); /* NULL: none */
-    bool numbers;                          /* reads the step's */
+    bool uses_step;                        /* reads the step's values from device memory */
     bool direct; /* a thread for each result: libraries are faster where they have the op */
     bool twice;  /* reads its operands in two passes, with a kernel of few threads between */
 } own_entry;
@@ -44,15 +46,15 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_AVG_POOL_BACKWARD] = { ls__cuda_avg_pool_backward },
     [LS__OP_GLOBAL_AVG_POOL] = { ls__cuda_global_avg_pool },
     [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { ls__cuda_global_avg_pool_backward },
-    [LS__OP_DROPOUT] = { ls__cuda_dropout, .numbers = true },
-    [LS__OP_DROPOUT_BACKWARD] = { ls__cuda_dropout, .numbers = true },
+    [LS__OP_DROPOUT] = { ls__cuda_dropout, .uses_step = true },
+    [LS__OP_DROPOUT_BACKWARD] = { ls__cuda_dropout, .uses_step = true },
     [LS__OP_CROSS_ENTROPY] = { ls__cuda_cross_entropy, ls__cuda_loss_workspace },
     [LS__OP_CROSS_ENTROPY_BACKWARD] = { ls__cuda_cross_entropy_backward },
     [LS__OP_TOP_K] = { ls__cuda_top_k, ls__cuda_loss_workspace },
     [LS__OP_LOSS_SCALE] = { ls__cuda_loss_scale },
     [LS__OP_L2_NORM] = { ls__cuda_l2_norm, ls__cuda_l2_norm_workspace },
-    [LS__OP_SGD] = { ls__cuda_sgd, .numbers = true },
-    [LS__OP_ADAM] = { ls__cuda_adam, .numbers = true },
+    [LS__OP_SGD] = { ls__cuda_sgd, .uses_step = true },
+    [LS__OP_ADAM] = { ls__cuda_adam, .uses_step = true },
     [LS__OP_LOSS_SCALE_UPDATE] = { ls__cuda_loss_scale_update },
 };
 
@@ -123,7 +125,7 @@ static ls_status bring_segments(own_kernel *k)
     const size_t bytes = (size_t)n * sizeof(*segments);
     if (n == k->n_segments && (n == 0 || memcmp(segments, k->segments_copy, bytes) == 0))
         return LS_OK;
-    LS_TRY(ls__cuda_refuse_recording(k->cuda, "the optimizer's segments"));
+    LS_TRY(ls__cuda_refuse_capture(k->cuda, "the optimizer's segments"));
     LS_TRY(make_segment_room(k, n));
     k->n_segments = -1; /* until they are there */
     if (n > 0) {
@@ -140,13 +142,13 @@ static ls_status own_run(ls__kernel *kernel, void *const *buffers, void *workspa
                          const ls__step *step)
 {
     own_kernel *k = (own_kernel *)kernel;
-    if (k->entry->numbers) LS_TRY(ls__cuda_set_numbers(k->cuda, step));
+    if (k->entry->uses_step) LS_TRY(ls__cuda_set_step(k->cuda, step));
     LS_TRY(bring_segments(k));
     const ls__cuda_call call = { .op = &k->op,
                                  .buffers = buffers,
                                  .workspace = workspace,
                                  .stream = k->cuda->stream,
-                                 .numbers = k->cuda->numbers,
+                                 .step = k->cuda->device_step,
                                  .segments = k->segments,
                                  .n_segments = k->n_segments };
     return ls__cuda_check(k->cuda, k->entry->run(&call), ls__op_name(k->op.kind));
@@ -245,6 +247,6 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
     return LS_OK;
 }
 
-const ls__cuda_provider ls__cuda_own_provider = { .name = "own",
-                                                  .candidates = own_candidates,
-                                                  .kernel_open = own_kernel_open };
+const ls__cuda_provider ls__cuda_our_kernels = { .name = "own",
+                                                 .candidates = own_candidates,
+                                                 .kernel_open = own_kernel_open };

@@ -3,7 +3,8 @@
  * from its settings. */
 #include "../suite.h"
 #include "base/context.h"
-#include "cuda/device/device.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/provider.h"
 #include "cuda/device/libraries.h"
 
 #include <cublasLt.h>
@@ -157,7 +158,7 @@ static ls__op linear(ls_dtype weights)
 
 START_TEST(algorithms_that_settings_do_not_build)
 {
-    const ls__cuda_provider *blas = &ls__cuda_blas_provider;
+    const ls__cuda_provider *blas = &ls__cuda_cublaslt;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     ls__cuda cuda = { .device.ctx = ctx };
     const ls__op op = linear(LS_F16), mixed = linear(LS_F32);

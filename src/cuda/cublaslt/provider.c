@@ -1,5 +1,5 @@
-/* blas.c: linear layers through cuBLASLt. Its matrices lie column by column, so ours, which lie row
- * by row, are their transposes:
+/* provider.c: linear layers through cuBLASLt. Its matrices lie column by column, so ours, which lie
+ * row by row, are their transposes:
  *
  *   forward            y' [O,N] = (w' [I,O])' x' [I,N]
  *   backward by data   dx' [I,N] = w' [I,O] dy' [O,N]
@@ -10,8 +10,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/cublaslt/blas_name.h"
-#include "cuda/device/device.h"
 #include "cuda/device/libraries.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/provider.h"
 #include <cublasLt.h>
 #include <stdio.h>
 #include <string.h>
@@ -377,11 +378,11 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     return LS_OK;
 }
 
-const ls__cuda_provider ls__cuda_blas_provider = { .name = "cublaslt",
-                                                   .title = "cuBLASLt",
-                                                   .load = ls__cublaslt_load,
-                                                   .open = blas_open,
-                                                   .close = blas_close,
-                                                   .library = blas_library,
-                                                   .candidates = blas_candidates,
-                                                   .kernel_open = blas_kernel_open };
+const ls__cuda_provider ls__cuda_cublaslt = { .name = "cublaslt",
+                                              .title = "cuBLASLt",
+                                              .load = ls__cublaslt_load,
+                                              .open = blas_open,
+                                              .close = blas_close,
+                                              .library = blas_library,
+                                              .candidates = blas_candidates,
+                                              .kernel_open = blas_kernel_open };

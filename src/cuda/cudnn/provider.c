@@ -1,10 +1,11 @@
-/* providers.c: what the module is built with, and how cuDNN comes in. */
+/* provider.c: cuDNN as a provider of kernels. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/device/device.h"
 #include "cuda/cudnn/cudnn.h"
 #include "cuda/cudnn/fusion.h"
 #include "cuda/device/libraries.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/provider.h"
 #include <string.h>
 
 static ls_status cudnn_open(ls__cuda *cuda, void **state)
@@ -164,15 +165,12 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
     return LS_OK;
 }
 
-static const ls__cuda_provider cudnn_provider = { .name = "cudnn",
-                                                  .title = "cuDNN",
-                                                  .load = ls__cudnn_load,
-                                                  .channel_multiple = LS__CUDNN_CHANNEL_MULTIPLE,
-                                                  .open = cudnn_open,
-                                                  .close = cudnn_close,
-                                                  .library = cudnn_library,
-                                                  .candidates = cudnn_candidates,
-                                                  .kernel_open = cudnn_kernel_open };
-
-const ls__cuda_provider *const ls__cuda_providers[] = { &cudnn_provider, &ls__cuda_blas_provider,
-                                                        &ls__cuda_own_provider, NULL };
+const ls__cuda_provider ls__cuda_cudnn = { .name = "cudnn",
+                                           .title = "cuDNN",
+                                           .load = ls__cudnn_load,
+                                           .channel_multiple = LS__CUDNN_CHANNEL_MULTIPLE,
+                                           .open = cudnn_open,
+                                           .close = cudnn_close,
+                                           .library = cudnn_library,
+                                           .candidates = cudnn_candidates,
+                                           .kernel_open = cudnn_kernel_open };

@@ -1,75 +1,82 @@
-/* capture.c: recordings: CUDA graphs, captured from the stream COMPUTE, and SIDE while it is
- * joined to it. What changes from step to
- * step is read from device memory by the kernels that need it, and brought there before a launch.
- */
+/* capture.c: CUDA graphs, captured from the stream COMPUTE, and from SIDE while it is joined to
+ * COMPUTE. Kernels read the step's values from device memory, so a graph can be replayed for
+ * another step: set_step writes them before the launch. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/device/device.h"
+#include "cuda/device/slots.h"
+#include "cuda/kernels/kernels.h"
+#include <string.h>
 
 struct ls__captured {
     ls__cuda_replay replay;
-    bool uses_numbers;
+    bool uses_step;
 };
 
-ls_status ls__cuda_refuse_recording(ls__cuda *cuda, const char *what)
+ls_status ls__cuda_set_step(ls__cuda *cuda, const ls__step *step)
 {
-    if (!cuda->records) return LS_OK;
-    return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: new while a step is recorded", what);
-}
-
-ls_status ls__cuda_recording_begin(ls__device *device, const ls__step *step)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    const ls__cuda_driver *driver = ls__cuda_enter(device);
-    LS_TRY(ls__cuda_set_numbers(cuda, step));
-    LS_TRY(ls__cuda_check(cuda, driver->capture_begin(cuda->stream), "recording a step"));
-    cuda->numbers_used = false;
-    cuda->records = true;
+    static const char what[] = "the step's values";
+    cuda->step_used = true;
+    if (cuda->step_known && memcmp(step, &cuda->step, sizeof(*step)) == 0) return LS_OK;
+    LS_TRY(ls__cuda_refuse_capture(cuda, what));
+    cuda->step = *step;
+    cuda->step_known = false;
+    LS_TRY(ls__cuda_check(cuda, ls__cuda_store_step(cuda->device_step, step, cuda->stream), what));
+    cuda->step_known = true;
     return LS_OK;
 }
 
-ls_status ls__cuda_recording_end(ls__device *device, ls__captured **out)
+ls_status ls__cuda_capture_begin(ls__device *device, const ls__step *step)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    LS_TRY(ls__cuda_set_step(cuda, step));
+    LS_TRY(ls__cuda_check(cuda, driver->capture_begin(cuda->stream), "graph capture"));
+    cuda->step_used = false;
+    cuda->capturing = true;
+    return LS_OK;
+}
+
+ls_status ls__cuda_capture_end(ls__device *device, ls__captured **out)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     const ls__cuda_driver *driver = cuda->driver;
     ls__cuda_graph graph = NULL;
-    ls__captured *r = NULL;
+    ls__captured *c = NULL;
+    static const char what[] = "graph capture";
     *out = NULL;
-    cuda->records = false;
-    ls_status status =
-        ls__cuda_check(cuda, driver->capture_end(cuda->stream, &graph), "recording a step");
+    cuda->capturing = false;
+    ls_status status = ls__cuda_check(cuda, driver->capture_end(cuda->stream, &graph), what);
     if (status == LS_OK && ls__has_error(device->ctx)) status = LS_ERR_EARLIER;
     if (status == LS_OK) {
-        r = ls__zalloc(device->ctx, sizeof(*r));
-        if (!r) status = ls__fail_memory(device->ctx, "recording a step", sizeof(*r));
+        c = ls__zalloc(device->ctx, sizeof(*c));
+        if (!c) status = ls__fail_memory(device->ctx, what, sizeof(*c));
     }
     if (status == LS_OK)
-        status = ls__cuda_check(cuda, driver->replay_open(graph, &r->replay), "recording a step");
+        status = ls__cuda_check(cuda, driver->replay_open(graph, &c->replay), what);
     if (graph) (void)driver->graph_close(graph);
     if (status != LS_OK) {
-        ls__free(device->ctx, r);
+        ls__free(device->ctx, c);
         return status;
     }
-    r->uses_numbers = cuda->numbers_used;
-    *out = r;
+    c->uses_step = cuda->step_used;
+    *out = c;
     return LS_OK;
 }
 
-ls_status ls__cuda_recording_launch(ls__device *device, ls__captured *recording,
-                                    const ls__step *step)
+ls_status ls__cuda_captured_launch(ls__device *device, ls__captured *captured, const ls__step *step)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    if (recording->uses_numbers) LS_TRY(ls__cuda_set_numbers(cuda, step));
-    return ls__cuda_check(cuda, cuda->driver->replay_launch(recording->replay, cuda->stream),
-                          "a recorded step");
+    if (captured->uses_step) LS_TRY(ls__cuda_set_step(cuda, step));
+    return ls__cuda_check(cuda, cuda->driver->replay_launch(captured->replay, cuda->stream),
+                          "graph replay");
 }
 
-void ls__cuda_recording_close(ls__device *device, ls__captured *recording)
+void ls__cuda_captured_close(ls__device *device, ls__captured *captured)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    if (!recording) return;
+    if (!captured) return;
     const ls__cuda_driver *driver = ls__cuda_enter(device);
     (void)driver->stream_wait(cuda->stream); /* it may be running */
-    (void)driver->replay_close(recording->replay);
-    ls__free(device->ctx, recording);
+    (void)driver->replay_close(captured->replay);
+    ls__free(device->ctx, captured);
 }

@@ -1,33 +1,33 @@
-/* environment.c: see ls__cuda_environment in cuda.h. */
+/* environment.c: see ls__cuda_environment in slots.h. */
 #include "base/hash.h"
-#include "cuda/device/device.h"
+#include "cuda/device/slots.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What NVIDIA's libraries read begins with one of these. The first ones are documented to change
- * numbers (tf32 forbidden or forced, f32 emulated, code compiled anew); of the others nobody
- * promises that they do not. */
+/* Prefixes of the variables that NVIDIA's libraries read. Some are documented to change results:
+ * they forbid or force tf32, emulate f32, or recompile code. For the others no document excludes
+ * it. */
 static const char *const prefixes[] = {
     "NVIDIA_TF32_OVERRIDE=", "CUBLAS_",           "CUBLASLT_", "CUDNN_", "CUDA_FORCE_",
     "CUDA_DISABLE_PTX_JIT=", "CUDA_DISABLE_JIT=", "CASK_",     "NVRTC_",
 };
-/* Names with one of these in them only say what is told to whom. */
+/* Variables with these in their names only configure logging and profiling. */
 static const char *const harmless[] = { "_LOG", "_NVTX_" };
 
 static bool matters(const char *variable)
 {
     const size_t n_prefixes = sizeof(prefixes) / sizeof(prefixes[0]);
     const size_t name_length = strcspn(variable, "=");
-    bool known = false;
+    bool relevant = false;
     for (size_t i = 0; i < n_prefixes; i++)
-        known |= strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0;
+        relevant |= strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0;
     for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
         const char *found = strstr(variable, harmless[i]);
-        known &= !found || found > variable + name_length;
+        relevant &= !found || found > variable + name_length;
     }
-    return known;
+    return relevant;
 }
 
 static int by_text(const void *a, const void *b)
@@ -35,7 +35,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Fit to stand between others as they are? */
+/* Has it only characters that can stand in a list? */
 static bool is_plain(const char *text)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

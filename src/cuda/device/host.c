@@ -1,23 +1,18 @@
-/* host.c: the module's side of tensor/module.h: the core's functions under their own names, so that
- * the rest of the backend, and the files of base/ and tensor/ that are built into the module as
- * well, need not know that they are in one. */
+/* host.c: the core's functions under their own names, called through the table that the core gives
+ * the module (backend/module.h). So the backend, and the files of base/ that are also built into
+ * the module, call them as the core does. */
+#include "cuda/device/host.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/device/device.h"
-#include "backend/module.h"
 #include <stdio.h>
 
 enum { LOG_TEXT_SIZE = 1024 };
 
-static const ls__host *_Atomic host; /* contexts may be opened by several threads */
+static const ls__host *_Atomic host; /* several threads may open contexts */
 
-LS__MODULE_EXPORT ls__module_open_fn ls__module_open;
-
-const ls__module *ls__module_open(const ls__host *given)
+void ls__cuda_set_host(const ls__host *given)
 {
-    static const ls__module module = { LS__MODULE_VERSION, LS__VERSION, &ls__cuda_backend };
-    if (given->version == LS__MODULE_VERSION) host = given;
-    return &module;
+    host = given;
 }
 
 ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_list args)
@@ -39,7 +34,7 @@ ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
     return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
 }
 
-/* The table's functions for the log take no va_list. */
+/* The table's log functions have no va_list variants. */
 static void log_text(void (*log)(ls_context *ctx, const char *format, ...), ls_context *ctx,
                      const char *format, va_list args)
 {

@@ -1,12 +1,7 @@
-/* memory.c: a CUDA device's memory, which the core's pool keeps, and the order of its streams. */
-#include "cuda/device/device.h"
-
-const ls__cuda_driver *ls__cuda_enter(ls__device *device)
-{
-    const ls__cuda *cuda = (const ls__cuda *)device;
-    (void)cuda->driver->set_device(cuda->index); /* it was there when the context was opened */
-    return cuda->driver;
-}
+/* memory.c: a CUDA device's memory, which the core's pool divides, and what is queued besides ops:
+ * copies, casts, digests. */
+#include "cuda/device/slots.h"
+#include "cuda/kernels/kernels.h"
 
 void *ls__cuda_allocate(ls__device *device, size_t bytes)
 {
@@ -14,7 +9,7 @@ void *ls__cuda_allocate(ls__device *device, size_t bytes)
     void *memory = NULL;
     const int status = ls__cuda_enter(device)->allocate(&memory, bytes);
     if (status == 0) return memory;
-    /* A lost device is not one that is full. */
+    /* A sticky error is kept. Without one the device is only full. */
     if (cuda->driver->is_sticky(status)) (void)ls__cuda_check(cuda, status, "device memory");
     return NULL;
 }
@@ -43,55 +38,70 @@ size_t ls__cuda_free_bytes(ls__device *device)
     return ls__cuda_enter(device)->memory_info(&free_bytes, &all_bytes) == 0 ? free_bytes : 0;
 }
 
-ls_status ls__cuda_streams_open(ls__cuda *cuda)
-{
-    const ls__cuda_driver *driver = cuda->driver;
-    for (int i = 0; i < LS__N_STREAMS; i++) {
-        LS_TRY(ls__cuda_check(cuda, driver->stream_open(&cuda->streams[i]),
-                              "device 'cuda': a stream"));
-        LS_TRY(
-            ls__cuda_check(cuda, driver->event_open(&cuda->marks[i]), "device 'cuda': an event"));
-    }
-    cuda->stream = cuda->streams[LS__STREAM_COMPUTE];
-    return LS_OK;
-}
-
-void ls__cuda_streams_close(ls__cuda *cuda)
-{
-    const ls__cuda_driver *driver = cuda->driver;
-    for (int i = 0; i < 2; i++)
-        if (cuda->timer[i]) (void)driver->event_close(cuda->timer[i]);
-    for (int i = 0; i < LS__N_STREAMS; i++) {
-        if (cuda->marks[i]) (void)driver->event_close(cuda->marks[i]);
-        if (cuda->streams[i]) (void)driver->stream_close(cuda->streams[i]);
-    }
-}
-
-ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited)
+static ls_status copy(ls__device *device, void *to, const void *from, size_t bytes,
+                      const char *what)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    const ls__cuda_driver *driver = ls__cuda_enter(device);
-    const char *what = "order of streams";
-    /* A wait is for what its event says now: marking again later changes nothing. */
-    LS_TRY(ls__cuda_check(cuda, driver->event_record(cuda->marks[awaited], cuda->streams[awaited]),
-                          what));
-    return ls__cuda_check(
-        cuda, driver->stream_wait_event(cuda->streams[waiting], cuda->marks[awaited]), what);
+    if (bytes == 0) return LS_OK;
+    return ls__cuda_check(cuda, ls__cuda_enter(device)->copy(to, from, bytes, cuda->stream), what);
 }
 
-void ls__cuda_launch_in(ls__device *device, ls__stream stream)
+static ls_status wait_for(ls__cuda *cuda, const char *what)
 {
-    ls__cuda *cuda = (ls__cuda *)device;
-    cuda->stream = cuda->streams[stream];
+    return ls__cuda_check(cuda, cuda->driver->stream_wait(cuda->stream), what);
 }
 
-ls_status ls__cuda_wait(ls__device *device)
+ls_status ls__cuda_read(ls__device *device, void *host, const void *memory, size_t bytes)
+{
+    LS_TRY(copy(device, host, memory, bytes, "copy from the device"));
+    return wait_for((ls__cuda *)device, "copy from the device");
+}
+
+ls_status ls__cuda_write(ls__device *device, void *memory, const void *host, size_t bytes)
+{
+    LS_TRY(copy(device, memory, host, bytes, "copy to the device"));
+    return wait_for((ls__cuda *)device, "copy to the device");
+}
+
+ls_status ls__cuda_download(ls__device *device, void *host, const void *memory, size_t bytes)
+{
+    return copy(device, host, memory, bytes, "copy from the device");
+}
+
+ls_status ls__cuda_copy(ls__device *device, void *dst, const void *src, size_t bytes)
+{
+    return copy(device, dst, src, bytes, "copy on the device");
+}
+
+ls_status ls__cuda_clear(ls__device *device, void *memory, size_t bytes)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    const ls__cuda_driver *driver = ls__cuda_enter(device);
-    const char *what = "waiting for the device";
-    driver->drop_error();
-    for (int i = LS__N_STREAMS - 1; i >= 0; i--)
-        LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->streams[i]), what));
-    return LS_OK;
+    if (bytes == 0) return LS_OK;
+    return ls__cuda_check(cuda, ls__cuda_enter(device)->fill(memory, 0, bytes, cuda->stream),
+                          "clearing memory");
+}
+
+ls_status ls__cuda_queue_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype from,
+                              const void *src, int64_t count)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    (void)ls__cuda_enter(device);
+    return ls__cuda_check(cuda, ls__cuda_cast(to, dst, from, src, count, cuda->stream), "cast");
+}
+
+ls_status ls__cuda_queue_digest(ls__device *device, const void *memory, size_t bytes,
+                                uint64_t offset, ls__digest_sum *sum)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    if (bytes == 0) return LS_OK;
+    (void)ls__cuda_enter(device);
+    return ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, sum, cuda->stream),
+                          "digest");
+}
+
+ls_status ls__cuda_queue_gather(ls__device *device, float *out, const float *const *scalars, int n)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    (void)ls__cuda_enter(device);
+    return ls__cuda_check(cuda, ls__cuda_gather(out, scalars, n, cuda->stream), "results");
 }

@@ -1,9 +1,60 @@
-/* work.c: what is queued in a CUDA device's streams beside kernels: copies, casts, digests, the
- * step's numbers; and events. */
+/* streams.c: streams of a CUDA device, their order, events, timers, uploads. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cuda/device/device.h"
-#include <string.h>
+#include "cuda/device/slots.h"
+
+ls_status ls__cuda_streams_open(ls__cuda *cuda)
+{
+    const ls__cuda_driver *driver = cuda->driver;
+    for (int i = 0; i < LS__N_STREAMS; i++) {
+        LS_TRY(ls__cuda_check(cuda, driver->stream_open(&cuda->streams[i]),
+                              "device 'cuda': a stream"));
+        LS_TRY(
+            ls__cuda_check(cuda, driver->event_open(&cuda->marks[i]), "device 'cuda': an event"));
+    }
+    cuda->stream = cuda->streams[LS__STREAM_COMPUTE];
+    return LS_OK;
+}
+
+void ls__cuda_streams_close(ls__cuda *cuda)
+{
+    const ls__cuda_driver *driver = cuda->driver;
+    for (int i = 0; i < 2; i++)
+        if (cuda->timer[i]) (void)driver->event_close(cuda->timer[i]);
+    for (int i = 0; i < LS__N_STREAMS; i++) {
+        if (cuda->marks[i]) (void)driver->event_close(cuda->marks[i]);
+        if (cuda->streams[i]) (void)driver->stream_close(cuda->streams[i]);
+    }
+}
+
+ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    const char *what = "order of streams";
+    /* A queued wait keeps the mark as it is now: recording it again later changes nothing. */
+    LS_TRY(ls__cuda_check(cuda, driver->event_record(cuda->marks[awaited], cuda->streams[awaited]),
+                          what));
+    return ls__cuda_check(
+        cuda, driver->stream_wait_event(cuda->streams[waiting], cuda->marks[awaited]), what);
+}
+
+void ls__cuda_launch_in(ls__device *device, ls__stream stream)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    cuda->stream = cuda->streams[stream];
+}
+
+ls_status ls__cuda_wait(ls__device *device)
+{
+    ls__cuda *cuda = (ls__cuda *)device;
+    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    const char *what = "waiting for the device";
+    driver->drop_error();
+    for (int i = LS__N_STREAMS - 1; i >= 0; i--)
+        LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->streams[i]), what));
+    return LS_OK;
+}
 
 struct ls__event {
     ls__cuda_event event;
@@ -63,36 +114,6 @@ ls_status ls__cuda_timer_stop(ls__device *device, double *ms)
     return ls__cuda_check(cuda, status, "timer");
 }
 
-static ls_status copy(ls__device *device, void *to, const void *from, size_t bytes,
-                      const char *what)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    if (bytes == 0) return LS_OK;
-    return ls__cuda_check(cuda, ls__cuda_enter(device)->copy(to, from, bytes, cuda->stream), what);
-}
-
-static ls_status wait_for(ls__cuda *cuda, const char *what)
-{
-    return ls__cuda_check(cuda, cuda->driver->stream_wait(cuda->stream), what);
-}
-
-ls_status ls__cuda_read(ls__device *device, void *host, const void *memory, size_t bytes)
-{
-    LS_TRY(copy(device, host, memory, bytes, "copy from the device"));
-    return wait_for((ls__cuda *)device, "copy from the device");
-}
-
-ls_status ls__cuda_write(ls__device *device, void *memory, const void *host, size_t bytes)
-{
-    LS_TRY(copy(device, memory, host, bytes, "copy to the device"));
-    return wait_for((ls__cuda *)device, "copy to the device");
-}
-
-ls_status ls__cuda_queue_download(ls__device *device, void *host, const void *memory, size_t bytes)
-{
-    return copy(device, host, memory, bytes, "copy from the device");
-}
-
 static ls_status upload(ls__cuda *cuda, void *memory, const void *host, size_t bytes,
                         const ls__event *after, const ls__event *done)
 {
@@ -105,69 +126,13 @@ static ls_status upload(ls__cuda *cuda, void *memory, const void *host, size_t b
     return ls__cuda_check(cuda, driver->stream_wait_event(cuda->stream, done->event), what);
 }
 
-ls_status ls__cuda_queue_upload(ls__device *device, void *memory, const void *host, size_t bytes,
-                                ls__event *after, ls__event *done)
+ls_status ls__cuda_upload(ls__device *device, void *memory, const void *host, size_t bytes,
+                          ls__event *after, ls__event *done)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     const ls__cuda_driver *driver = ls__cuda_enter(device);
     const ls_status status = upload(cuda, memory, host, bytes, after, done);
-    /* Of a copy that nobody knows of neither memory could be used again. */
+    /* The caller may reuse both memories after a failure, so a copy that was queued must end. */
     if (status != LS_OK) (void)driver->stream_wait(cuda->streams[LS__STREAM_COPY]);
     return status;
-}
-
-ls_status ls__cuda_queue_copy(ls__device *device, void *dst, const void *src, size_t bytes)
-{
-    return copy(device, dst, src, bytes, "copy on the device");
-}
-
-ls_status ls__cuda_queue_clear(ls__device *device, void *memory, size_t bytes)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    if (bytes == 0) return LS_OK;
-    return ls__cuda_check(cuda, ls__cuda_enter(device)->fill(memory, 0, bytes, cuda->stream),
-                          "clearing memory");
-}
-
-ls_status ls__cuda_queue_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype from,
-                              const void *src, int64_t count)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    (void)ls__cuda_enter(device);
-    return ls__cuda_check(cuda, ls__cuda_cast(to, dst, from, src, count, cuda->stream), "cast");
-}
-
-ls_status ls__cuda_queue_digest(ls__device *device, const void *memory, size_t bytes,
-                                uint64_t offset, ls__digest_sum *sum)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    if (bytes == 0) return LS_OK;
-    (void)ls__cuda_enter(device);
-    return ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, sum, cuda->stream),
-                          "digest");
-}
-
-ls_status ls__cuda_queue_gather(ls__device *device, float *out, const float *const *scalars, int n)
-{
-    ls__cuda *cuda = (ls__cuda *)device;
-    (void)ls__cuda_enter(device);
-    return ls__cuda_check(cuda, ls__cuda_gather(out, scalars, n, cuda->stream), "results");
-}
-
-ls_status ls__cuda_set_numbers(ls__cuda *cuda, const ls__step *step)
-{
-    const ls__cuda_numbers numbers = { .seed = step->seed,
-                                       .epoch = step->epoch,
-                                       .step = step->step,
-                                       .optimizer_step = step->optimizer_step,
-                                       .lr = step->lr };
-    cuda->numbers_used = true;
-    if (cuda->numbers_known && memcmp(&numbers, &cuda->known, sizeof(numbers)) == 0) return LS_OK;
-    LS_TRY(ls__cuda_refuse_recording(cuda, "numbers of the step"));
-    cuda->known = numbers;
-    cuda->numbers_known = false;
-    LS_TRY(ls__cuda_check(cuda, ls__cuda_store_numbers(cuda->numbers, &numbers, cuda->stream),
-                          "numbers of the step"));
-    cuda->numbers_known = true;
-    return LS_OK;
 }

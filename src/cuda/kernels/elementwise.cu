@@ -277,14 +277,13 @@ template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
 /* A thread takes the four elements that share a draw. */
 template <typename T>
 static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t layer,
-                                      float probability, float factor,
-                                      const ls__cuda_numbers *numbers)
+                                      float probability, float factor, const ls__step *step)
 {
     ls_draw draw = { LS_RANDOM_DROPOUT, 0, 0, 0, 0, 0 };
     draw.layer = layer;
-    draw.epoch = (uint32_t)numbers->epoch;
-    draw.step = (uint64_t)numbers->step;
-    const ls__philox_input input = ls__random_input(numbers->seed, &draw);
+    draw.epoch = (uint32_t)step->epoch;
+    draw.step = (uint64_t)step->step;
+    const ls__philox_input input = ls__random_input(step->seed, &draw);
     const auto dropped = [=](T value, uint32_t word) {
         const bool kept = ls__word_uniform(word) >= probability;
         ls__put(&value, kept ? ls__widen(value) * factor : 0);
@@ -318,7 +317,7 @@ int ls__cuda_dropout(const ls__cuda_call *call)
         typedef decltype(type) T;
         return LS__LAUNCH(dropout_kernel<T>, ls__blocks_for((count + 3) / 4), LS__BLOCK,
                           call->stream, (const T *)call->buffers[0], (T *)call->buffers[1], count,
-                          call->op->u.dropout.layer, probability, factor, call->numbers);
+                          call->op->u.dropout.layer, probability, factor, call->step);
     });
 }
 

@@ -1,5 +1,4 @@
-/* kernels.h: what kernels/ holds for the rest of the backend: functions that start kernels, in C.
- * Each answers a cudaError_t's number, 0 for success. */
+/* kernels.h: C functions that launch our kernels. Each returns a cudaError_t, 0 for success. */
 #ifndef LS_CUDA_KERNELS_H
 #define LS_CUDA_KERNELS_H
 
@@ -10,21 +9,14 @@
 extern "C" {
 #endif
 
-/* In device memory: what changes from step to step, so that a recorded step can be replayed. */
-typedef struct ls__cuda_numbers {
-    uint64_t seed;
-    int64_t epoch, step, optimizer_step;
-    double lr;
-} ls__cuda_numbers;
-
 /* One run of an op. Buffers as in ls__kernel.run. */
 typedef struct ls__cuda_call {
     const ls__op *op;
     void *const *buffers;
     void *workspace;
     void *stream;
-    const ls__cuda_numbers *numbers; /* the rest is device memory */
-    const ls__segment *segments;     /* of the optimizer's ops */
+    const ls__step *step;        /* device memory, as are the segments */
+    const ls__segment *segments; /* of the optimizer's ops */
     int64_t n_segments;
 } ls__cuda_call;
 
@@ -39,8 +31,7 @@ int ls__cuda_reorder(const ls__cuda_call *call);
 int ls__cuda_cast_op(const ls__cuda_call *call);
 
 /* memory.cu */
-int ls__cuda_store_numbers(ls__cuda_numbers *on_device, const ls__cuda_numbers *numbers,
-                           void *stream);
+int ls__cuda_store_step(ls__step *on_device, const ls__step *step, void *stream);
 int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
                   void *stream);
 /* *sum += the digest's sum of bytes that stand at `offset` of the whole. */

@@ -2,17 +2,16 @@
  * together. */
 #include "cuda/kernels/access.h"
 
-/* They come as the kernel's argument, which has left the host when the launch returns: a copy from
- * memory that is not pinned may wait for the stream. */
-static __global__ void store_numbers_kernel(ls__cuda_numbers *on_device, ls__cuda_numbers numbers)
+/* The step is passed as the kernel's argument, which has left the host when the launch returns. A
+ * copy from host memory that is not pinned may wait for the stream. */
+static __global__ void store_step_kernel(ls__step *on_device, ls__step step)
 {
-    *on_device = numbers;
+    *on_device = step;
 }
 
-int ls__cuda_store_numbers(ls__cuda_numbers *on_device, const ls__cuda_numbers *numbers,
-                           void *stream)
+int ls__cuda_store_step(ls__step *on_device, const ls__step *step, void *stream)
 {
-    return LS__LAUNCH(store_numbers_kernel, 1, 1, stream, on_device, *numbers);
+    return LS__LAUNCH(store_step_kernel, 1, 1, stream, on_device, *step);
 }
 
 bool ls__cuda_has_code(int major, int minor)

@@ -134,12 +134,12 @@ int ls__cuda_l2_norm(const ls__cuda_call *call)
 static __global__ void sgd_kernel(float *parameter, const float *gradient, float *momentum,
                                   const float *norm, const float *scaler, float clip,
                                   ls__sgd_numbers s, int64_t count, const ls__segment *segments,
-                                  int64_t n_segments, const ls__cuda_numbers *numbers)
+                                  int64_t n_segments, const ls__step *step)
 {
     if (ls__skips_update(norm, scaler)) return;
     s.factor = ls__gradient_factor(norm, clip, scaler);
-    s.lr = (float)numbers->lr;
-    s.first = ls__updates_done(numbers->optimizer_step, scaler) == 0;
+    s.lr = (float)step->lr;
+    s.first = ls__updates_done(step->optimizer_step, scaler) == 0;
     for_each_in_segments(segments, n_segments, count, [=](auto access, int64_t i, float decay) {
         typedef decltype(access) A;
         float p[A::n], g[A::n], m[A::n] = {};
@@ -167,7 +167,7 @@ int ls__cuda_sgd(const ls__cuda_call *call)
     return LS__LAUNCH(sgd_kernel, (unsigned)blocks_of(op), LS__BLOCK, call->stream, (float *)b[0],
                       (const float *)b[1], (float *)b[2], (const float *)b[3], (const float *)b[4],
                       op->u.sgd.clip_norm, s, count_of(op), call->segments, call->n_segments,
-                      call->numbers);
+                      call->step);
 }
 
 /* ---- Adam ---- */
@@ -181,13 +181,13 @@ static __global__ void adam_kernel(float *parameter, const float *gradient, floa
                                    float *exp_avg_sq, const float *norm, const float *scaler,
                                    adam_settings settings, int64_t count,
                                    const ls__segment *segments, int64_t n_segments,
-                                   const ls__cuda_numbers *numbers)
+                                   const ls__step *step)
 {
     __shared__ ls__adam_numbers shared;
     if (ls__skips_update(norm, scaler)) return; /* all threads alike */
     if (threadIdx.x == 0)
-        shared = ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, numbers->lr,
-                                     ls__updates_done(numbers->optimizer_step, scaler) + 1,
+        shared = ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, step->lr,
+                                     ls__updates_done(step->optimizer_step, scaler) + 1,
                                      ls__gradient_factor(norm, settings.clip, scaler));
     __syncthreads();
     const ls__adam_numbers s = shared;
@@ -219,7 +219,7 @@ int ls__cuda_adam(const ls__cuda_call *call)
     return LS__LAUNCH(adam_kernel, (unsigned)blocks_of(op), LS__BLOCK, call->stream, (float *)b[0],
                       (const float *)b[1], (float *)b[2], (float *)b[3], (const float *)b[4],
                       (const float *)b[5], settings, count_of(op), call->segments, call->n_segments,
-                      call->numbers);
+                      call->step);
 }
 
 /* ---- Loss scaling ---- */

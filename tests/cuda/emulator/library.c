@@ -176,7 +176,7 @@ static ls_status own_open(ls__cuda *cuda, const ls__op *op, const char *name, li
     library_kernel *k;
     LS_TRY(make_kernel(cuda, op, name, &k));
     const ls_status status =
-        ls__cuda_own_provider.kernel_open(cuda, NULL, op, "own direct", &k->inner);
+        ls__cuda_our_kernels.kernel_open(cuda, NULL, op, "own direct", &k->inner);
     if (status != LS_OK) {
         close(&k->kernel);
         return status;
@@ -266,5 +266,5 @@ const ls__cuda_provider emulated_library = { .name = "emulated",
                                              .candidates = candidates,
                                              .kernel_open = kernel_open };
 
-const ls__cuda_provider *const ls__cuda_providers[] = { &emulated_library, &ls__cuda_own_provider,
+const ls__cuda_provider *const ls__cuda_providers[] = { &emulated_library, &ls__cuda_our_kernels,
                                                         NULL };

@@ -2,7 +2,8 @@
 #ifndef LS_TEST_EMULATED_LIBRARY_H
 #define LS_TEST_EMULATED_LIBRARY_H
 
-#include "cuda/device/device.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/provider.h"
 
 extern const ls__cuda_provider emulated_library;
 
