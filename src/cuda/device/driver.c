@@ -1,5 +1,5 @@
-/* driver.c: the table of CUDA's own functions. The runtime is linked statically: it finds the
- * driver when it is first called, and says so when there is none. */
+/* driver.c: the table of CUDA's functions. The runtime is linked statically. It loads the driver at
+ * the first call, which fails without a driver. */
 #include "cuda/device/driver.h"
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
@@ -11,7 +11,7 @@ static const char *error_text(int status)
     return cudaGetErrorString((cudaError_t)status);
 }
 
-/* Errors of a kernel or of the device: the CUDA context is lost with them. */
+/* Errors that destroy the CUDA context. */
 static bool is_sticky(int status)
 {
     switch ((cudaError_t)status) {
@@ -35,29 +35,62 @@ static void drop_error(void)
     (void)cudaGetLastError();
 }
 
-/* A failed call leaves its error for the next cudaGetLastError, which launches ask. */
+/* Clears the error that a failed call leaves for cudaGetLastError, because launches call that. */
 static int taken(cudaError_t status)
 {
     if (status != cudaSuccess) (void)cudaGetLastError();
     return status;
 }
 
-static int count_devices(int *count)
-{
-    return taken(cudaGetDeviceCount(count));
-}
+/* A function of the table that is one call of CUDA's. */
+#define DEFINE(name, parameters, call)                                                             \
+    static int name parameters                                                                     \
+    {                                                                                              \
+        return taken(call);                                                                        \
+    }
+DEFINE(count_devices, (int *count), cudaGetDeviceCount(count))
+DEFINE(driver_version, (int *version), cudaDriverGetVersion(version))
+DEFINE(runtime_version, (int *version), cudaRuntimeGetVersion(version))
+DEFINE(set_device, (int device), cudaSetDevice(device))
+DEFINE(allocate, (void **memory, size_t bytes), cudaMalloc(memory, bytes))
+DEFINE(release, (void *memory), cudaFree(memory))
+DEFINE(host_allocate, (void **memory, size_t bytes),
+       cudaHostAlloc(memory, bytes, cudaHostAllocDefault))
+DEFINE(host_release, (void *memory), cudaFreeHost(memory))
+DEFINE(memory_info, (size_t * free_bytes, size_t *all_bytes), cudaMemGetInfo(free_bytes, all_bytes))
+DEFINE(stream_open, (ls__cuda_stream * stream),
+       cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking))
+DEFINE(stream_close, (ls__cuda_stream stream), cudaStreamDestroy(stream))
+DEFINE(stream_wait, (ls__cuda_stream stream), cudaStreamSynchronize(stream))
+DEFINE(stream_wait_event, (ls__cuda_stream stream, ls__cuda_event event),
+       cudaStreamWaitEvent(stream, event, 0))
+DEFINE(event_open, (ls__cuda_event * event),
+       cudaEventCreateWithFlags((cudaEvent_t *)event,
+                                cudaEventDisableTiming | cudaEventBlockingSync))
+DEFINE(timer_open, (ls__cuda_event * event),
+       cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventBlockingSync))
+DEFINE(event_close, (ls__cuda_event event), cudaEventDestroy(event))
+DEFINE(event_record, (ls__cuda_event event, ls__cuda_stream stream), cudaEventRecord(event, stream))
+DEFINE(event_wait, (ls__cuda_event event), cudaEventSynchronize(event))
+DEFINE(elapsed, (float *ms, ls__cuda_event from, ls__cuda_event to),
+       cudaEventElapsedTime(ms, from, to))
+DEFINE(copy, (void *to, const void *from, size_t bytes, ls__cuda_stream stream),
+       cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream))
+DEFINE(fill, (void *memory, int byte, size_t bytes, ls__cuda_stream stream),
+       cudaMemsetAsync(memory, byte, bytes, stream))
+DEFINE(capture_begin, (ls__cuda_stream stream),
+       cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))
+DEFINE(capture_end, (ls__cuda_stream stream, ls__cuda_graph *graph),
+       cudaStreamEndCapture(stream, (cudaGraph_t *)graph))
+DEFINE(graph_close, (ls__cuda_graph graph), cudaGraphDestroy(graph))
+DEFINE(replay_open, (ls__cuda_graph graph, ls__cuda_replay *replay),
+       cudaGraphInstantiate((cudaGraphExec_t *)replay, graph, 0))
+DEFINE(replay_launch, (ls__cuda_replay replay, ls__cuda_stream stream),
+       cudaGraphLaunch(replay, stream))
+DEFINE(replay_close, (ls__cuda_replay replay), cudaGraphExecDestroy(replay))
+#undef DEFINE
 
-static int driver_version(int *version)
-{
-    return taken(cudaDriverGetVersion(version));
-}
-
-static int runtime_version(int *version)
-{
-    return taken(cudaRuntimeGetVersion(version));
-}
-
-/* The kernel's module tells its version in the first word of digits and dots of a line like
+/* The version is the first word of digits and dots in a line like
  * "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:06:13 UTC 2025". */
 static void driver_text(char *out, size_t size)
 {
@@ -91,127 +124,6 @@ static int properties(int device, ls__cuda_properties *out)
                                   .second_level_cache_bytes = (size_t)p.l2CacheSize };
     snprintf(out->name, sizeof(out->name), "%.255s", p.name);
     return 0;
-}
-
-static int set_device(int device)
-{
-    return taken(cudaSetDevice(device));
-}
-
-static int allocate(void **memory, size_t bytes)
-{
-    return taken(cudaMalloc(memory, bytes));
-}
-
-static int release(void *memory)
-{
-    return taken(cudaFree(memory));
-}
-
-static int host_allocate(void **memory, size_t bytes)
-{
-    return taken(cudaHostAlloc(memory, bytes, cudaHostAllocDefault));
-}
-
-static int host_release(void *memory)
-{
-    return taken(cudaFreeHost(memory));
-}
-
-static int memory_info(size_t *free_bytes, size_t *all_bytes)
-{
-    return taken(cudaMemGetInfo(free_bytes, all_bytes));
-}
-
-static int stream_open(ls__cuda_stream *stream)
-{
-    return taken(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
-}
-
-static int stream_close(ls__cuda_stream stream)
-{
-    return taken(cudaStreamDestroy(stream));
-}
-
-static int stream_wait(ls__cuda_stream stream)
-{
-    return taken(cudaStreamSynchronize(stream));
-}
-
-static int stream_wait_event(ls__cuda_stream stream, ls__cuda_event event)
-{
-    return taken(cudaStreamWaitEvent(stream, event, 0));
-}
-
-static int event_open(ls__cuda_event *event)
-{
-    return taken(cudaEventCreateWithFlags((cudaEvent_t *)event,
-                                          cudaEventDisableTiming | cudaEventBlockingSync));
-}
-
-static int timer_open(ls__cuda_event *event)
-{
-    return taken(cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventBlockingSync));
-}
-
-static int event_close(ls__cuda_event event)
-{
-    return taken(cudaEventDestroy(event));
-}
-
-static int event_record(ls__cuda_event event, ls__cuda_stream stream)
-{
-    return taken(cudaEventRecord(event, stream));
-}
-
-static int event_wait(ls__cuda_event event)
-{
-    return taken(cudaEventSynchronize(event));
-}
-
-static int elapsed(float *ms, ls__cuda_event from, ls__cuda_event to)
-{
-    return taken(cudaEventElapsedTime(ms, from, to));
-}
-
-static int copy(void *to, const void *from, size_t bytes, ls__cuda_stream stream)
-{
-    return taken(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
-}
-
-static int fill(void *memory, int byte, size_t bytes, ls__cuda_stream stream)
-{
-    return taken(cudaMemsetAsync(memory, byte, bytes, stream));
-}
-
-static int capture_begin(ls__cuda_stream stream)
-{
-    return taken(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-}
-
-static int capture_end(ls__cuda_stream stream, ls__cuda_graph *graph)
-{
-    return taken(cudaStreamEndCapture(stream, (cudaGraph_t *)graph));
-}
-
-static int graph_close(ls__cuda_graph graph)
-{
-    return taken(cudaGraphDestroy(graph));
-}
-
-static int replay_open(ls__cuda_graph graph, ls__cuda_replay *replay)
-{
-    return taken(cudaGraphInstantiate((cudaGraphExec_t *)replay, graph, 0));
-}
-
-static int replay_launch(ls__cuda_replay replay, ls__cuda_stream stream)
-{
-    return taken(cudaGraphLaunch(replay, stream));
-}
-
-static int replay_close(ls__cuda_replay replay)
-{
-    return taken(cudaGraphExecDestroy(replay));
 }
 
 static void range_push(const char *name)
