@@ -1,4 +1,4 @@
-/* our_kernels.c: the provider of our own kernels: one for each op. */
+/* our_kernels.c: the provider of our own kernels: one per op. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/device/slots.h"
@@ -11,8 +11,8 @@ typedef struct own_entry {
     int (*run)(const ls__cuda_call *call);
     size_t (*workspace)(const ls__op *op); /* NULL: none */
     bool uses_step;                        /* reads the step's values from device memory */
-    bool direct; /* a thread for each result: libraries are faster where they have the op */
-    bool twice;  /* reads its operands in two passes, with a kernel of few threads between */
+    bool direct;     /* one thread per result; slower than a library's kernel */
+    bool two_passes; /* reads its operands twice, with a small kernel in between */
 } own_entry;
 
 static const own_entry entries[LS__N_OPS] = {
@@ -28,10 +28,11 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { ls__cuda_linear_backward_weights,
                                          ls__cuda_linear_backward_weights_workspace,
                                          .direct = true },
-    [LS__OP_BATCH_NORM] = { ls__cuda_batch_norm, ls__cuda_batch_norm_workspace, .twice = true },
+    [LS__OP_BATCH_NORM] = { ls__cuda_batch_norm, ls__cuda_batch_norm_workspace,
+                            .two_passes = true },
     [LS__OP_BATCH_NORM_EVAL] = { ls__cuda_batch_norm_eval, ls__cuda_batch_norm_workspace },
     [LS__OP_BATCH_NORM_BACKWARD] = { ls__cuda_batch_norm_backward, ls__cuda_batch_norm_workspace,
-                                     .twice = true },
+                                     .two_passes = true },
     [LS__OP_NORM_FINALIZE] = { ls__cuda_norm_finalize },
     [LS__OP_NORM_APPLY] = { ls__cuda_norm_apply },
     [LS__OP_NORM_BACKWARD_APPLY] = { ls__cuda_norm_backward_apply },
@@ -58,8 +59,8 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_LOSS_SCALE_UPDATE] = { ls__cuda_loss_scale_update },
 };
 
-/* What starting a kernel costs in a recorded step, and an H200's memory: what fusions are compared
- * by. Direct kernels come after the libraries' wherever there are any. */
+/* The cost of a launch in a replayed graph and the memory bandwidth of an H200. Estimates decide on
+ * fusions. The cost of a direct kernel ranks it behind any kernel of a library. */
 static const double LAUNCH_MS = 0.002, BYTES_PER_MS = 4.3e9, DIRECT_COST_MS = 1e6;
 
 typedef struct own_kernel {
@@ -67,12 +68,12 @@ typedef struct own_kernel {
     ls__cuda *cuda;
     ls__op op;
     const own_entry *entry;
-    /* The optimizer's segments as they lie on the device. */
+    /* The optimizer's segments in device memory, and the same in host memory. */
     ls__segment *segments, *segments_copy;
-    int64_t n_segments, segment_room;
+    int64_t n_segments, segment_capacity;
 } own_kernel;
 
-/* The segments that an optimizer's op points to; false for other ops. */
+/* The segments of an optimizer's op; false for other ops. */
 static bool find_segments(const ls__op *op, const ls__segment **segments, int64_t *n)
 {
     switch (op->kind) {
@@ -97,27 +98,27 @@ static void release_segments(own_kernel *k)
     if (k->segments) (void)k->cuda->driver->release(k->segments);
     ls__free(k->cuda->device.ctx, k->segments_copy);
     k->segments = k->segments_copy = NULL;
-    k->segment_room = k->n_segments = 0;
+    k->segment_capacity = k->n_segments = 0;
 }
 
-static ls_status make_segment_room(own_kernel *k, int64_t n)
+static ls_status reserve_segments(own_kernel *k, int64_t n)
 {
-    if (n <= k->segment_room) return LS_OK;
+    if (n <= k->segment_capacity) return LS_OK;
     const ls__cuda_driver *driver = k->cuda->driver;
     const size_t bytes = (size_t)n * sizeof(ls__segment);
-    /* A kernel that reads the old ones may still be queued: releasing waits for it. */
+    /* Releasing waits for queued kernels, which may read the old segments. */
     release_segments(k);
     k->segments_copy = ls__alloc(k->cuda->device.ctx, bytes);
     if (!k->segments_copy)
         return ls__fail_memory(k->cuda->device.ctx, ls__op_name(k->op.kind), bytes);
     LS_TRY(ls__cuda_check(k->cuda, driver->allocate((void **)&k->segments, bytes),
                           ls__op_name(k->op.kind)));
-    k->segment_room = n;
+    k->segment_capacity = n;
     return LS_OK;
 }
 
-/* They change when parameters are frozen, so hardly ever. */
-static ls_status bring_segments(own_kernel *k)
+/* Segments change only when parameters are frozen or unfrozen. */
+static ls_status update_segments(own_kernel *k)
 {
     const ls__segment *segments;
     int64_t n;
@@ -126,8 +127,8 @@ static ls_status bring_segments(own_kernel *k)
     if (n == k->n_segments && (n == 0 || memcmp(segments, k->segments_copy, bytes) == 0))
         return LS_OK;
     LS_TRY(ls__cuda_refuse_capture(k->cuda, "the optimizer's segments"));
-    LS_TRY(make_segment_room(k, n));
-    k->n_segments = -1; /* until they are there */
+    LS_TRY(reserve_segments(k, n));
+    k->n_segments = -1; /* until the copy is queued */
     if (n > 0) {
         memcpy(k->segments_copy, segments, bytes);
         const int status =
@@ -143,7 +144,7 @@ static ls_status own_run(ls__kernel *kernel, void *const *buffers, void *workspa
 {
     own_kernel *k = (own_kernel *)kernel;
     if (k->entry->uses_step) LS_TRY(ls__cuda_set_step(k->cuda, step));
-    LS_TRY(bring_segments(k));
+    LS_TRY(update_segments(k));
     const ls__cuda_call call = { .op = &k->op,
                                  .buffers = buffers,
                                  .workspace = workspace,
@@ -166,8 +167,9 @@ static const char *name_of(const own_entry *entry)
     return entry->direct ? "own direct" : "own";
 }
 
-/* 16-bit operands are those that may be, and all alike. A cast's are not. */
-static bool types_fit(const ls__op *op)
+/* All operands that may have 16 bits have the same type. A cast has one of 16 bits and one of f32.
+ */
+static bool supports_types(const ls__op *op)
 {
     ls__operand_role role;
     ls_dtype half = LS_F32;
@@ -187,7 +189,7 @@ static bool types_fit(const ls__op *op)
     return half == LS_F32 || !has_full;
 }
 
-/* A batch norm's backward does not read y where it can compute the ReLU's mask from x. */
+/* The backward of batch norm does not read y if it can compute the ReLU's mask from x. */
 static bool is_read(const ls__op *op, int operand)
 {
     enum { BACK_Y = 1, BACK_SHIFT = 7 };
@@ -204,9 +206,9 @@ static double cost_ms(const own_entry *entry, const ls__op *op)
         const ls__operand *o = &op->operands[i];
         if (ls__is_absent(o) || !is_read(op, i)) continue;
         bytes += (double)ls_shape_count(&o->shape) * (double)ls_dtype_bytes(o->dtype) *
-                 (i < n_inputs && entry->twice ? 2 : 1);
+                 (i < n_inputs && entry->two_passes ? 2 : 1);
     }
-    return LAUNCH_MS * (entry->twice ? 3 : 1) + bytes / BYTES_PER_MS;
+    return LAUNCH_MS * (entry->two_passes ? 3 : 1) + bytes / BYTES_PER_MS;
 }
 
 static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
@@ -215,7 +217,7 @@ static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__can
     (void)cuda;
     (void)state;
     const own_entry *entry = &entries[op->kind];
-    if (max < 1 || !entry->run || !types_fit(op)) return 0;
+    if (max < 1 || !entry->run || !supports_types(op)) return 0;
     *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(entry, op) };
     snprintf(out->name, sizeof(out->name), "%s", name_of(entry));
     return 1;
@@ -230,10 +232,10 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
     if (strcmp(name, name_of(entry)) != 0)
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
                         name);
-    if (!entry->run || !types_fit(op))
+    if (!entry->run || !supports_types(op))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "%s: kernel '%s' is not for operands of these types", ls__op_name(op->kind),
-                        name);
+                        "%s: kernel '%s' does not support operands of these types",
+                        ls__op_name(op->kind), name);
     own_kernel *k = ls__zalloc(ctx, sizeof(*k));
     if (!k) return ls__fail_memory(ctx, ls__op_name(op->kind), sizeof(*k));
     snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);

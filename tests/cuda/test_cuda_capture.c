@@ -422,7 +422,7 @@ START_TEST(errors_say_where)
     for (int i = 0; i < 3; i++) ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
     emulated_fail_at(LAUNCH_CALL, false);
     ck_assert_int_eq(step(&r, MOST, 0.1), LS_ERR_DEVICE);
-    ck_assert_str_eq(ls_context_message(r.ctx), "step 3 of epoch 0: a recorded step: CUDA: too "
+    ck_assert_str_eq(ls_context_message(r.ctx), "step 3 of epoch 0: graph replay: CUDA: too "
                                                 "many resources requested for launch");
     ls_context_close(&r.ctx);
     r = open_run(&(ls_context_config){ .nvtx = true }, &(shape){ 0 }, 0);

@@ -1,4 +1,4 @@
-/* test_cudnn_calls.c: what is said to cuDNN and what is taken from its answers. Functions of
+/* test_cudnn_calls.c: what is said to cuDNN and what is taken from its cache. Functions of
  * cuDNN's names stand in this file: they remember which attributes are set, and list engines as a
  * test wants them. */
 #include "../suite.h"

@@ -148,7 +148,7 @@ START_TEST(every_convolution_has_its_plans)
         }
         printf("%s: %d ops, %d plans\n", precisions[p].name, list->n, n_plans);
     }
-    /* More ops than the answers that are kept: the first one's have gone, and come anew. */
+    /* More ops than the cache that are kept: the first one's have gone, and come anew. */
     ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &first_op, again, LS__MAX_CANDIDATES),
                      n_first);
     ck_assert_mem_eq(first, again, (size_t)n_first * sizeof *first);

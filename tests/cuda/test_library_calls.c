@@ -294,7 +294,7 @@ enum { PART = 4096, N_PARTS = 6 };
 
 #define OK(call) ck_assert_int_eq((call), CUBLAS_STATUS_SUCCESS)
 
-static cublasStatus_t ask(product *p, uint32_t alignment, uint64_t workspace, uint32_t reductions)
+static cublasStatus_t query(product *p, uint32_t alignment, uint64_t workspace, uint32_t reductions)
 {
     cublasLtMatmulPreference_t preference;
     OK(cublasLtMatmulPreferenceCreate(&preference));
@@ -331,7 +331,7 @@ static product open_product(void)
     OK(cublasLtMatrixLayoutCreate(&p.a, CUDA_R_32F, DEPTH, ROWS, DEPTH));
     OK(cublasLtMatrixLayoutCreate(&p.b, CUDA_R_32F, DEPTH, COLUMNS, DEPTH));
     OK(cublasLtMatrixLayoutCreate(&p.d, CUDA_R_32F, ROWS, COLUMNS, ROWS));
-    OK(ask(&p, 16, 1 << 20, CUBLASLT_REDUCTION_SCHEME_NONE));
+    OK(query(&p, 16, 1 << 20, CUBLASLT_REDUCTION_SCHEME_NONE));
     return p;
 }
 
@@ -396,19 +396,19 @@ START_TEST(layouts_of_a_product)
     const cublasOperation_t plain = CUBLAS_OP_N, turned = CUBLAS_OP_T;
     OK(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSA, &plain,
                                       sizeof plain));
-    ck_assert_int_eq(ask(&p, 16, 0, 0), CUBLAS_STATUS_INVALID_VALUE);
+    ck_assert_int_eq(query(&p, 16, 0, 0), CUBLAS_STATUS_INVALID_VALUE);
     ck_assert_int_eq(
         cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSA, &turned, 1),
         CUBLAS_STATUS_INVALID_VALUE);
     OK(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
                                       sizeof turned));
-    OK(ask(&p, 16, 0, 0));
+    OK(query(&p, 16, 0, 0));
     OK(cublasLtMatrixLayoutDestroy(p.a));
     OK(cublasLtMatrixLayoutCreate(&p.a, CUDA_R_32F, DEPTH, ROWS, DEPTH - 1));
-    ck_assert_int_eq(ask(&p, 16, 0, 0), CUBLAS_STATUS_INVALID_VALUE);
+    ck_assert_int_eq(query(&p, 16, 0, 0), CUBLAS_STATUS_INVALID_VALUE);
     OK(cublasLtMatrixLayoutDestroy(p.a));
     OK(cublasLtMatrixLayoutCreate(&p.a, CUDA_R_16F, DEPTH, ROWS, DEPTH));
-    ck_assert_int_eq(ask(&p, 16, 0, 0), CUBLAS_STATUS_NOT_SUPPORTED); /* B is f32 */
+    ck_assert_int_eq(query(&p, 16, 0, 0), CUBLAS_STATUS_NOT_SUPPORTED); /* B is f32 */
     OK(cublasLtMatmulDescDestroy(p.operation));
     OK(cublasLtMatmulDescCreate(&p.operation, CUBLAS_COMPUTE_16F, CUDA_R_16F));
     close_product(&p);
@@ -423,7 +423,7 @@ START_TEST(algorithms_of_a_product)
     cublasLtMatmulAlgo_t made;
     const uint32_t any = CUBLASLT_REDUCTION_SCHEME_MASK;
     ck_assert_int_eq(p.n_results, 3);
-    OK(ask(&p, 256, (uint64_t)1 << 30, any));
+    OK(query(&p, 256, (uint64_t)1 << 30, any));
     ck_assert_int_eq(p.n_results, 6);
     ck_assert_int_eq(id_of(&p.results[0]), 90);
     ck_assert_int_eq(multiply(&p, &p.results[0].algo, 256, 0, NULL, 0), CUBLAS_STATUS_SUCCESS);

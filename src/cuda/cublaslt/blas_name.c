@@ -13,8 +13,8 @@ void ls__blas_name_write(const ls__blas_name *name, char *out, size_t size)
         ls__text_put(&text, "%c%" PRIu32, i ? ',' : ' ', name->settings[i]);
 }
 
-/* A number up to `most` from *text on, which then points behind it. */
-static bool take_number(const char **text, uint32_t most, uint32_t *out)
+/* Parses a number up to `most` at *text and moves *text behind it. */
+static bool parse_number(const char **text, uint32_t most, uint32_t *out)
 {
     const char *t = *text;
     uint64_t value = 0;
@@ -31,13 +31,13 @@ bool ls__blas_name_read(const char *text, ls__blas_name *out)
     uint32_t id;
     for (const char *b = begin; *b; b++, text++)
         if (*text != *b) return false;
-    if (!take_number(&text, INT32_MAX, &id)) return false;
+    if (!parse_number(&text, INT32_MAX, &id)) return false;
     out->id = (int32_t)id;
     for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
-        const uint32_t most = i < LS__BLAS_WIDE ? UINT32_MAX : UINT16_MAX;
+        const uint32_t most = i < LS__BLAS_SETTINGS_32 ? UINT32_MAX : UINT16_MAX;
         if (*text != (i ? ',' : ' ')) return false;
         text++;
-        if (!take_number(&text, most, &out->settings[i])) return false;
+        if (!parse_number(&text, most, &out->settings[i])) return false;
     }
     return *text == '\0';
 }

@@ -1,6 +1,6 @@
-/* blas_name.h: names of linear layers' kernels. They say what can be told of cuBLASLt's choice: the
- * algorithm, then tile, parts of the sum, way of adding them, swizzle, custom option, stages, inner
- * shape, cluster: "cublaslt 66 20,1,0,0,0,5,0,2". */
+/* blas_name.h: names of linear layers' kernels, "cublaslt 66 20,1,0,0,0,5,0,2": cuBLASLt's
+ * algorithm, then its settings: tile, split-K, reduction scheme, swizzle, custom option, stages,
+ * inner shape, cluster. */
 #ifndef LS_CUDA_CUBLASLT_BLAS_NAME_H
 #define LS_CUDA_CUBLASLT_BLAS_NAME_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first ones take 32 bits, the others 16. */
-enum { LS__BLAS_SETTINGS = 8, LS__BLAS_WIDE = 6 };
+/* The first ones have 32 bits, the others 16. */
+enum { LS__BLAS_SETTINGS = 8, LS__BLAS_SETTINGS_32 = 6 };
 
 typedef struct ls__blas_name {
     int32_t id;
@@ -17,8 +17,8 @@ typedef struct ls__blas_name {
 } ls__blas_name;
 
 void ls__blas_name_write(const ls__blas_name *name, char *out, size_t size);
-/* Takes what write gives, and nothing else: no signs, spaces, leading zeros or numbers too large.
- */
+/* Accepts exactly the names that write gives: no signs, spaces, leading zeros, or numbers that are
+ * too large. */
 bool ls__blas_name_read(const char *text, ls__blas_name *out);
 
 #endif

@@ -1,12 +1,12 @@
-/* provider.c: linear layers through cuBLASLt. Its matrices lie column by column, so ours, which lie
- * row by row, are their transposes:
+/* provider.c: linear layers through cuBLASLt. Its matrices are column-major, so our row-major ones
+ * are their transposes:
  *
  *   forward            y' [O,N] = (w' [I,O])' x' [I,N]
  *   backward by data   dx' [I,N] = w' [I,O] dy' [O,N]
  *   backward weights   dw' [I,O] = x' [I,N] (dy' [O,N])'
  *
- * A kernel's name says all of cuBLASLt's choice (blas_name.h). Sums are not cut in parts, which
- * would meet in an order of their own. */
+ * A kernel's name holds all of cuBLASLt's algorithm (blas_name.h). Split sums are excluded, because
+ * the order of their parts is not specified. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/cublaslt/blas_name.h"
@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKSPACE_LIMIT = 64 << 20, MOST_RESULTS = 64 };
+enum { WORKSPACE_LIMIT = 64 << 20, MAX_RESULTS = 64 };
 
-/* In the order of a name. */
+/* In the order of blas_name.h. */
 static const cublasLtMatmulAlgoConfigAttributes_t settings[LS__BLAS_SETTINGS] = {
     CUBLASLT_ALGO_CONFIG_TILE_ID,          CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
     CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
@@ -32,10 +32,10 @@ typedef struct blas {
     char version[32];
 } blas;
 
-/* One product D = op(A) op(B) (+ bias), with cuBLASLt's descriptors of it. */
+/* cuBLASLt's descriptors of a product D = op(A) op(B) (+ bias). */
 typedef struct product {
     cublasComputeType_t compute;
-    cudaDataType_t type, d_type; /* of A and B; of D and what is added to it */
+    cudaDataType_t type, d_type; /* of A and B; of D and the bias */
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, d;
 } product;
@@ -46,22 +46,22 @@ typedef struct blas_kernel {
     const blas *blas;
     ls__op op;
     product product;
-    size_t product_bytes; /* its share of the working memory */
+    size_t product_bytes; /* of cublasLtMatmul in the workspace */
     cublasLtMatmulAlgo_t algorithm;
 } blas_kernel;
 
 static ls_status check(ls__cuda *cuda, cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS) return LS_OK;
-    const bool refused =
+    const bool unsupported =
         status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
-    return ls__fail(cuda->device.ctx, refused ? LS_ERR_UNSUPPORTED : LS_ERR_DEVICE,
+    return ls__fail(cuda->device.ctx, unsupported ? LS_ERR_UNSUPPORTED : LS_ERR_DEVICE,
                     "%s: cuBLASLt: %s", what, cublasLtGetStatusString(status));
 }
 
-/* ---- Describing ---- */
+/* ---- Products ---- */
 
-static void close_product(product *p)
+static void product_close(product *p)
 {
     if (p->a) (void)cublasLtMatrixLayoutDestroy(p->a);
     if (p->b) (void)cublasLtMatrixLayoutDestroy(p->b);
@@ -80,7 +80,7 @@ static bool find_type(ls_dtype dtype, cudaDataType_t *out)
     }
 }
 
-/* A row-major operand, as the column-major matrix that it is to cuBLASLt. */
+/* A row-major operand as a column-major matrix. */
 static cublasStatus_t open_layout(cublasLtMatrixLayout_t *out, cudaDataType_t type,
                                   const ls__operand *operand)
 {
@@ -94,7 +94,7 @@ static cublasStatus_t set_operation(product *p, cublasLtMatmulDescAttributes_t a
     return cublasLtMatmulDescSetAttribute(p->operation, attribute, value, bytes);
 }
 
-/* Which operands are A, B and D. */
+/* The operands A, B and D. */
 static void find_roles(ls__op_kind kind, int *a, int *b, int *d)
 {
     *a = kind == LS__OP_LINEAR_BACKWARD_WEIGHTS ? 0 : 1;
@@ -102,10 +102,10 @@ static void find_roles(ls__op_kind kind, int *a, int *b, int *d)
     *d = kind == LS__OP_LINEAR ? 3 : 2;
 }
 
-static cublasStatus_t describe(const ls__op *op, product *p)
+static cublasStatus_t product_open(const ls__op *op, product *p)
 {
     const ls__operand *o = op->operands;
-    const cublasOperation_t turned = CUBLAS_OP_T;
+    const cublasOperation_t transpose = CUBLAS_OP_T;
     const bool f32 = o[0].dtype == LS_F32;
     int a, b, d;
     find_roles(op->kind, &a, &b, &d);
@@ -118,9 +118,9 @@ static cublasStatus_t describe(const ls__op *op, product *p)
     if (status == 0) status = open_layout(&p->b, p->type, &o[b]);
     if (status == 0) status = open_layout(&p->d, p->d_type, &o[d]);
     if (status == 0 && op->kind == LS__OP_LINEAR)
-        status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof(turned));
+        status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof(transpose));
     if (status == 0 && op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS)
-        status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSB, &turned, sizeof(turned));
+        status = set_operation(p, CUBLASLT_MATMUL_DESC_TRANSB, &transpose, sizeof(transpose));
     if (status == 0 && op->kind == LS__OP_LINEAR) {
         static const cublasLtEpilogue_t epilogues[2][2] = {
             /* [bias][relu] */
@@ -130,14 +130,13 @@ static cublasStatus_t describe(const ls__op *op, product *p)
         const cublasLtEpilogue_t *epilogue = &epilogues[!ls__is_absent(&o[2])][op->u.linear.relu];
         status = set_operation(p, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue, sizeof(*epilogue));
     }
-    if (status != 0) close_product(p);
+    if (status != 0) product_close(p);
     return status;
 }
 
-/* What cuBLASLt's table of cublasLtMatmul's types has for sums in f32: A and B alike, D of their
- * type, with a bias of D's, or f32. Gradients of weights are f32; those of the bias are our own
- * kernel's business. */
-static bool fits(const ls__op *op)
+/* The types of cublasLtMatmul with f32 sums: A and B of one type, D and the bias of that type or
+ * f32. Weight gradients are f32. Our kernel computes the gradient of the bias. */
+static bool supports(const ls__op *op)
 {
     cudaDataType_t type;
     if (op->kind != LS__OP_LINEAR && op->kind != LS__OP_LINEAR_BACKWARD_DATA &&
@@ -145,8 +144,8 @@ static bool fits(const ls__op *op)
         return false;
     for (int i = 0; i < op->n_operands; i++) {
         const bool gradient = op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && i >= 2;
-        const ls_dtype wanted = gradient ? LS_F32 : op->operands[0].dtype;
-        if (!ls__is_absent(&op->operands[i]) && op->operands[i].dtype != wanted) return false;
+        const ls_dtype expected = gradient ? LS_F32 : op->operands[0].dtype;
+        if (!ls__is_absent(&op->operands[i]) && op->operands[i].dtype != expected) return false;
     }
     return find_type(op->operands[0].dtype, &type);
 }
@@ -160,19 +159,19 @@ static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *out, siz
     (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_ID, &name.id,
                                                sizeof(name.id), &written);
     for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
-        uint16_t narrow = 0;
-        if (i < LS__BLAS_WIDE)
+        uint16_t value_16 = 0;
+        if (i < LS__BLAS_SETTINGS_32)
             (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &name.settings[i],
                                                        sizeof(uint32_t), &written);
-        else if (cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &narrow,
-                                                      sizeof(narrow), &written) == 0)
-            name.settings[i] = narrow;
+        else if (cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &value_16,
+                                                      sizeof(value_16), &written) == 0)
+            name.settings[i] = value_16;
     }
     ls__blas_name_write(&name, out, size);
 }
 
-/* The algorithm of a name, from its settings. False where cuBLASLt does not take them: some
- * algorithms have settings that can't be set, and only come from the heuristics. */
+/* The algorithm of a name, from its settings. False if cuBLASLt rejects them: some algorithms have
+ * settings that can't be set, and come from the heuristics only. */
 static bool rebuild_algorithm(const blas *b, const product *p, const ls__blas_name *name,
                               cublasLtMatmulHeuristicResult_t *out)
 {
@@ -181,12 +180,12 @@ static bool rebuild_algorithm(const blas *b, const product *p, const ls__blas_na
                                p->d_type, name->id, &algorithm) != 0)
         return false;
     for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
-        const uint16_t narrow = (uint16_t)name->settings[i];
-        const bool wide = i < LS__BLAS_WIDE;
+        const uint16_t value_16 = (uint16_t)name->settings[i];
+        const bool is_32 = i < LS__BLAS_SETTINGS_32;
         if (cublasLtMatmulAlgoConfigSetAttribute(&algorithm, settings[i],
-                                                 wide ? (const void *)&name->settings[i]
-                                                      : (const void *)&narrow,
-                                                 wide ? sizeof(uint32_t) : sizeof(narrow)) != 0)
+                                                 is_32 ? (const void *)&name->settings[i]
+                                                       : (const void *)&value_16,
+                                                 is_32 ? sizeof(uint32_t) : sizeof(value_16)) != 0)
             return false;
     }
     const cublasStatus_t status =
@@ -226,15 +225,15 @@ static const char *blas_library(void *state)
     return ((const blas *)state)->version;
 }
 
-static cublasStatus_t ask_heuristics(const blas *b, const product *p,
-                                     cublasLtMatmulHeuristicResult_t *results, int *n)
+static cublasStatus_t query_heuristics(const blas *b, const product *p,
+                                       cublasLtMatmulHeuristicResult_t *results, int *n)
 {
-    /* They are taken for 256 bytes otherwise. */
+    /* The default is 256 bytes. */
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
     };
-    const uint32_t alignment = 16; /* of buffers, by contract */
+    const uint32_t alignment = 16; /* of every buffer (backend.h) */
     cublasLtMatmulPreference_t preference = NULL;
     const uint64_t workspace = WORKSPACE_LIMIT;
     const uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -250,18 +249,18 @@ static cublasStatus_t ask_heuristics(const blas *b, const product *p,
                                                       sizeof(alignment));
     if (status == 0)
         status = cublasLtMatmulAlgoGetHeuristic(b->handle, p->operation, p->a, p->b, p->d, p->d,
-                                                preference, MOST_RESULTS, results, n);
+                                                preference, MAX_RESULTS, results, n);
     if (preference) (void)cublasLtMatmulPreferenceDestroy(preference);
     return status;
 }
 
-/* The algorithm of a name among those that the heuristics give for the product. */
+/* The algorithm of a name in the list of the heuristics for the product. */
 static bool find_algorithm(const blas *b, const product *p, const char *name,
                            cublasLtMatmulHeuristicResult_t *out)
 {
-    cublasLtMatmulHeuristicResult_t results[MOST_RESULTS];
+    cublasLtMatmulHeuristicResult_t results[MAX_RESULTS];
     int n = 0;
-    if (ask_heuristics(b, p, results, &n) != CUBLAS_STATUS_SUCCESS) return false;
+    if (query_heuristics(b, p, results, &n) != CUBLAS_STATUS_SUCCESS) return false;
     for (int i = 0; i < n; i++) {
         char listed[LS__KERNEL_NAME_SIZE];
         if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
@@ -273,17 +272,18 @@ static bool find_algorithm(const blas *b, const product *p, const char *name,
     return false;
 }
 
-/* As for cuDNN's kernels, the order is what counts: it is the heuristics'. */
+/* The costs only express the order of the heuristics. */
 static int blas_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
                            int max)
 {
-    cublasLtMatmulHeuristicResult_t results[MOST_RESULTS];
+    cublasLtMatmulHeuristicResult_t results[MAX_RESULTS];
     product p;
     int n_results = 0, n = 0;
-    if (!fits(op) || check(cuda, describe(op, &p), ls__op_name(op->kind)) != LS_OK) return 0;
-    const cublasStatus_t status = ask_heuristics(state, &p, results, &n_results);
+    if (!supports(op) || check(cuda, product_open(op, &p), ls__op_name(op->kind)) != LS_OK)
+        return 0;
+    const cublasStatus_t status = query_heuristics(state, &p, results, &n_results);
     if (status != CUBLAS_STATUS_SUCCESS) n_results = 0;
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) /* that is: it has nothing for the product */
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) /* it has no kernel for the product */
         (void)check(cuda, status, ls__op_name(op->kind));
     for (int i = 0; i < n_results && n < max; i++) {
         if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
@@ -294,7 +294,7 @@ static int blas_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__ca
         for (int j = 0; j < n; j++) listed |= strcmp(out[j].name, c->name) == 0;
         n += !listed;
     }
-    close_product(&p);
+    product_close(&p);
     return n;
 }
 
@@ -328,7 +328,7 @@ static ls_status blas_run(ls__kernel *kernel, void *const *buffers, void *worksp
 static void close_kernel(ls__kernel *kernel)
 {
     blas_kernel *k = (blas_kernel *)kernel;
-    close_product(&k->product);
+    product_close(&k->product);
     ls__free(k->cuda->device.ctx, k);
 }
 
@@ -341,10 +341,10 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     if (!ls__blas_name_read(name, &parts))
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuBLASLt has no kernel '%s'",
                         ls__op_name(op->kind), name);
-    if (!fits(op))
+    if (!supports(op))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "%s: kernel '%s' is not for operands of these types", ls__op_name(op->kind),
-                        name);
+                        "%s: kernel '%s' does not support operands of these types",
+                        ls__op_name(op->kind), name);
     blas_kernel *k = ls__zalloc(ctx, sizeof(*k));
     if (!k) return ls__fail_memory(ctx, name, sizeof(*k));
     k->cuda = cuda;
@@ -354,11 +354,11 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     k->kernel.run = blas_run;
     k->kernel.close = close_kernel;
     snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
-    ls_status status = check(cuda, describe(op, &k->product), ls__op_name(op->kind));
+    ls_status status = check(cuda, product_open(op, &k->product), ls__op_name(op->kind));
     if (status == LS_OK && !rebuild_algorithm(k->blas, &k->product, &parts, &found) &&
         !find_algorithm(k->blas, &k->product, name, &found))
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                          "%s: cuBLASLt can't run kernel '%s': it takes no such settings, and its "
+                          "%s: cuBLASLt can't run kernel '%s': it rejects the settings, and its "
                           "heuristics don't list them for this product",
                           ls__op_name(op->kind), name);
     if (status != LS_OK) {
@@ -368,7 +368,7 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     k->algorithm = found.algo;
     k->product_bytes = k->kernel.workspace_bytes = found.workspaceSize;
     if (op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && !ls__is_absent(&op->operands[3])) {
-        /* The bias's gradient comes after the product, in the same working memory. */
+        /* The bias's gradient is computed after the product, in the same workspace. */
         const ls__operand *dy = &op->operands[1];
         const size_t bytes =
             ls__cuda_column_sums_workspace(dy, dy->shape.dims[0], dy->shape.dims[1]);

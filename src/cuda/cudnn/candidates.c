@@ -1,20 +1,19 @@
-/* candidates.c: what cuDNN's heuristics offer for a problem, filtered, in order, and remembered. */
+/* candidates.c: lists of cuDNN's heuristics for a problem: filtered, ordered, cached. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/cudnn/handle.h"
 
 #include <string.h>
 
-/* When the first heuristics give fewer, the fallback's are asked as well. They name what runs
- * anywhere, mostly slower kernels, and take 11 ms for every op, against 1 to 2 ms. It is f32
- * without tf32 that needs them. */
+/* If mode A lists fewer, the fallback mode is queried too. It lists kernels that run anywhere, most
+ * of them slower, and takes 11 ms per op; mode A takes 1 to 2 ms. f32 without tf32 needs it. */
 enum { ENOUGH = 8 };
 
 typedef struct listing {
     const ls__cudnn_problem *problem;
     ls__candidate list[LS__CUDNN_MAX_CANDIDATES];
     int n, n_dropped;
-    bool compiled; /* is this round for those that cuDNN compiles? */
+    bool compiled; /* lists the engines that cuDNN compiles, not the others */
 } listing;
 
 static bool is_listed(const listing *l, const char *name)
@@ -27,7 +26,7 @@ static bool is_listed(const listing *l, const char *name)
 static bool take_engine(void *user, const ls__cudnn_engine *engine)
 {
     listing *l = user;
-    if (engine->compiled != l->compiled || ls__cudnn_engine_objection(engine, l->problem) != NULL ||
+    if (engine->compiled != l->compiled || ls__cudnn_engine_rejection(engine, l->problem) != NULL ||
         is_listed(l, engine->name))
         return true;
     if (l->n == LS__CUDNN_MAX_CANDIDATES || engine->name[0] == '\0') {
@@ -37,12 +36,12 @@ static bool take_engine(void *user, const ls__cudnn_engine *engine)
     ls__candidate *c = &l->list[l->n];
     memcpy(c->name, engine->name, sizeof c->name);
     c->deterministic = engine->deterministic;
-    c->cost_ms = l->problem->cost_ms * (1 + 0.01 * l->n); /* the heuristics give an order only */
+    c->cost_ms = l->problem->cost_ms * (1 + 0.01 * l->n); /* the heuristics give only an order */
     l->n++;
     return true;
 }
 
-/* Once a list is full, cuDNN is asked for no more: there may be others that nothing counts. */
+/* A full list ends the queries, so more configurations may exist than are counted. */
 static void count_dropped(ls__cudnn *cudnn, const listing *l)
 {
     if (cudnn->n_dropped == 0 && l->n_dropped > 0)
@@ -54,14 +53,14 @@ static void count_dropped(ls__cudnn *cudnn, const listing *l)
     cudnn->n_dropped += l->n_dropped;
 }
 
-/* Asks the heuristics. A graph that cuDNN has nothing for gives an empty list. */
-static ls_status ask(const ls__cudnn *cudnn, listing *l)
+/* Queries the heuristics. The list of an unsupported graph is empty. */
+static ls_status query(const ls__cudnn *cudnn, listing *l)
 {
     static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
     ls__cudnn_graph graph;
     ls_status status = LS_OK;
     ls__cudnn_graph_open(&graph, l->problem, cudnn->handle);
-    /* Compiling takes a driver, and up to seconds: those come last. */
+    /* Compiled engines come last, because compiling requires a driver and takes up to seconds. */
     for (int compiled = 0; compiled <= (cudnn->handle != NULL); compiled++)
         for (int m = 0; m < (int)(sizeof modes / sizeof *modes); m++) {
             ls__cudnn_calls calls = graph.calls;
@@ -77,25 +76,26 @@ static ls_status ask(const ls__cudnn *cudnn, listing *l)
     return status;
 }
 
-static void forget(ls__cudnn *cudnn, ls__cudnn_answer *a)
+static void cache_drop(ls__cudnn *cudnn, ls__cudnn_listed *a)
 {
     ls__free(cudnn->ctx, a->text);
     ls__free(cudnn->ctx, a->candidates);
     memset(a, 0, sizeof *a);
 }
 
-void ls__cudnn_forget_answers(ls__cudnn *cudnn)
+void ls__cudnn_cache_clear(ls__cudnn *cudnn)
 {
-    for (int i = 0; i < LS__CUDNN_MAX_ANSWERS; i++) forget(cudnn, &cudnn->answers[i]);
+    for (int i = 0; i < LS__CUDNN_CACHE_SIZE; i++) cache_drop(cudnn, &cudnn->cache[i]);
 }
 
-/* Keeps a list in a free place, or in the oldest one's. Without memory it is not kept. */
-static void remember(ls__cudnn *cudnn, const listing *l)
+/* Caches a list in a free entry or in the least recently used one. Without memory it is not
+ * cached. */
+static void cache_put(ls__cudnn *cudnn, const listing *l)
 {
-    ls__cudnn_answer *place = &cudnn->answers[0];
-    for (int i = 1; i < LS__CUDNN_MAX_ANSWERS && place->text != NULL; i++)
-        if (cudnn->answers[i].asked < place->asked) place = &cudnn->answers[i];
-    forget(cudnn, place);
+    ls__cudnn_listed *place = &cudnn->cache[0];
+    for (int i = 1; i < LS__CUDNN_CACHE_SIZE && place->text != NULL; i++)
+        if (cudnn->cache[i].last_use < place->last_use) place = &cudnn->cache[i];
+    cache_drop(cudnn, place);
     const size_t text_bytes = strlen(l->problem->text) + 1;
     const size_t list_bytes = (size_t)l->n * sizeof *l->list;
     char *text = ls__alloc(cudnn->ctx, text_bytes);
@@ -107,24 +107,24 @@ static void remember(ls__cudnn *cudnn, const listing *l)
     }
     memcpy(text, l->problem->text, text_bytes);
     memcpy(candidates, l->list, list_bytes);
-    *place = (ls__cudnn_answer){ text, ++cudnn->n_asked, l->n, candidates };
+    *place = (ls__cudnn_listed){ text, ++cudnn->n_uses, l->n, candidates };
 }
 
 int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__cudnn_problem *problem, ls__candidate *out,
                          int max)
 {
-    for (int i = 0; i < LS__CUDNN_MAX_ANSWERS; i++) {
-        ls__cudnn_answer *a = &cudnn->answers[i];
+    for (int i = 0; i < LS__CUDNN_CACHE_SIZE; i++) {
+        ls__cudnn_listed *a = &cudnn->cache[i];
         if (a->text == NULL || strcmp(a->text, problem->text) != 0) continue;
-        a->asked = ++cudnn->n_asked;
+        a->last_use = ++cudnn->n_uses;
         const int n = a->n_candidates < max ? a->n_candidates : max;
         memcpy(out, a->candidates, (size_t)n * sizeof *out);
         return n;
     }
     listing l = { .problem = problem };
-    if (ask(cudnn, &l) != LS_OK) return 0;
+    if (query(cudnn, &l) != LS_OK) return 0;
     count_dropped(cudnn, &l);
-    remember(cudnn, &l);
+    cache_put(cudnn, &l);
     const int n = l.n < max ? l.n : max;
     memcpy(out, l.list, (size_t)n * sizeof *out);
     return n;

@@ -1,15 +1,15 @@
-/* conv.c: LS__OP_CONV2D*, as cuDNN's graphs. */
+/* conv.c: LS__OP_CONV2D* as cuDNN graphs. */
 #include "base/error.h"
 #include "cuda/cudnn/handle.h"
 
 #include <string.h>
 
-/* What an H200 does at best, to turn a shape into milliseconds. Costs of cuDNN's kernels are only
- * compared with those of other kernels for the same op, so another GPU needs no other numbers. */
+/* Peak rates of an H200, for estimates in milliseconds. A cost is only compared with costs of other
+ * kernels for the same op, so other GPUs need no other rates. */
 static const double tensor_flop_per_ms = 790e9, tf32_flop_per_ms = 395e9, f32_flop_per_ms = 60e9,
                     bytes_per_ms = 4.3e9;
 
-/* The places of x, w and y, or of their gradients, among an op's operands. */
+/* The indices of x, w and y, or of their gradients, among an op's operands. */
 typedef struct roles {
     int x, w, y, b; /* b -1: the op has none */
 } roles;
@@ -27,7 +27,7 @@ static roles roles_of(ls__op_kind kind)
     }
 }
 
-static bool is_there(const ls__op *op, int operand)
+static bool is_present(const ls__op *op, int operand)
 {
     return operand >= 0 && operand < op->n_operands && op->operands[operand].shape.n_dims >= 0;
 }
@@ -40,7 +40,7 @@ static void build(const ls__cudnn_problem *problem, ls__cudnn_graph *graph)
     ls__cudnn_tensor tx = ls__cudnn_buffer(graph, r.x, o[r.x].dtype, &o[r.x].shape);
     ls__cudnn_tensor tw = ls__cudnn_buffer(graph, r.w, o[r.w].dtype, &o[r.w].shape);
     ls__cudnn_tensor ty = ls__cudnn_buffer(graph, r.y, y->dtype, &y->shape);
-    if (op->kind != LS__OP_CONV2D || !is_there(op, r.b)) {
+    if (op->kind != LS__OP_CONV2D || !is_present(op, r.b)) {
         ls__cudnn_convolve(graph, op->kind, op, tx, tw, ty);
         return;
     }
@@ -64,7 +64,7 @@ double ls__cudnn_conv_cost_ms(const ls__op *op)
     const double flop = 2 * elements(y) * elements(w) / (double)w->shape.dims[0];
     double bytes = 0;
     for (int i = 0; i < op->n_operands; i++)
-        if (is_there(op, i))
+        if (is_present(op, i))
             bytes += elements(&op->operands[i]) * (double)ls_dtype_bytes(op->operands[i].dtype);
     const double rate = x->dtype != LS_F32 ? tensor_flop_per_ms
                         : op->tf32         ? tf32_flop_per_ms
@@ -85,18 +85,18 @@ ls__op ls__cudnn_conv_of(const ls__op *op)
     return made;
 }
 
-/* NULL when cuDNN is worth asking, else why it is not. */
-static const char *objection(const ls__op *op)
+/* Why cuDNN can't have a kernel for an op; NULL if it may. */
+static const char *rejection(const ls__op *op)
 {
     if (op->kind != LS__OP_CONV2D && op->kind != LS__OP_CONV2D_BACKWARD_DATA &&
         op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS)
         return "cuDNN's kernels here are convolutions";
     const roles r = roles_of(op->kind);
-    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && is_there(op, r.b))
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && is_present(op, r.b))
         return "cuDNN's weight gradients come without the bias's";
     for (int i = 0; i < op->n_operands; i++) {
         const ls__operand *o = &op->operands[i];
-        if (!is_there(op, i)) continue;
+        if (!is_present(op, i)) continue;
         if (o->dtype != LS_F32 && o->dtype != LS_F16 && o->dtype != LS_BF16)
             return "cuDNN's operands here are f32, f16 or bf16";
         if (o->dtype != op->operands[0].dtype) return "cuDNN's operands here are of one type";
@@ -114,14 +114,14 @@ static ls__cudnn_problem problem_of(const ls__op *op)
                             .tf32 = op->tf32,
                             .cost_ms = ls__cudnn_conv_cost_ms(op) };
     ls__op_text(op, p.text, sizeof p.text);
-    for (int i = 0; i < op->n_operands; i++) p.uses[i] = is_there(op, i);
+    for (int i = 0; i < op->n_operands; i++) p.uses[i] = is_present(op, i);
     return p;
 }
 
-/* The problem that op is, or the reason why it is none. */
+/* The problem of an op, or an error with the reason why there is none. */
 static ls_status accept(ls__cudnn *cudnn, const ls__op *op, ls__cudnn_problem *out)
 {
-    const char *reason = objection(op);
+    const char *reason = rejection(op);
     char text[LS__OP_TEXT_SIZE];
     if (reason == NULL) {
         *out = problem_of(op);
@@ -133,7 +133,7 @@ static ls_status accept(ls__cudnn *cudnn, const ls__op *op, ls__cudnn_problem *o
 
 int ls__cudnn_conv_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max)
 {
-    if (objection(op) != NULL) return 0;
+    if (rejection(op) != NULL) return 0;
     const ls__cudnn_problem problem = problem_of(op);
     return ls__cudnn_candidates(cudnn, &problem, out, max);
 }

@@ -1,4 +1,4 @@
-/* descriptor.c: calls to cuDNN's backend API in rows. */
+/* descriptor.c: see descriptor.h. */
 #include "cuda/cudnn/descriptor.h"
 #include "base/error.h"
 
@@ -95,7 +95,7 @@ bool ls__cudnn_is_unsupported(const ls__cudnn_calls *calls)
     return CUDNN_STATUS_CATEGORY(calls->status) == CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-void ls__cudnn_forgive_input(ls__cudnn_calls *calls)
+void ls__cudnn_input_unsupported(ls__cudnn_calls *calls)
 {
     if (CUDNN_STATUS_CATEGORY(calls->status) == CUDNN_STATUS_BAD_PARAM)
         calls->status = CUDNN_STATUS_NOT_SUPPORTED;

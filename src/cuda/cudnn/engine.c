@@ -1,4 +1,4 @@
-/* engine.c: engine configurations as cuDNN describes them. */
+/* engine.c: see engine.h. */
 #include "cuda/cudnn/engine.h"
 #include "base/alloc.h"
 #include "base/text.h"
@@ -23,14 +23,14 @@ static int compare_knobs(const void *a, const void *b)
     return (x->type > y->type) - (x->type < y->type);
 }
 
-/* Returns how many. */
+/* Returns the number of knobs. */
 static int read_knobs(ls__cudnn_calls *calls, cudnnBackendDescriptor_t configuration,
                       knob out[MAX_KNOBS])
 {
     cudnnBackendDescriptor_t choices[MAX_KNOBS] = { NULL };
     for (int i = 0; i < MAX_KNOBS; i++)
         choices[i] = ls__cudnn_make(calls, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    /* Without room for any, cuDNN says that there are none. */
+    /* Asked with count 0, cuDNN reports 0 knobs, so the arrays have the maximal size. */
     const int64_t n = ls__cudnn_get(calls, configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_KNOBS, choices);
     for (int i = 0; i < n; i++) {
@@ -96,8 +96,8 @@ void ls__cudnn_engine_read(ls__cudnn_calls *calls, cudnnBackendDescriptor_t conf
     if (text.length >= sizeof out->name) out->name[0] = '\0';
 }
 
-/* A number from *text on, which then points behind it; false when there is none. */
-static bool take_number(const char **text, int64_t *out)
+/* Parses a number at *text and moves *text behind it; false if there is none. */
+static bool parse_number(const char **text, int64_t *out)
 {
     const char *digits = *text + (**text == '-');
     if (*digits < '0' || *digits > '9') return false;
@@ -107,18 +107,18 @@ static bool take_number(const char **text, int64_t *out)
     return true;
 }
 
-/* Returns how many knobs the name sets, -1 when it is no such name. */
+/* Returns the number of knobs in the name, -1 if it is no name of a configuration. */
 static int parse_name(const char *name, int64_t *index, knob knobs[MAX_KNOBS])
 {
     int n = 0;
     if (strncmp(name, name_begin, strlen(name_begin)) != 0) return -1;
     name += strlen(name_begin);
-    if (!take_number(&name, index)) return -1;
+    if (!parse_number(&name, index)) return -1;
     for (char before = ' '; *name == before; before = ',') {
         int64_t type;
         name++;
-        if (n == MAX_KNOBS || !take_number(&name, &type) || *name++ != '=' ||
-            !take_number(&name, &knobs[n].value) || type < 0 || type >= CUDNN_KNOB_TYPE_COUNTS)
+        if (n == MAX_KNOBS || !parse_number(&name, &type) || *name++ != '=' ||
+            !parse_number(&name, &knobs[n].value) || type < 0 || type >= CUDNN_KNOB_TYPE_COUNTS)
             return -1;
         knobs[n++].type = (cudnnBackendKnobType_t)type;
     }
@@ -134,7 +134,7 @@ bool ls__cudnn_engine_is_name(const char *name)
 
 bool ls__cudnn_engine_same(const char *a, const char *b)
 {
-    enum { UNSET = -1 }; /* cuDNN writes it into plans' texts for knobs that were not set */
+    enum { UNSET = -1 }; /* cuDNN writes it into the text of a plan for knobs that were not set */
     const char *names[2] = { a, b };
     int64_t indices[2];
     int n[2];
@@ -181,20 +181,20 @@ cudnnBackendDescriptor_t ls__cudnn_engine_configure(ls__cudnn_calls *calls,
         ls__cudnn_set(calls, made, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                       n_knobs, choices);
     ls__cudnn_finalize(calls, made, "an engine configuration");
-    ls__cudnn_forgive_input(calls);
+    ls__cudnn_input_unsupported(calls);
     for (int i = 0; i < MAX_KNOBS; i++) ls__cudnn_release(&choices[i]);
     ls__cudnn_release(&engine);
     return made;
 }
 
-const char *ls__cudnn_engine_objection(const ls__cudnn_engine *engine,
+const char *ls__cudnn_engine_rejection(const ls__cudnn_engine *engine,
                                        const ls__cudnn_problem *problem)
 {
-    if (engine->fewer_bits) return "it rounds factors or sums to fewer bits";
+    if (engine->fewer_bits) return "it rounds inputs or sums to fewer bits";
     if (engine->tensor_cores && problem->f32 && !problem->tf32)
-        return "it rounds factors to tf32, which the op does not allow";
+        return "it rounds inputs to tf32, which the op does not allow";
     if (engine->workspace_bytes > (int64_t)LS__CUDNN_WORKSPACE_LIMIT)
-        return "its working memory is beyond the limit";
+        return "its workspace exceeds the limit";
     return NULL;
 }
 
@@ -218,7 +218,7 @@ void ls__cudnn_engines_visit(ls__cudnn_calls *calls, ls_context *ctx, const ls__
     results = ls__zalloc(ctx, (size_t)n * sizeof *results);
     if (results == NULL) {
         ls__cudnn_check(calls, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,
-                        "listing the heuristics' answers");
+                        "listing engine configurations");
         goto done;
     }
     for (; n_made < n; n_made++)

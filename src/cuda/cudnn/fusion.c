@@ -1,5 +1,5 @@
-/* fusion.c: convolutions with the batch norms around them, as cuDNN's graphs. The shape of each
- * graph, and which of its inner tensors have 16 bits, is what cuDNN's kernels for it want. */
+/* fusion.c: convolutions with the batch norms around them, as cuDNN graphs. cuDNN's kernels require
+ * exactly these graphs, and these types of virtual tensors. */
 #include "cuda/cudnn/fusion.h"
 #include "base/error.h"
 #include "cuda/cudnn/handle.h"
@@ -11,7 +11,7 @@ static ls__cudnn_tensor buffer(ls__cudnn_graph *graph, const ls__op *op, int ope
     return ls__cudnn_buffer(graph, operand, o->dtype, &o->shape);
 }
 
-/* relu(x a + b), of operands 0 to 2. */
+/* relu(x a + b) of operands 0 to 2. */
 static ls__cudnn_tensor add_norm(ls__cudnn_graph *graph, const ls__op *op, ls_dtype between)
 {
     const ls_shape *shape = &op->operands[0].shape;
@@ -25,7 +25,7 @@ static ls__cudnn_tensor add_norm(ls__cudnn_graph *graph, const ls__op *op, ls_dt
     return positive;
 }
 
-/* y = conv(x), and its sums; w and what follows are the operands from `first` on. */
+/* y = conv(x) and its sums; w, y, sum, squares are the operands from `first` on. */
 static void add_conv_statistics(ls__cudnn_graph *graph, const ls__op *op, ls__cudnn_tensor x,
                                 int first)
 {
@@ -108,7 +108,7 @@ static void build_norm_backward_data(ls__cudnn_graph *graph, const ls__op *op)
     ls__cudnn_add_operation(graph, norm);
 }
 
-/* Where the graph has the new running statistics: in the old ones' memory. */
+/* The graph's buffers of the new running statistics, in the memory of the old ones. */
 enum { RUNNING_MEAN = 4, RUNNING_VAR, NEW_RUNNING_MEAN = 10, NEW_RUNNING_VAR };
 
 static void build_finalize(ls__cudnn_graph *graph, const ls__op *op)
@@ -165,7 +165,7 @@ static void build(const ls__cudnn_problem *problem, ls__cudnn_graph *graph)
     builders[op->kind](graph, op);
 }
 
-/* Is some operand f16 or bf16, no other operand the other one, and every activation N,H,W,C? */
+/* Has it operands of f16 or of bf16, not both, and every activation in N,H,W,C? */
 static bool is_half(const ls__op *op)
 {
     ls_dtype half = LS_F32;
@@ -178,9 +178,9 @@ static bool is_half(const ls__op *op)
     return half != LS_F32;
 }
 
-/* For bf16 cuDNN compiles its kernels when they are made, which may take a second each: few are
- * worth it. How fast they are is not known, so that the estimate alone does not take them: it is
- * this many times that of the kernels for f16. */
+/* cuDNN compiles its bf16 kernels when they are made, up to a second each, so few are listed. Their
+ * speed is unmeasured. So their estimate is COMPILED_COST times that of f16 kernels, and only
+ * timing selects them. */
 enum { MOST_COMPILED = 4 };
 static const double COMPILED_COST = 2;
 
@@ -189,7 +189,7 @@ static bool is_bf16(const ls__op *op)
     return op->operands[0].dtype == LS_BF16;
 }
 
-/* False when op is no fusion that cuDNN could have. */
+/* False if cuDNN can't have a kernel for the op. */
 static bool make_problem(const ls__op *op, ls__cudnn_problem *out)
 {
     if (!builders[op->kind] || !is_half(op)) return false;
@@ -200,16 +200,16 @@ static bool make_problem(const ls__op *op, ls__cudnn_problem *out)
         out->cost_ms = ls__cudnn_conv_cost_ms(op) * (is_bf16(op) ? COMPILED_COST : 1);
         return true;
     }
-    /* A launch: it reads and writes a few vectors. More than that of our own kernel, which computes
-     * in double. */
+    /* The time of a launch, because it reads and writes a few vectors. It is higher than the cost
+     * of our kernel, which computes in double. */
     out->cost_ms = 0.003;
     out->uses[NEW_RUNNING_MEAN] = out->uses[NEW_RUNNING_VAR] = true;
     out->in_place[NEW_RUNNING_MEAN] = RUNNING_MEAN;
     out->in_place[NEW_RUNNING_VAR] = RUNNING_VAR;
-    out->n_numbers = 3;
-    out->numbers[0].i = op->u.norm.count;
-    out->numbers[1].f = op->u.norm.epsilon;
-    out->numbers[2].f = op->u.norm.momentum;
+    out->n_scalars = 3;
+    out->scalars[0].i = op->u.norm.count;
+    out->scalars[1].f = op->u.norm.epsilon;
+    out->scalars[2].f = op->u.norm.momentum;
     return true;
 }
 

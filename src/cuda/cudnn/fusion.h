@@ -1,13 +1,13 @@
-/* fusion.h: the optional ops of LS__OP_LIST, convolutions together with parts of the batch norms
- * around them, as far as cuDNN has kernels for it, with f32 statistics: in f16, on sm_90, all of
- * these without compiling; in bf16 those that leave statistics, and the weights' gradient, compiled
- * when they are made, which takes a driver. On other devices some or none. Where there are none
- * there are no candidates.
+/* fusion.h: the optional ops of LS__OP_LIST: convolutions fused with parts of the batch norms
+ * around them, with f32 statistics. cuDNN has kernels for all of them in f16 on sm_90, without
+ * compiling. In bf16 it has those with statistics and the weights' gradient, which it compiles when
+ * they are made, with a driver. Other devices have some or none. An op without kernels has no
+ * candidates.
  *
- * Sums are of f32, and always added in one order. Whether they are of y before or after it is
- * rounded to 16 bits is each engine's own, and the same in every run. Rounding to bf16 moves a
- * channel's mean by about 2^-9 of its root mean square, over the root of its count, and its
- * variance by about 2^-18 of its mean square: far less than it changes single activations. */
+ * Sums are f32, in one fixed order. An engine adds y either before or after rounding to 16 bits, in
+ * every run alike. Rounding to bf16 moves a channel's mean by about 2^-9 of its root mean square
+ * over the root of its count, and its variance by about 2^-18 of its mean square, which is much
+ * less than it changes single activations. */
 #ifndef LS_CUDA_CUDNN_FUSION_H
 #define LS_CUDA_CUDNN_FUSION_H
 

@@ -1,4 +1,4 @@
-/* graph.c: tensors and operations, from which cuDNN makes kernels. */
+/* graph.c: see graph.h. */
 #include "cuda/cudnn/graph.h"
 #include "cuda/cudnn/cudnn.h"
 
@@ -21,8 +21,8 @@ static cudnnDataType_t type_of(ls_dtype dtype)
                               : CUDNN_DATA_FLOAT;
 }
 
-/* cuDNN counts N,C,H,W whatever the order in memory, which the strides tell: channels run
- * fastest. `flag` is an attribute to set, or CUDNN_ATTR_TENSOR_UNIQUE_ID for none. */
+/* cuDNN's dimensions are N,C,H,W. The strides give the order in memory, where C is contiguous.
+ * `flag` is an attribute to set, or CUDNN_ATTR_TENSOR_UNIQUE_ID for none. */
 static ls__cudnn_tensor make_tensor(ls__cudnn_graph *graph, int64_t id, cudnnDataType_t type,
                                     const ls_shape *shape, cudnnBackendAttributeName_t flag)
 {
@@ -58,7 +58,7 @@ ls__cudnn_tensor ls__cudnn_buffer(ls__cudnn_graph *graph, int index, ls_dtype dt
 ls__cudnn_tensor ls__cudnn_scalar(ls__cudnn_graph *graph, int index, cudnnDataType_t type)
 {
     const ls_shape one = LS_SHAPE(1);
-    return make_tensor(graph, LS__CUDNN_NUMBER_ID(index), type, &one,
+    return make_tensor(graph, LS__CUDNN_SCALAR_ID(index), type, &one,
                        CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
 

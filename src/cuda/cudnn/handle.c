@@ -1,4 +1,4 @@
-/* handle.c: opening cuDNN, for a device that is there or for one that is only described. */
+/* handle.c: opening cuDNN for a present or a described device. */
 #include "cuda/cudnn/handle.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -39,18 +39,18 @@ void ls__cudnn_close(ls__cudnn **cudnn)
 {
     ls__cudnn *c = *cudnn;
     if (c == NULL) return;
-    ls__cudnn_forget_answers(c);
+    ls__cudnn_cache_clear(c);
     ls__cudnn_release(&c->device);
     if (c->handle != NULL) cudnnDestroy(c->handle);
     ls__free(c->ctx, c);
     *cudnn = NULL;
 }
 
-/* One handle serves all streams, as PyTorch's do: a plan belongs to the handle that it was made
- * with, and its working memory is ours. */
-void ls__cudnn_follow_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls)
+/* One handle serves all streams, because a plan belongs to the handle that it was made with. This
+ * is safe because each kernel has its own workspace. */
+void ls__cudnn_update_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls)
 {
-    void *wanted = cudnn->wanted_stream != NULL ? *cudnn->wanted_stream : NULL;
+    void *wanted = cudnn->launch_stream != NULL ? *cudnn->launch_stream : NULL;
     if (cudnn->stream == wanted || calls->status != CUDNN_STATUS_SUCCESS) return;
     ls__cudnn_check(calls, cudnnSetStream(cudnn->handle, wanted), "setting the stream");
     if (calls->status == CUDNN_STATUS_SUCCESS) cudnn->stream = wanted;
@@ -62,8 +62,8 @@ ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *const *stream)
     if (cudnn->handle == NULL)
         return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED,
                         "cuDNN's stream: opened for a described device, which runs nothing");
-    cudnn->wanted_stream = stream;
-    ls__cudnn_follow_stream(cudnn, &calls);
+    cudnn->launch_stream = stream;
+    ls__cudnn_update_stream(cudnn, &calls);
     return ls__cudnn_report(cudnn->ctx, &calls, "cuDNN's stream");
 }
 

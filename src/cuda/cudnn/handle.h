@@ -1,41 +1,41 @@
-/* handle.h: what belongs to one ls__cudnn: the handle, the device, and what the heuristics said. */
+/* handle.h: the state of an ls__cudnn: the handle, the device, cached lists of candidates. */
 #ifndef LS_CUDA_CUDNN_HANDLE_H
 #define LS_CUDA_CUDNN_HANDLE_H
 
 #include "cuda/cudnn/cudnn.h"
 #include "cuda/cudnn/engine.h"
 
-/* What the heuristics said of a problem. */
-typedef struct ls__cudnn_answer {
-    char *text;     /* the problem's; NULL in free places */
-    uint64_t asked; /* when it was last of use */
+/* The candidates of a problem. */
+typedef struct ls__cudnn_listed {
+    char *text;        /* the problem's; NULL: a free entry */
+    uint64_t last_use; /* the value of n_uses then */
     int n_candidates;
     ls__candidate *candidates;
-} ls__cudnn_answer;
+} ls__cudnn_listed;
 
-/* More than a net like resnet50 asks for, fused and apart; the one unused for longest goes first.
+/* More than the fused and unfused ops of resnet50. The least recently used list is dropped first.
  */
-enum { LS__CUDNN_MAX_ANSWERS = 256 };
+enum { LS__CUDNN_CACHE_SIZE = 256 };
 
 struct ls__cudnn {
     ls_context *ctx;
     cudnnHandle_t handle;            /* NULL without a driver */
-    void *const *wanted_stream;      /* NULL until it was set */
-    void *stream;                    /* the handle's */
+    void *const *launch_stream;      /* kernels run in *launch_stream; NULL until set */
+    void *stream;                    /* the handle's current one */
     cudnnBackendDescriptor_t device; /* its description */
     char version[32];
     int64_t n_dropped;
-    uint64_t n_asked;
-    ls__cudnn_answer answers[LS__CUDNN_MAX_ANSWERS];
+    uint64_t n_uses;
+    ls__cudnn_listed cache[LS__CUDNN_CACHE_SIZE];
 };
 
-/* What plans are made for where there is no handle; NULL where there is one. */
+/* The device of plans where there is no handle; NULL where there is one. */
 static inline cudnnBackendDescriptor_t ls__cudnn_described(const ls__cudnn *cudnn)
 {
     return cudnn->handle == NULL ? cudnn->device : NULL;
 }
 
-/* As the functions of cudnn.h for convolutions, for any problem. */
+/* For any problem, as the functions of cudnn.h do for convolutions. */
 int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__cudnn_problem *problem, ls__candidate *out,
                          int max);
 ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
@@ -43,12 +43,12 @@ ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *probl
 ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
                                    const char *text, ls__kernel **out);
 
-/* Sets the handle's stream to the wanted one, unless it is. */
-void ls__cudnn_follow_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls);
+/* Sets the handle's stream to *launch_stream, if it differs. */
+void ls__cudnn_update_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls);
 
-void ls__cudnn_forget_answers(ls__cudnn *cudnn);
+void ls__cudnn_cache_clear(ls__cudnn *cudnn);
 
-/* What a convolution costs at least, see ls__cudnn_problem. */
+/* A lower bound of a convolution's time, see ls__cudnn_problem. */
 double ls__cudnn_conv_cost_ms(const ls__op *op);
 
 #endif

@@ -1,4 +1,5 @@
-/* plan.c: a kernel is an execution plan, made from an engine configuration or from its text. */
+/* plan.c: a kernel is a cuDNN execution plan, made from an engine configuration or from the text of
+ * a plan. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -7,44 +8,44 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_POINTERS = LS__CUDNN_MAX_BUFFERS + LS__CUDNN_MAX_NUMBERS };
+enum { MAX_POINTERS = LS__CUDNN_MAX_BUFFERS + LS__CUDNN_MAX_SCALARS };
 
-/* Ten times a direct sum's in f32: transforms multiply by numbers up to about ten and divide again.
- */
+/* Ten times that of a direct sum in f32, because transforms multiply by numbers up to about ten and
+ * divide again. */
 static const float TRANSFORM_ERROR = 5e-5f;
 
 typedef struct plan_kernel {
     ls__kernel kernel; /* first */
     ls__cudnn *cudnn;
     cudnnBackendDescriptor_t plan;
-    int n_buffers; /* that the graph has, and their places among the kernel's */
-    int places[LS__CUDNN_MAX_BUFFERS];
-    int n_numbers;
-    ls__cudnn_number numbers[LS__CUDNN_MAX_NUMBERS];
-    int64_t ids[MAX_POINTERS]; /* of the buffers, then of the numbers */
-    /* The pointers of the last run, which are the next one's mostly. */
+    int n_buffers; /* of the graph, and their indices among the kernel's */
+    int indices[LS__CUDNN_MAX_BUFFERS];
+    int n_scalars;
+    ls__cudnn_scalar_value scalars[LS__CUDNN_MAX_SCALARS];
+    int64_t ids[MAX_POINTERS]; /* of the buffers, then of the scalars */
+    /* The variant pack of the last run; reused while the pointers stay the same. */
     cudnnBackendDescriptor_t pack;
     void *pointers[MAX_POINTERS];
     void *workspace;
     char text[]; /* the problem's */
 } plan_kernel;
 
-/* Points the pack at these buffers, unless it does. */
+/* Makes a variant pack of these pointers, unless they are those of the last run. */
 static void set_pack(plan_kernel *k, ls__cudnn_calls *calls, void *const *buffers, void *workspace)
 {
     bool same = k->pack != NULL && k->workspace == workspace;
     for (int i = 0; i < k->n_buffers; i++) {
-        same = same && k->pointers[i] == buffers[k->places[i]];
-        k->pointers[i] = buffers[k->places[i]];
+        same = same && k->pointers[i] == buffers[k->indices[i]];
+        k->pointers[i] = buffers[k->indices[i]];
     }
     if (same) return;
     k->workspace = workspace;
     ls__cudnn_release(&k->pack);
     k->pack = ls__cudnn_make(calls, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-                  k->n_buffers + k->n_numbers, k->ids);
+                  k->n_buffers + k->n_scalars, k->ids);
     ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-                  k->n_buffers + k->n_numbers, k->pointers);
+                  k->n_buffers + k->n_scalars, k->pointers);
     ls__cudnn_set(calls, k->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
                   &k->workspace);
     ls__cudnn_finalize(calls, k->pack, "the list of pointers");
@@ -62,7 +63,7 @@ static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
                         "%s: '%s' was made for a described device, which runs nothing", k->text,
                         kernel->name);
     set_pack(k, &calls, buffers, workspace);
-    ls__cudnn_follow_stream(k->cudnn, &calls);
+    ls__cudnn_update_stream(k->cudnn, &calls);
     if (calls.status == CUDNN_STATUS_SUCCESS)
         ls__cudnn_check(&calls, cudnnBackendExecute(k->cudnn->handle, k->plan, k->pack), "running");
     return ls__cudnn_report(k->cudnn->ctx, &calls, k->text);
@@ -92,19 +93,19 @@ static plan_kernel *make_kernel(ls__cudnn *cudnn, const ls__cudnn_problem *probl
     for (int i = 0; i < LS__CUDNN_MAX_BUFFERS; i++)
         if (problem->uses[i]) {
             k->ids[k->n_buffers] = LS__CUDNN_BUFFER_ID(i);
-            k->places[k->n_buffers++] = problem->in_place[i] ? problem->in_place[i] : i;
+            k->indices[k->n_buffers++] = problem->in_place[i] ? problem->in_place[i] : i;
         }
-    k->n_numbers = problem->n_numbers;
-    for (int i = 0; i < k->n_numbers; i++) {
-        k->numbers[i] = problem->numbers[i];
-        k->ids[k->n_buffers + i] = LS__CUDNN_NUMBER_ID(i);
-        k->pointers[k->n_buffers + i] = &k->numbers[i]; /* numbers lie in host memory */
+    k->n_scalars = problem->n_scalars;
+    for (int i = 0; i < k->n_scalars; i++) {
+        k->scalars[i] = problem->scalars[i];
+        k->ids[k->n_buffers + i] = LS__CUDNN_SCALAR_ID(i);
+        k->pointers[k->n_buffers + i] = &k->scalars[i]; /* scalars are read from host memory */
     }
     return k;
 }
 
-/* Takes a finished plan's name and working memory. The name has to be the one that was asked for,
- * and the problem must have no objection. */
+/* Checks a finalized plan: it must have the requested name, and the problem must not exclude its
+ * engine. Then sets the kernel's name, workspace and error bound. */
 static ls_status accept_plan(plan_kernel *k, ls__cudnn_calls *calls,
                              const ls__cudnn_problem *problem, const char *name)
 {
@@ -122,10 +123,10 @@ static ls_status accept_plan(plan_kernel *k, ls__cudnn_calls *calls,
     LS_TRY(ls__cudnn_report(ctx, calls, problem->text));
 
     if (bytes > engine.workspace_bytes) engine.workspace_bytes = bytes;
-    const char *objection = ls__cudnn_engine_objection(&engine, problem);
-    if (objection != NULL)
+    const char *rejection = ls__cudnn_engine_rejection(&engine, problem);
+    if (rejection != NULL)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s': %s", problem->text, name,
-                        objection);
+                        rejection);
     if (!ls__cudnn_engine_same(engine.name, name))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: kernel '%s': cuDNN made '%s' of it",
                         problem->text, name, engine.name);
@@ -136,7 +137,7 @@ static ls_status accept_plan(plan_kernel *k, ls__cudnn_calls *calls,
     return LS_OK;
 }
 
-/* A plan for the handle's device, as every user of cuDNN makes one, or for the described device. */
+/* A plan for the handle's device or for the described device. */
 static cudnnBackendDescriptor_t make_plan(const ls__cudnn *cudnn, ls__cudnn_calls *calls)
 {
     cudnnBackendDescriptor_t plan = ls__cudnn_make(calls, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -208,7 +209,7 @@ ls_status ls__cudnn_plan_text(const ls__kernel *kernel, char **out)
     return LS_OK;
 }
 
-/* Where `text` goes on after `begin`, NULL when it begins otherwise or is NULL. */
+/* The rest of `text` after `begin`; NULL if it does not begin so or is NULL. */
 static const char *after(const char *text, const char *begin)
 {
     const size_t length = strlen(begin);
@@ -226,7 +227,7 @@ ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *pr
     const char *plan = t != NULL ? after(t + name_length, plan_begin) : NULL;
     const size_t plan_length = plan != NULL ? strlen(plan) : 0;
     if (plan_length < 2 || plan[plan_length - 1] != '}' || name_length >= sizeof name)
-        return ls__fail(cudnn->ctx, LS_ERR_MISMATCH, "%s: '%.60s...' is no plan of this op's",
+        return ls__fail(cudnn->ctx, LS_ERR_MISMATCH, "%s: '%.60s...' is no plan of this op",
                         problem->text, text);
     memcpy(name, t, name_length);
     name[name_length] = '\0';
@@ -237,7 +238,7 @@ ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *pr
     ls__cudnn_set(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
                   (int64_t)plan_length - 1, plan);
     ls__cudnn_finalize(&calls, k->plan, "the restored plan");
-    ls__cudnn_forgive_input(&calls);
+    ls__cudnn_input_unsupported(&calls);
     const ls_status status = accept_plan(k, &calls, problem, name);
     if (status != LS_OK) {
         close(&k->kernel);

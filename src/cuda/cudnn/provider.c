@@ -28,59 +28,60 @@ static const char *cudnn_library(void *state)
     return ls__cudnn_version(state);
 }
 
-/* The places of what weight gradients are made of and into; db -1: the op has none. */
-typedef struct weights_roles {
+/* The operands of an op that computes weight gradients; db -1: the op has none. */
+typedef struct gradient_roles {
     int dy, dw, db;
-} weights_roles;
+} gradient_roles;
 
-static bool makes_weights(const ls__op *op, weights_roles *out)
+static bool is_weight_gradient(const ls__op *op, gradient_roles *out)
 {
     if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
-        *out = (weights_roles){ 1, 2, 3 };
+        *out = (gradient_roles){ 1, 2, 3 };
     else if (op->kind == LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS)
-        *out = (weights_roles){ 3, 4, -1 };
+        *out = (gradient_roles){ 3, 4, -1 };
     else
         return false;
     return true;
 }
 
-static bool is_wanted(const ls__op *op, int operand)
+static bool is_present(const ls__op *op, int operand)
 {
     return operand >= 0 && !ls__is_absent(&op->operands[operand]);
 }
 
 /* Gradients are f32. */
-static bool fits(const ls__op *op)
+static bool supports(const ls__op *op)
 {
-    weights_roles r;
-    return !makes_weights(op, &r) || (op->operands[r.dw].dtype == LS_F32 &&
-                                      (!is_wanted(op, r.db) || op->operands[r.db].dtype == LS_F32));
+    gradient_roles r;
+    return !is_weight_gradient(op, &r) ||
+           (op->operands[r.dw].dtype == LS_F32 &&
+            (!is_present(op, r.db) || op->operands[r.db].dtype == LS_F32));
 }
 
 static int cudnn_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
                             int max)
 {
     (void)cuda;
-    const ls__op asked = ls__cudnn_conv_of(op);
-    if (!fits(op)) return 0;
-    return ls__op_is_optional(op->kind) ? ls__cudnn_fusion_candidates(state, &asked, out, max)
-                                        : ls__cudnn_conv_candidates(state, &asked, out, max);
+    const ls__op cudnn_op = ls__cudnn_conv_of(op);
+    if (!supports(op)) return 0;
+    return ls__op_is_optional(op->kind) ? ls__cudnn_fusion_candidates(state, &cudnn_op, out, max)
+                                        : ls__cudnn_conv_candidates(state, &cudnn_op, out, max);
 }
 
-static ls_status open_asked(void *state, const ls__op *asked, const char *name, ls__kernel **out)
+static ls_status open_cudnn(void *state, const ls__op *cudnn_op, const char *name, ls__kernel **out)
 {
-    return ls__op_is_optional(asked->kind) ? ls__cudnn_fusion_open(state, asked, name, out)
-                                           : ls__cudnn_conv_open(state, asked, name, out);
+    return ls__op_is_optional(cudnn_op->kind) ? ls__cudnn_fusion_open(state, cudnn_op, name, out)
+                                              : ls__cudnn_conv_open(state, cudnn_op, name, out);
 }
 
-/* Weight gradients where cuDNN's kernel is not all of it. The working memory is cuDNN's, then that
- * of the bias's gradient; behind it lies dw in x's type, if that is not f32. */
+/* Weight gradients that cuDNN computes in part. The workspace is used by cuDNN, then for the bias's
+ * gradient. Behind it is dw in x's type, if that is not f32. */
 typedef struct weights_kernel {
     ls__kernel kernel; /* first */
     ls__cuda *cuda;
     ls__kernel *inner; /* cuDNN's */
     ls__op op;
-    weights_roles roles;
+    gradient_roles roles;
     size_t dw_offset;
 } weights_kernel;
 
@@ -93,18 +94,18 @@ static ls_status weights_run(ls__kernel *kernel, void *const *buffers, void *wor
                              const ls__step *step)
 {
     weights_kernel *k = (weights_kernel *)kernel;
-    const weights_roles r = k->roles;
+    const gradient_roles r = k->roles;
     const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[r.dy];
-    const bool narrow = x->dtype != LS_F32;
+    const bool is_half = x->dtype != LS_F32;
     void *inner[LS__MAX_OPERANDS] = { NULL };
     for (int i = 0; i < k->op.n_operands; i++) inner[i] = i == r.db ? NULL : buffers[i];
-    if (narrow) inner[r.dw] = (unsigned char *)workspace + k->dw_offset;
+    if (is_half) inner[r.dw] = (unsigned char *)workspace + k->dw_offset;
     LS_TRY(k->inner->run(k->inner, inner, workspace, step));
     int status = 0;
-    if (narrow)
+    if (is_half)
         status = ls__cuda_cast(LS_F32, buffers[r.dw], x->dtype, inner[r.dw],
                                ls_shape_count(&k->op.operands[r.dw].shape), k->cuda->stream);
-    if (status == 0 && is_wanted(&k->op, r.db))
+    if (status == 0 && is_present(&k->op, r.db))
         status = ls__cuda_column_sums(dy, buffers[r.dy], pixels_of(dy), dy->shape.dims[3],
                                       buffers[r.db], workspace, k->cuda->stream);
     return ls__cuda_check(k->cuda, status, ls__op_name(k->op.kind));
@@ -117,12 +118,12 @@ static void weights_close(ls__kernel *kernel)
     ls__free(k->cuda->device.ctx, k);
 }
 
-static void plan_workspace(weights_kernel *k)
+static void size_workspace(weights_kernel *k)
 {
     const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[k->roles.dy],
                       *dw = &k->op.operands[k->roles.dw];
     size_t bytes = k->inner->workspace_bytes;
-    if (is_wanted(&k->op, k->roles.db)) {
+    if (is_present(&k->op, k->roles.db)) {
         const size_t sums = ls__cuda_column_sums_workspace(dy, pixels_of(dy), dy->shape.dims[3]);
         if (bytes < sums) bytes = sums;
     }
@@ -135,20 +136,20 @@ static void plan_workspace(weights_kernel *k)
 static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
                                    ls__kernel **out)
 {
-    const ls__op asked = ls__cudnn_conv_of(op);
+    const ls__op cudnn_op = ls__cudnn_conv_of(op);
     const bool is_f32 = op->operands[0].dtype == LS_F32;
-    weights_roles roles;
-    if (!fits(op))
-        return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' makes gradients of f32",
-                        ls__op_name(op->kind), name);
-    if (!makes_weights(op, &roles) || (is_f32 && !is_wanted(op, roles.db)))
-        return open_asked(state, op, name, out);
+    gradient_roles roles;
+    if (!supports(op))
+        return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED,
+                        "%s: kernel '%s' computes f32 gradients only", ls__op_name(op->kind), name);
+    if (!is_weight_gradient(op, &roles) || (is_f32 && !is_present(op, roles.db)))
+        return open_cudnn(state, op, name, out);
     weights_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
     if (!k) return ls__fail_memory(cuda->device.ctx, name, sizeof(*k));
     k->cuda = cuda;
     k->op = *op;
     k->roles = roles;
-    const ls_status status = open_asked(state, &asked, name, &k->inner);
+    const ls_status status = open_cudnn(state, &cudnn_op, name, &k->inner);
     if (status != LS_OK) {
         weights_close(&k->kernel);
         return status;
@@ -158,7 +159,7 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
     k->kernel.unproven = k->inner->unproven;
     k->kernel.error_bound =
         is_f32 ? k->inner->error_bound : ls__cuda_rounding(op->operands[0].dtype);
-    plan_workspace(k);
+    size_workspace(k);
     k->kernel.run = weights_run;
     k->kernel.close = weights_close;
     *out = &k->kernel;

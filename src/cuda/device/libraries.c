@@ -1,5 +1,5 @@
-/* libraries.c: see libraries.h. Defines those functions of the two libraries that the module calls,
- * under their own names: each calls the library's. */
+/* libraries.c: see libraries.h. Defines the functions of the two libraries that the module calls,
+ * under their own names. Each calls the loaded function through a pointer. */
 #include "cuda/device/libraries.h"
 #include <cublasLt.h>
 #include <cudnn.h>
@@ -115,7 +115,7 @@ static const function cublaslt_functions[] = { CUBLASLT_FUNCTIONS(ENTRY) };
 static const char cudnn_file[] = "libcudnn.so." TEXT_OF(CUDNN_MAJOR),
                   cublaslt_file[] = "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR);
 
-enum { LEAST_CUDNN = 90800 }; /* the first one with descriptors of devices, cmake/cudnn.cmake */
+enum { LEAST_CUDNN = 90800 }; /* the first version with device descriptors, cmake/cudnn.cmake */
 
 typedef struct library {
     pthread_once_t once;

@@ -1,5 +1,5 @@
-/* access.h: how kernels read and write activations: f32, bf16 or f16 in memory, f32 in registers.
- * One element at a time, or 16 bytes, which every operand's memory is aligned to. */
+/* access.h: loads and stores of activations: f32, bf16 or f16 in memory, f32 in registers. A load
+ * takes one element, or a pack of 16 bytes. Every operand is aligned to 16 bytes. */
 #ifndef LS_CUDA_ACCESS_H
 #define LS_CUDA_ACCESS_H
 
@@ -7,7 +7,7 @@
 #include "cuda/kernels/portable.h"
 #include <type_traits>
 
-/* Types of their own, so that kernels can be templates of what they read. */
+/* Distinct types, for templates. */
 struct ls__bf16 {
     uint16_t bits;
 };
@@ -15,58 +15,60 @@ struct ls__f16 {
     uint16_t bits;
 };
 
-/* base/half.h's conversions; the GPU's own have the same bits, but of NaNs, which only stay NaN. */
+/* The conversions of base/half.h. The GPU's instructions give the same bits, except that a NaN may
+ * become another NaN. */
 #ifdef __CUDA_ARCH__
-static __device__ inline float ls__widen_bits(ls__f16 value)
+static __device__ inline float ls__half_to_f32(ls__f16 value)
 {
-    float wide;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
-    return wide;
+    float f32;
+
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f32) : "h"(value.bits));
+    return f32;
 }
 
-static __device__ inline uint16_t ls__narrow_bits(float value, ls__bf16)
+static __device__ inline uint16_t ls__f32_to_half(float value, ls__bf16)
 {
     uint16_t bits;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
     return bits;
 }
 
-static __device__ inline uint16_t ls__narrow_bits(float value, ls__f16)
+static __device__ inline uint16_t ls__f32_to_half(float value, ls__f16)
 {
     uint16_t bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
     return bits;
 }
 #else
-static __device__ inline float ls__widen_bits(ls__f16 value)
+static __device__ inline float ls__half_to_f32(ls__f16 value)
 {
     return ls__f16_to_f32(value.bits);
 }
 
-static __device__ inline uint16_t ls__narrow_bits(float value, ls__bf16)
+static __device__ inline uint16_t ls__f32_to_half(float value, ls__bf16)
 {
     return ls__f32_to_bf16(value);
 }
 
-static __device__ inline uint16_t ls__narrow_bits(float value, ls__f16)
+static __device__ inline uint16_t ls__f32_to_half(float value, ls__f16)
 {
     return ls__f32_to_f16(value);
 }
 #endif
 
-static __device__ inline float ls__widen(float value)
+static __device__ inline float ls__to_f32(float value)
 {
     return value;
 }
 
-static __device__ inline float ls__widen(ls__bf16 value)
+static __device__ inline float ls__to_f32(ls__bf16 value)
 {
     return ls__bf16_to_f32(value.bits);
 }
 
-static __device__ inline float ls__widen(ls__f16 value)
+static __device__ inline float ls__to_f32(ls__f16 value)
 {
-    return ls__widen_bits(value);
+    return ls__half_to_f32(value);
 }
 
 static __device__ inline void ls__put(float *to, float value)
@@ -76,15 +78,15 @@ static __device__ inline void ls__put(float *to, float value)
 
 static __device__ inline void ls__put(ls__bf16 *to, float value)
 {
-    to->bits = ls__narrow_bits(value, ls__bf16());
+    to->bits = ls__f32_to_half(value, ls__bf16());
 }
 
 static __device__ inline void ls__put(ls__f16 *to, float value)
 {
-    to->bits = ls__narrow_bits(value, ls__f16());
+    to->bits = ls__f32_to_half(value, ls__f16());
 }
 
-/* ---- One element, or 16 bytes: n elements. `raw` is what lies in memory ---- */
+/* ---- Access to one element, or to a pack of n. `raw` is the type in memory ---- */
 
 template <typename T> struct ls__single {
     typedef T stored;
@@ -96,9 +98,9 @@ template <typename T> struct ls__single {
         return *from;
     }
 
-    static __device__ void widen(const raw &from, float *to)
+    static __device__ void to_f32(const raw &from, float *to)
     {
-        to[0] = ls__widen(from);
+        to[0] = ls__to_f32(from);
     }
 
     static __device__ void store(T *to, const float *from)
@@ -112,19 +114,19 @@ template <typename T> struct ls__single {
     }
 };
 
-/* A value as it is read after it was stored. */
+/* The value that a load returns after a store of this value. */
 template <typename T> static __device__ inline float ls__rounded(float value)
 {
     T stored;
     ls__put(&stored, value);
-    return ls__widen(stored);
+    return ls__to_f32(stored);
 }
 
 struct __attribute__((aligned(16), may_alias)) ls__16_bytes {
     uint32_t words[4];
 };
 
-/* By one instruction: the compiler makes four of an assignment in some kernels (CUDA 13.0). */
+/* One instruction. In some kernels CUDA 13.0 splits an assignment into four. */
 static __device__ inline void ls__store_16(void *to, const ls__16_bytes &all)
 {
 #ifdef __CUDA_ARCH__
@@ -134,42 +136,42 @@ static __device__ inline void ls__store_16(void *to, const ls__16_bytes &all)
 #endif
 }
 
-static __device__ inline void ls__widen_word(uint32_t word, float *to, float)
+static __device__ inline void ls__word_to_f32(uint32_t word, float *to, float)
 {
     to[0] = ls__bits_float(word);
 }
 
-static __device__ inline uint32_t ls__narrow_word(const float *from, float)
+static __device__ inline uint32_t ls__f32_to_word(const float *from, float)
 {
     return ls__float_bits(from[0]);
 }
 
-/* Two of 16 bits. */
-template <typename T> static __device__ inline void ls__widen_word(uint32_t word, float *to, T)
+/* Two 16-bit elements. */
+template <typename T> static __device__ inline void ls__word_to_f32(uint32_t word, float *to, T)
 {
     const T first = { (uint16_t)word }, second = { (uint16_t)(word >> 16) };
-    to[0] = ls__widen(first);
-    to[1] = ls__widen(second);
+    to[0] = ls__to_f32(first);
+    to[1] = ls__to_f32(second);
 }
 
-#ifdef __CUDA_ARCH__ /* one instruction for both */
-static __device__ inline uint32_t ls__narrow_word(const float *from, ls__bf16)
+#ifdef __CUDA_ARCH__ /* one instruction converts both */
+static __device__ inline uint32_t ls__f32_to_word(const float *from, ls__bf16)
 {
     uint32_t word;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(from[1]), "f"(from[0]));
     return word;
 }
 
-static __device__ inline uint32_t ls__narrow_word(const float *from, ls__f16)
+static __device__ inline uint32_t ls__f32_to_word(const float *from, ls__f16)
 {
     uint32_t word;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(from[1]), "f"(from[0]));
     return word;
 }
 #else
-template <typename T> static __device__ inline uint32_t ls__narrow_word(const float *from, T type)
+template <typename T> static __device__ inline uint32_t ls__f32_to_word(const float *from, T type)
 {
-    return ls__narrow_bits(from[0], type) | (uint32_t)ls__narrow_bits(from[1], type) << 16;
+    return ls__f32_to_half(from[0], type) | (uint32_t)ls__f32_to_half(from[1], type) << 16;
 }
 #endif
 
@@ -183,17 +185,17 @@ template <typename T> struct ls__pack {
         return *(const raw *)from;
     }
 
-    static __device__ void widen(const raw &from, float *to)
+    static __device__ void to_f32(const raw &from, float *to)
     {
         LS__UNROLL
-        for (int i = 0; i < 4; i++) ls__widen_word(from.words[i], to + i * of_word, T());
+        for (int i = 0; i < 4; i++) ls__word_to_f32(from.words[i], to + i * of_word, T());
     }
 
     static __device__ void store(T *to, const float *from)
     {
         raw all;
         LS__UNROLL
-        for (int i = 0; i < 4; i++) all.words[i] = ls__narrow_word(from + i * of_word, T());
+        for (int i = 0; i < 4; i++) all.words[i] = ls__f32_to_word(from + i * of_word, T());
         ls__store_16(to, all);
     }
 
@@ -206,10 +208,10 @@ template <typename T> struct ls__pack {
 template <typename A>
 static __device__ inline void ls__load(const typename A::stored *from, float *to)
 {
-    A::widen(A::fetch(from), to);
+    A::to_f32(A::fetch(from), to);
 }
 
-/* A thread's values of N channels, which is 1 or a multiple of 4. */
+/* Values of N channels for a thread. N is 1 or a multiple of 4. */
 template <int N> static __device__ inline void ls__load_channels(const float *from, float *to)
 {
     typedef typename std::conditional<N == 1, ls__single<float>, ls__pack<float>>::type access;
@@ -217,7 +219,7 @@ template <int N> static __device__ inline void ls__load_channels(const float *fr
     for (int j = 0; j < N; j += access::n) ls__load<access>(from + j, to + j);
 }
 
-/* f(access, first element) for 16 bytes at a time, then for the elements that are left. */
+/* f(access, first element) for each pack, then for each remaining element. */
 template <typename T, typename F>
 static __device__ inline void ls__for_each_pack(int64_t count, F f)
 {
@@ -226,9 +228,9 @@ static __device__ inline void ls__for_each_pack(int64_t count, F f)
     LS__FOR_EACH(i, count - packs * n) f(ls__single<T>(), packs * n + i);
 }
 
-/* ---- Choosing a kernel, on the host ---- */
+/* ---- Kernel selection, on the host ---- */
 
-/* f(T()) for the type that an operand is stored in. */
+/* f(T()) for an operand's type in memory. */
 template <typename F> static inline int ls__with_type(const ls__operand *operand, F f)
 {
     switch (operand->dtype) {
@@ -238,7 +240,7 @@ template <typename F> static inline int ls__with_type(const ls__operand *operand
     }
 }
 
-/* f(access) for an activation whose rows have so many channels. */
+/* f(access): packs where `channels` is a multiple of a pack, else single elements. */
 template <typename F>
 static inline int ls__with_access(const ls__operand *operand, int64_t channels, F f)
 {

@@ -1,38 +1,38 @@
-/* columns.h: sums over the rows of a matrix, in an order that its shape and type alone decide. An
- * activation is a matrix of pixels by channels. A block takes a stretch of rows, and of them as
- * many channels as 128 bytes hold: its threads read 16 bytes each, or one element where channels
- * don't fill 16 bytes. Stretches' sums lie in the workspace, and a second kernel adds them. */
+/* columns.h: sums over the rows of a matrix, in an order that depends on its shape and type alone.
+ * An activation is a matrix of pixels by channels. A block adds a chunk of rows, and as many
+ * channels as 128 bytes hold. Each thread reads 16 bytes, or one element where the number of
+ * channels is no multiple of a pack. The sums of chunks are written to the workspace, and a second
+ * kernel adds them. */
 #ifndef LS_CUDA_COLUMNS_H
 #define LS_CUDA_COLUMNS_H
 
 #include "cuda/kernels/access.h"
 
-/* How a block's threads stand: `across` of them in a row, and so many rows, the lanes. */
+/* A block's threads: tile_rows rows of `across` threads. */
 template <typename A> struct ls__tile {
     enum {
         across = A::n == 1 ? 32 : 8,
-        lanes = LS__BLOCK / across,
+        tile_rows = LS__BLOCK / across,
         channels = across * A::n,
-        pitch = LS__BLOCK + across /* of a value of all threads in shared memory: across, so that
-                                      those who add them read different banks */
+        pitch = LS__BLOCK + across /* in shared memory, between values of all threads. The added
+                                      `across` avoids bank conflicts when they are summed */
     };
 };
 
 typedef struct ls__columns {
-    int64_t rows, channels, groups /* of channels */, stretches, stretch_rows;
+    int64_t rows, channels, groups /* of channels */, chunks, chunk_rows;
 } ls__columns;
 
-/* A block's place: the thread's first channel, and its rows: first, first + lanes, ... last; none
- * where last < first. */
-typedef struct ls__columns_place {
-    int64_t c, first, last, stretch;
-} ls__columns_place;
+/* The part of a thread: its first channel c, and its rows first, first + tile_rows, ... last.
+ * It has no rows if last < first. */
+typedef struct ls__columns_span {
+    int64_t c, first, last, chunk;
+} ls__columns_span;
 
-/* So few stretches that adding them takes no time, and enough blocks for a large GPU, of which each
- * multiprocessor holds 4 to 8: an H200 has 132. */
-enum { LS__MOST_STRETCHES = 1024 /* over all groups */, LS__LEAST_LANE_ROWS = 4 };
+/* Few enough that adding the chunks takes no time. Enough for a large GPU: an H200 has 132
+ * multiprocessors, which hold 4 to 8 blocks each. */
+enum { LS__MAX_CHUNKS = 1024 /* over all groups */, LS__MIN_ROWS_PER_THREAD = 4 };
 
-/* For an operand's type. */
 static inline ls__columns ls__columns_of(const ls__operand *operand, int64_t rows, int64_t channels)
 {
     ls__columns s = { rows, channels, 0, 0, 0 };
@@ -40,53 +40,53 @@ static inline ls__columns ls__columns_of(const ls__operand *operand, int64_t row
     (void)ls__with_access(operand, channels, [&](auto access) {
         typedef ls__tile<decltype(access)> tile;
         s.groups = (channels + tile::channels - 1) / tile::channels;
-        least = (int64_t)LS__LEAST_LANE_ROWS * tile::lanes;
+        least = (int64_t)LS__MIN_ROWS_PER_THREAD * tile::tile_rows;
         return 0;
     });
-    const int64_t most = (LS__MOST_STRETCHES + s.groups - 1) / s.groups;
-    s.stretch_rows = (rows + most - 1) / most;
-    if (s.stretch_rows < least) s.stretch_rows = least;
-    s.stretches = (rows + s.stretch_rows - 1) / s.stretch_rows;
+    const int64_t most = (LS__MAX_CHUNKS + s.groups - 1) / s.groups;
+    s.chunk_rows = (rows + most - 1) / most;
+    if (s.chunk_rows < least) s.chunk_rows = least;
+    s.chunks = (rows + s.chunk_rows - 1) / s.chunk_rows;
     return s;
 }
 
 static inline unsigned ls__columns_blocks(const ls__columns *s)
 {
-    return (unsigned)(s->groups * s->stretches);
+    return (unsigned)(s->groups * s->chunks);
 }
 
-/* Of n sums for each channel: sums[n][channels][stretches]. */
+/* The bytes of n sums for each channel: sums[n][channels][chunks]. */
 static inline size_t ls__columns_bytes(const ls__columns *s, int n)
 {
-    return (size_t)(n * s->stretches * s->channels) * sizeof(float);
+    return (size_t)(n * s->chunks * s->channels) * sizeof(float);
 }
 
 template <typename A>
-static __device__ inline ls__columns_place ls__columns_place_of(ls__columns s, unsigned block)
+static __device__ inline ls__columns_span ls__columns_span_of(ls__columns s, unsigned block)
 {
     typedef ls__tile<A> tile;
-    ls__columns_place p;
+    ls__columns_span p;
     const unsigned groups = (unsigned)s.groups;
-    p.stretch = (int64_t)(block / groups);
+    p.chunk = (int64_t)(block / groups);
     p.c = (int64_t)(block % groups) * tile::channels + threadIdx.x % tile::across * A::n;
-    const int64_t begin = p.stretch * s.stretch_rows;
-    const int64_t end = begin + s.stretch_rows < s.rows ? begin + s.stretch_rows : s.rows;
+    const int64_t begin = p.chunk * s.chunk_rows;
+    const int64_t end = begin + s.chunk_rows < s.rows ? begin + s.chunk_rows : s.rows;
     p.first = begin + threadIdx.x / tile::across;
-    p.last = p.first - tile::lanes;
+    p.last = p.first - tile::tile_rows;
     if (p.c < s.channels && p.first < end)
-        p.last = p.first + (end - 1 - p.first) / tile::lanes * tile::lanes;
+        p.last = p.first + (end - 1 - p.first) / tile::tile_rows * tile::tile_rows;
     return p;
 }
 
-/* A pass over what the pass before it has read, or a convolution has written, takes blocks and rows
- * from the last to the first: the second level cache still holds the last. */
+/* The position in reverse order of blocks and rows. A pass over data that was just read or written
+ * uses it, because the L2 cache holds the last part. */
 template <typename A>
-static __device__ inline ls__columns_place ls__columns_place_from_end(ls__columns s)
+static __device__ inline ls__columns_span ls__columns_span_from_end(ls__columns s)
 {
-    return ls__columns_place_of<A>(s, gridDim.x - 1 - blockIdx.x);
+    return ls__columns_span_of<A>(s, gridDim.x - 1 - blockIdx.x);
 }
 
-/* from[0] + from[step] + ..., N of them, a power of two. */
+/* from[0] + from[step] + ...: N values; N is a power of two. */
 template <int N> static __device__ inline float ls__tree_sum(const float *from, int step)
 {
     return ls__tree_sum<N / 2>(from, step) + ls__tree_sum<N / 2>(from + N / 2 * step, step);
@@ -97,9 +97,9 @@ template <> __device__ inline float ls__tree_sum<1>(const float *from, int)
     return *from;
 }
 
-/* Adds the threads' sums, N for each channel, over the block's lanes. */
+/* Adds the N sums for each channel over the block's rows of threads. */
 template <typename A, int N>
-static __device__ inline void ls__columns_store(ls__columns s, ls__columns_place p,
+static __device__ inline void ls__columns_store(ls__columns s, ls__columns_span p,
                                                 const float (&own)[N][A::n], float *sums)
 {
     typedef ls__tile<A> tile;
@@ -117,18 +117,18 @@ static __device__ inline void ls__columns_store(ls__columns s, ls__columns_place
     const int64_t c =
         (int64_t)(blockIdx.x % (unsigned)s.groups) * tile::channels + column * A::n + j;
     if (c < s.channels)
-        sums[(which * s.channels + c) * s.stretches + p.stretch] =
-            ls__tree_sum<tile::lanes>(from, tile::across);
+        sums[(which * s.channels + c) * s.chunks + p.chunk] =
+            ls__tree_sum<tile::tile_rows>(from, tile::across);
 }
 
-/* A channel's sum over all stretches, by a block of so many threads, each of which gets it. */
+/* A channel's sum over all chunks, added by a block of LS__COLUMN_THREADS threads. Each gets it. */
 enum { LS__COLUMN_THREADS = 128 };
 static __device__ inline double ls__columns_total(ls__columns s, int which, int64_t c,
                                                   const float *sums, double *shared)
 {
-    const float *from = sums + (which * s.channels + c) * s.stretches;
+    const float *from = sums + (which * s.channels + c) * s.chunks;
     double sum = 0;
-    for (int64_t i = threadIdx.x; i < s.stretches; i += LS__COLUMN_THREADS) sum += (double)from[i];
+    for (int64_t i = threadIdx.x; i < s.chunks; i += LS__COLUMN_THREADS) sum += (double)from[i];
     return ls__block_sum<double>(sum, shared);
 }
 

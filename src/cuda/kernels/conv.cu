@@ -1,5 +1,4 @@
-/* conv.cu: convolution of any shape, one thread for each result, sums in double in a fixed order.
- */
+/* conv.cu: convolution of any shape, one thread per result, sums in double in a fixed order. */
 #include "cuda/kernels/access.h"
 
 /* x [n,h,w,c], w [k,r,s,c/groups], y [n,p,q,k] */
@@ -30,15 +29,15 @@ static conv_shape shape_of(const ls__cuda_call *call, int x, int y)
     return g;
 }
 
-/* The input place that output place p sees through kernel place r, or -1; and the other way. */
-static __device__ int64_t input_place(const conv_shape *g, int dim, int64_t size, int64_t p,
+/* The input index of output index p and kernel index r, or -1 in the padding; and the reverse. */
+static __device__ int64_t input_index(const conv_shape *g, int dim, int64_t size, int64_t p,
                                       int64_t r)
 {
     const int64_t i = p * g->stride[dim] + r * g->dilation[dim] - g->padding[dim];
     return i >= 0 && i < size ? i : -1;
 }
 
-static __device__ int64_t output_place(const conv_shape *g, int dim, int64_t size, int64_t i,
+static __device__ int64_t output_index(const conv_shape *g, int dim, int64_t size, int64_t i,
                                        int64_t r)
 {
     const int64_t p = i + g->padding[dim] - r * g->dilation[dim];
@@ -54,15 +53,15 @@ static __global__ void forward_kernel(conv_shape g, const T *x, const T *weights
     {
         const int64_t k = i % g.k, q = i / g.k % g.q, p = i / g.k / g.q % g.p;
         const int64_t n = i / g.k / g.q / g.p, first = k / out * in;
-        double sum = bias ? (double)ls__widen(bias[k]) : 0;
+        double sum = bias ? (double)ls__to_f32(bias[k]) : 0;
         for (int64_t r = 0; r < g.r; r++)
             for (int64_t s = 0; s < g.s; s++) {
-                const int64_t h = input_place(&g, 0, g.h, p, r), w = input_place(&g, 1, g.w, q, s);
+                const int64_t h = input_index(&g, 0, g.h, p, r), w = input_index(&g, 1, g.w, q, s);
                 if (h < 0 || w < 0) continue;
                 const T *from = x + ((n * g.h + h) * g.w + w) * g.c + first;
                 const T *by = weights + ((k * g.r + r) * g.s + s) * in;
                 for (int64_t c = 0; c < in; c++)
-                    sum += (double)ls__widen(from[c]) * (double)ls__widen(by[c]);
+                    sum += (double)ls__to_f32(from[c]) * (double)ls__to_f32(by[c]);
             }
         ls__put(&y[i], (float)sum);
     }
@@ -91,13 +90,13 @@ static __global__ void data_kernel(conv_shape g, const T *dy, const T *weights, 
         double sum = 0;
         for (int64_t r = 0; r < g.r; r++)
             for (int64_t s = 0; s < g.s; s++) {
-                const int64_t p = output_place(&g, 0, g.p, h, r);
-                const int64_t q = output_place(&g, 1, g.q, w, s);
+                const int64_t p = output_index(&g, 0, g.p, h, r);
+                const int64_t q = output_index(&g, 1, g.q, w, s);
                 if (p < 0 || q < 0) continue;
                 const T *from = dy + ((n * g.p + p) * g.q + q) * g.k + first;
                 for (int64_t k = 0; k < out; k++) {
                     const T by = weights[(((first + k) * g.r + r) * g.s + s) * in + c % in];
-                    sum += (double)ls__widen(from[k]) * (double)ls__widen(by);
+                    sum += (double)ls__to_f32(from[k]) * (double)ls__to_f32(by);
                 }
             }
         ls__put(&dx[i], (float)sum);
@@ -126,18 +125,18 @@ static __global__ void weights_kernel(conv_shape g, const T *x, const T *dy, flo
         for (int64_t n = 0; n < g.n; n++)
             for (int64_t p = 0; p < g.p; p++)
                 for (int64_t q = 0; q < g.q; q++) {
-                    const int64_t h = input_place(&g, 0, g.h, p, r);
-                    const int64_t w = input_place(&g, 1, g.w, q, s);
+                    const int64_t h = input_index(&g, 0, g.h, p, r);
+                    const int64_t w = input_index(&g, 1, g.w, q, s);
                     if (h < 0 || w < 0) continue;
                     const T from = x[((n * g.h + h) * g.w + w) * g.c + k / out * in + c];
                     const T by = dy[((n * g.p + p) * g.q + q) * g.k + k];
-                    sum += (double)ls__widen(from) * (double)ls__widen(by);
+                    sum += (double)ls__to_f32(from) * (double)ls__to_f32(by);
                 }
         dw[i] = (float)sum;
     }
 }
 
-/* The bias's gradient is the sum of dy's rows, one for each pixel. */
+/* For the bias's gradient, the sum of dy over pixels. */
 size_t ls__cuda_conv_backward_weights_workspace(const ls__op *op)
 {
     const int64_t *dy = op->operands[1].shape.dims;

@@ -1,11 +1,11 @@
-/* divide.h: quotients by numbers that are known when a kernel is launched. A GPU has no instruction
- * for an integer division: one of 32 bits takes about 20 instructions, one of 64 bits up to 100. */
+/* divide.h: division by a number that is fixed at launch. A GPU has no integer division: 32 bits
+ * take about 20 instructions, 64 bits up to 100. */
 #ifndef LS_CUDA_DIVIDE_H
 #define LS_CUDA_DIVIDE_H
 
 #include "cuda/kernels/portable.h"
 
-/* Of numbers from 0 to 2^31 - 1, by 1 to 2^31 - 1; or of any that are not negative. */
+/* int32_t: dividends from 0 to 2^31 - 1, divisors from 1. int64_t: the same up to 2^63 - 1. */
 template <typename I> struct ls__divisor;
 
 /* n / by = n * factor >> shift (Granlund & Montgomery 1994, "Division by invariant integers using

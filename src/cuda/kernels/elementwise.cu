@@ -1,10 +1,10 @@
-/* elementwise.cu: kernels that compute each element by itself. */
+/* elementwise.cu: element-wise kernels. */
 #include "base/element.h"
 #include "base/philox.h"
 #include "cuda/kernels/access.h"
 #include "cuda/kernels/divide.h"
 
-/* Activations as rows of channels: everything before the last dimension is a row. */
+/* An operand as [n, channels]: all dimensions but the last make one. */
 typedef struct rows {
     int64_t n, channels;
 } rows;
@@ -23,7 +23,7 @@ static int64_t count_of(const ls__operand *operand)
     return r.n * r.channels;
 }
 
-/* Blocks for kernels whose threads take 16 bytes at a time. */
+/* Blocks for kernels whose threads process packs. */
 template <typename T> static unsigned blocks_of(int64_t count)
 {
     return ls__blocks_for(count / ls__pack<T>::n);
@@ -114,16 +114,16 @@ typedef struct normalization {
 enum { BYTES = 256 };
 static const unsigned NORMALIZE_BLOCKS = 2048;
 
-/* As many bytes as a pack has elements, in one load. */
+/* One byte per element of a pack, in one load. */
 template <int N> struct __attribute__((aligned(N))) byte_pack {
     uint8_t of[N];
 };
 
-/* Every block makes a table of what the bytes become, exactly as on the CPU. */
+/* Every block makes a table of the 256 normalized values, with the CPU's arithmetic. */
 template <int CHANNELS> static __device__ void fill_table(float *table, const normalization &by)
 {
     for (int byte = (int)threadIdx.x; byte < BYTES; byte += LS__BLOCK) LS__UNROLL
-    for (int c = 0; c < CHANNELS; c++) /* indices that are known keep `by` out of memory */
+    for (int c = 0; c < CHANNELS; c++) /* constant indices keep `by` in registers */
         table[byte * CHANNELS + c] = ls__normalize((uint8_t)byte, by.mean[c], by.std[c]);
     __syncthreads();
 }
@@ -161,8 +161,8 @@ static int normalize(const ls__cuda_call *call, int64_t count, normalization by)
     });
 }
 
-/* y has more channels than x; those are 0. Each thread takes a pixel. All of x's
- * channels stand in its first pack, or each in a pack of its own where packs have one element. */
+/* y has more channels than x, and zeros in them. Each thread writes a pixel. Its first pack holds
+ * all of x's channels; with packs of one element each channel has its own. */
 template <typename A, int CHANNELS>
 static __global__ void normalize_padded_kernel(const uint8_t *x, typename A::stored *y,
                                                int64_t pixels, int64_t packs, normalization by)
@@ -220,7 +220,7 @@ int ls__cuda_normalize(const ls__cuda_call *call)
     }
 }
 
-/* Channels, in packs, that x does not have are 0; those that y does not have are left out. */
+/* Channels beyond x's are 0, and channels beyond y's are dropped. Counts are in packs. */
 template <typename A, typename I>
 static __global__ void pad_channels_kernel(const typename A::stored *x, typename A::stored *y,
                                            I count, I x_channels, ls__divisor<I> by_y_channels)
@@ -252,9 +252,10 @@ static int pad_channels(const ls__cuda_call *call, rows x, rows y)
         typedef ls__pack<decltype(type)> pack;
         typedef ls__single<decltype(type)> single;
         if (x.channels % pack::n == 0 && y.channels % pack::n == 0 &&
-            larger / pack::n <= LS__MOST_SMALL)
+            larger / pack::n <= LS__MAX_INT32_COUNT)
             return start(pack(), (int32_t)0);
-        return larger <= LS__MOST_SMALL ? start(single(), (int32_t)0) : start(single(), (int64_t)0);
+        return larger <= LS__MAX_INT32_COUNT ? start(single(), (int32_t)0)
+                                             : start(single(), (int64_t)0);
     });
 }
 
@@ -263,7 +264,7 @@ int ls__cuda_pad_channels(const ls__cuda_call *call)
     return pad_channels(call, rows_of(&call->op->operands[0]), rows_of(&call->op->operands[1]));
 }
 
-/* Both sides lie alike: there is one layout here. */
+/* A copy, because there is only one layout. */
 int ls__cuda_reorder(const ls__cuda_call *call)
 {
     const rows x = rows_of(&call->op->operands[0]);
@@ -274,7 +275,7 @@ template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
     T of[4];
 };
 
-/* A thread takes the four elements that share a draw. */
+/* A thread processes the four elements of one Philox block. */
 template <typename T>
 static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t layer,
                                       float probability, float factor, const ls__step *step)
@@ -286,7 +287,7 @@ static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t 
     const ls__philox_input input = ls__random_input(step->seed, &draw);
     const auto dropped = [=](T value, uint32_t word) {
         const bool kept = ls__word_uniform(word) >= probability;
-        ls__put(&value, kept ? ls__widen(value) * factor : 0);
+        ls__put(&value, kept ? ls__to_f32(value) * factor : 0);
         return value;
     };
     LS__FOR_EACH(group, (count + 3) / 4)
@@ -321,7 +322,7 @@ int ls__cuda_dropout(const ls__cuda_call *call)
     });
 }
 
-/* x -> y in another type */
+/* y = x in another type. */
 int ls__cuda_cast_op(const ls__cuda_call *call)
 {
     const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];

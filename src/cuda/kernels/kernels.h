@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* One run of an op. Buffers as in ls__kernel.run. */
+/* The arguments of one run of an op. Buffers as in ls__kernel.run. */
 typedef struct ls__cuda_call {
     const ls__op *op;
     void *const *buffers;
@@ -34,7 +34,7 @@ int ls__cuda_cast_op(const ls__cuda_call *call);
 int ls__cuda_store_step(ls__step *on_device, const ls__step *step, void *stream);
 int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
                   void *stream);
-/* *sum += the digest's sum of bytes that stand at `offset` of the whole. */
+/* *sum += the digest's sum of bytes at `offset` of the whole. */
 int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__digest_sum *sum,
                     void *stream);
 /* out[i] = *scalars[i] */
@@ -71,11 +71,11 @@ int ls__cuda_loss_scale(const ls__cuda_call *call);
 int ls__cuda_loss_scale_update(const ls__cuda_call *call);
 size_t ls__cuda_l2_norm_workspace(const ls__op *op);
 
-/* memory.cu: is there code for such a GPU, so that no driver has to make it from PTX? */
+/* memory.cu: does the module have code for this compute capability, not only PTX? */
 bool ls__cuda_has_code(int major, int minor);
 
-/* conv.cu: any kernel, stride, padding, dilation and groups, one thread for each result: what runs
- * where the libraries have nothing, and what they are tested against. */
+/* conv.cu: any kernel, stride, padding, dilation and groups, one thread per result. For ops that
+ * the libraries do not support, and as their reference in tests. */
 int ls__cuda_conv(const ls__cuda_call *call);
 int ls__cuda_conv_backward_data(const ls__cuda_call *call);
 int ls__cuda_conv_backward_weights(const ls__cuda_call *call);

@@ -1,5 +1,5 @@
-/* linear.cu: y[n,o] = relu?(b[o] + sum over i of x[n,i] w[o,i]), one thread for each result, sums
- * in double in a fixed order. */
+/* linear.cu: y[n,o] = relu?(b[o] + sum over i of x[n,i] w[o,i]), one thread per result, sums in
+ * double in a fixed order. */
 #include "base/element.h"
 #include "cuda/kernels/columns.h"
 
@@ -21,9 +21,9 @@ static __global__ void forward_kernel(linear_shape s, const T *x, const T *w, co
     LS__FOR_EACH(i, s.rows * s.out)
     {
         const int64_t n = i / s.out, o = i % s.out;
-        double sum = b ? (double)ls__widen(b[o]) : 0;
+        double sum = b ? (double)ls__to_f32(b[o]) : 0;
         for (int64_t j = 0; j < s.in; j++)
-            sum += (double)ls__widen(x[n * s.in + j]) * (double)ls__widen(w[o * s.in + j]);
+            sum += (double)ls__to_f32(x[n * s.in + j]) * (double)ls__to_f32(w[o * s.in + j]);
         ls__put(&y[i], relu ? ls__relu((float)sum) : (float)sum);
     }
 }
@@ -49,7 +49,7 @@ static __global__ void data_kernel(linear_shape s, const T *dy, const T *w, T *d
         const int64_t n = i / s.in, j = i % s.in;
         double sum = 0;
         for (int64_t o = 0; o < s.out; o++)
-            sum += (double)ls__widen(dy[n * s.out + o]) * (double)ls__widen(w[o * s.in + j]);
+            sum += (double)ls__to_f32(dy[n * s.out + o]) * (double)ls__to_f32(w[o * s.in + j]);
         ls__put(&dx[i], (float)sum);
     }
 }
@@ -73,19 +73,19 @@ static __global__ void weights_kernel(linear_shape s, const T *x, const T *dy, f
         const int64_t o = i / s.in, j = i % s.in;
         double sum = 0;
         for (int64_t n = 0; n < s.rows; n++)
-            sum += (double)ls__widen(x[n * s.in + j]) * (double)ls__widen(dy[n * s.out + o]);
+            sum += (double)ls__to_f32(x[n * s.in + j]) * (double)ls__to_f32(dy[n * s.out + o]);
         dw[i] = (float)sum;
     }
 }
 
-/* ---- Biases' gradients: sums of dy's rows ---- */
+/* ---- Gradient of the bias: the sum of dy's rows ---- */
 
 template <typename A>
-static __global__ void stretch_sums_kernel(ls__columns s, const typename A::stored *x, float *sums)
+static __global__ void chunk_sums_kernel(ls__columns s, const typename A::stored *x, float *sums)
 {
-    const ls__columns_place p = ls__columns_place_of<A>(s, blockIdx.x);
+    const ls__columns_span p = ls__columns_span_of<A>(s, blockIdx.x);
     float own[1][A::n] = {};
-    for (int64_t row = p.first; row <= p.last; row += ls__tile<A>::lanes) {
+    for (int64_t row = p.first; row <= p.last; row += ls__tile<A>::tile_rows) {
         float v[A::n];
         ls__load<A>(x + row * s.channels + p.c, v);
         LS__UNROLL
@@ -113,7 +113,7 @@ int ls__cuda_column_sums(const ls__operand *operand, const void *x, int64_t rows
     const ls__columns s = ls__columns_of(operand, rows, columns);
     const int status = ls__with_access(operand, columns, [=](auto access) {
         typedef decltype(access) A;
-        return LS__LAUNCH(stretch_sums_kernel<A>, ls__columns_blocks(&s), LS__BLOCK, stream, s,
+        return LS__LAUNCH(chunk_sums_kernel<A>, ls__columns_blocks(&s), LS__BLOCK, stream, s,
                           (const typename A::stored *)x, (float *)workspace);
     });
     if (status != 0) return status;

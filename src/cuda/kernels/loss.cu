@@ -1,6 +1,6 @@
-/* loss.cu: softmax cross-entropy and the top-k count; the formulas stand in cpu/reference/loss.c. A
- * block takes one row of logits; rows' results lie in the workspace, and one more block adds them.
- */
+/* loss.cu: softmax cross-entropy and the top-k count; cpu/reference/loss.c has the formulas. A
+ * block computes one row of logits. The results of rows are written to the workspace, and one more
+ * block adds them. */
 #include "cuda/kernels/access.h"
 
 typedef struct loss_shape {
@@ -13,7 +13,7 @@ static loss_shape shape_of(const ls__op *op)
     return s;
 }
 
-/* Two numbers for each row. */
+/* Two doubles for each row. */
 size_t ls__cuda_loss_workspace(const ls__op *op)
 {
     return (size_t)shape_of(op).rows * 2 * sizeof(double);
@@ -37,7 +37,7 @@ static __device__ double not_a_number(void)
     return (double)nanf("");
 }
 
-/* Adds rows' values in one block. */
+/* Adds the values of all rows in one block. */
 static __device__ double add_rows(const double *values, int64_t rows, double *shared)
 {
     double sum = 0;
@@ -51,23 +51,23 @@ static __global__ void rows_kernel(loss_shape s, const T *logits, const int32_t 
                                    double *row_loss, double *row_weight)
 {
     __shared__ float shared[LS__BLOCK];
-    __shared__ double wide[LS__BLOCK];
+    __shared__ double shared_sums[LS__BLOCK];
     const int64_t n = blockIdx.x;
     const T *row = logits + n * s.classes;
     const int32_t label = labels[n];
-    float largest = ls__widen(row[0]);
+    float largest = ls__to_f32(row[0]);
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK)
-        if (ls__widen(row[k]) > largest) largest = ls__widen(row[k]);
+        if (ls__to_f32(row[k]) > largest) largest = ls__to_f32(row[k]);
     largest = ls__block_max(largest, shared);
     double exponentials = 0, smooth = 0;
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK) {
-        const float logit = ls__widen(row[k]);
+        const float logit = ls__to_f32(row[k]);
         exponentials += (double)expf(logit - largest);
         smooth += (double)weight_of(weights, k) * ((double)logit - (double)largest);
     }
-    exponentials = ls__block_sum<double>(exponentials, wide);
-    smooth = ls__block_sum<double>(smooth, wide);
-    const double all_weights = sum_of_weights(weights, s.classes, wide);
+    exponentials = ls__block_sum<double>(exponentials, shared_sums);
+    smooth = ls__block_sum<double>(smooth, shared_sums);
+    const double all_weights = sum_of_weights(weights, s.classes, shared_sums);
     if (threadIdx.x != 0) return;
     const double log_sum = log(exponentials);
     lse[2 * n] = largest;
@@ -76,7 +76,7 @@ static __global__ void rows_kernel(loss_shape s, const T *logits, const int32_t 
     row_weight[n] = 0;
     if (label < 0 || label >= s.classes) return;
     const double w = (double)weight_of(weights, label);
-    const double at_label = (double)ls__widen(row[label]) - (double)largest;
+    const double at_label = (double)ls__to_f32(row[label]) - (double)largest;
     row_loss[n] = (1 - smoothing) * w * (log_sum - at_label) +
                   smoothing / (double)s.classes * (all_weights * log_sum - smooth);
     row_weight[n] = w;
@@ -127,7 +127,7 @@ static __global__ void backward_kernel(loss_shape s, const T *logits, const int3
     const float largest = lse[2 * n], log_sum = lse[2 * n + 1];
     for (int64_t k = threadIdx.x; k < s.classes; k += LS__BLOCK) {
         const int64_t i = n * s.classes + k;
-        const float p = expf((ls__widen(logits[i]) - largest) - log_sum);
+        const float p = expf((ls__to_f32(logits[i]) - largest) - log_sum);
         float gradient = slope * p - soft * weight_of(weights, k);
         if (k == label) gradient -= (float)hard;
         if (!known)
@@ -150,7 +150,7 @@ int ls__cuda_cross_entropy_backward(const ls__cuda_call *call)
     });
 }
 
-/* A logit equal to the label's stands before it, as does NaN. */
+/* A logit that is equal to the label's, or NaN, ranks before it. */
 template <typename T>
 static __global__ void top_k_kernel(loss_shape s, const T *logits, const int32_t *labels, int64_t k,
                                     double *row_hit)
@@ -162,7 +162,7 @@ static __global__ void top_k_kernel(loss_shape s, const T *logits, const int32_t
     const bool known = label >= 0 && label < s.classes;
     double before = 0;
     for (int64_t i = threadIdx.x; known && i < s.classes; i += LS__BLOCK)
-        before += i != label && !(ls__widen(row[i]) < ls__widen(row[label]));
+        before += i != label && !(ls__to_f32(row[i]) < ls__to_f32(row[label]));
     before = ls__block_sum<double>(before, shared);
     if (threadIdx.x == 0) row_hit[n] = known && before < (double)k;
 }

@@ -1,5 +1,4 @@
-/* memory.cu: the step's numbers, conversion between element types, digests, scalars brought
- * together. */
+/* memory.cu: the step's values, casts, digests, gathered scalars. */
 #include "cuda/kernels/access.h"
 
 /* The step is passed as the kernel's argument, which has left the host when the launch returns. A
@@ -100,8 +99,8 @@ static __global__ void cast_kernel(ls_dtype to, void *dst, ls_dtype from, const 
     }
 }
 
-/* Between f32 and 16 bits, what every step does with the parameters: 8 elements at a time. NaNs
- * keep their bits, for which one at a time is as well. */
+/* Casts between f32 and 16 bits, 8 elements at a time: every step casts the parameters. Eight
+ * elements with a NaN are cast one by one, because that keeps the NaN's bits as on the CPU. */
 template <typename To, typename From>
 static __global__ void cast_packs_kernel(ls_dtype to_dtype, To *dst, ls_dtype from_dtype,
                                          const From *src, int64_t packs)
@@ -131,7 +130,8 @@ static int cast_packs(ls_dtype to, void *dst, ls_dtype from, const void *src, in
                       (To *)dst, from, (const From *)src, packs);
 }
 
-/* Casts most of count elements where it can; how many is told. */
+/* Casts the first *done of count elements by packs; 0 where the types or addresses do not allow it.
+ */
 static int cast_most(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
                      void *stream, int64_t *done)
 {
@@ -163,14 +163,14 @@ int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_
                       count - done);
 }
 
-/* ---- Digests: sums modulo 2^64, whose order does not matter ---- */
+/* ---- Digests: integer sums modulo 2^64, in any order ---- */
 
-typedef unsigned long long digest_lane; /* what atomicAdd takes */
+typedef unsigned long long digest_word; /* the type that atomicAdd requires */
 
 static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, uint64_t offset,
                                      ls__digest_sum *sum)
 {
-    __shared__ digest_lane shared[LS__BLOCK];
+    __shared__ digest_word shared[LS__BLOCK];
     ls__digest_sum own = { { 0, 0 } };
     const int64_t words = size / 8;
     LS__FOR_EACH(i, words + (size % 8 != 0))
@@ -183,8 +183,8 @@ static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, u
         ls__digest_word(&own, word, offset / 8 + (uint64_t)i);
     }
     for (int lane = 0; lane < 2; lane++) {
-        const digest_lane all = ls__block_sum<digest_lane>(own.lanes[lane], shared);
-        if (threadIdx.x == 0) atomicAdd((digest_lane *)&sum->lanes[lane], all);
+        const digest_word all = ls__block_sum<digest_word>(own.lanes[lane], shared);
+        if (threadIdx.x == 0) atomicAdd((digest_word *)&sum->lanes[lane], all);
     }
 }
 
@@ -197,7 +197,7 @@ int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__diges
 
 /* ---- Scalars ---- */
 
-enum { GATHERED = 16 /* by one launch */ };
+enum { GATHERED = 16 /* scalars per launch */ };
 
 typedef struct scalar_list {
     const float *scalars[GATHERED];

@@ -1,19 +1,19 @@
-/* norm.cu: batch normalisation, its sums over the batch in a fixed order (columns.h).
+/* norm.cu: batch normalization, with sums over the batch in a fixed order (columns.h).
  *
- * Forward reads x twice: for the statistics, then to write y. Backward reads its operands twice,
- * unless dadd is wanted, which is then all that the second kernel needs beside x. Where y can be
- * computed from x, the ReLU's mask is, and y is not read.
+ * Forward reads x twice: for the statistics, then to write y. Backward reads its operands twice. If
+ * dadd is present, the second kernel reads only dadd and x. Where y can be computed from x, the
+ * ReLU's mask is computed too, and y is not read.
  *
- * Variances are sums of squares of x - pivot, where the pivot is the channel's first value: that is
- * near the mean as far as the std goes, so nothing is lost to cancellation. Not so those of
- * NORM_FINALIZE, whose sums are what convolutions leave. */
+ * Variances are sums of squares of x - pivot. The pivot is the channel's first value. It is within
+ * a few std of the mean, so no precision is lost by cancellation. NORM_FINALIZE has no pivot,
+ * because its sums come from convolutions. */
 #include "base/element.h"
 #include "cuda/kernels/columns.h"
 
-/* Rows that a thread has loads of under way at once, where it reads little beside x. Where a row is
- * past its last one, or before its first, the loop's own row is loaded again. */
+/* Rows that a thread loads at once in kernels that read little besides x. In place of a row outside
+ * the thread's range, the current row is loaded again. */
 enum { ROWS = 4 };
-/* And rows of backward: two where it reads x and one gradient. */
+/* The same for backward: two where it reads x and one gradient. */
 #define BACKWARD_ROWS(masked) ((masked) ? 2 : 1)
 
 static ls__columns shape_of(const ls__op *op)
@@ -24,7 +24,7 @@ static ls__columns shape_of(const ls__op *op)
     return ls__columns_of(&op->operands[0], rows, x->dims[x->n_dims - 1]);
 }
 
-/* Two sums per channel and stretch, then two results per channel. */
+/* Two sums per channel and chunk, then two results per channel. */
 size_t ls__cuda_batch_norm_workspace(const ls__op *op)
 {
     const ls__columns s = shape_of(op);
@@ -36,21 +36,21 @@ size_t ls__cuda_batch_norm_workspace(const ls__op *op)
 template <typename A>
 static __global__ void statistics_kernel(ls__columns s, const typename A::stored *x, float *sums)
 {
-    enum { lanes = ls__tile<A>::lanes };
-    const ls__columns_place p = ls__columns_place_of<A>(s, blockIdx.x);
+    enum { tile_rows = ls__tile<A>::tile_rows };
+    const ls__columns_span p = ls__columns_span_of<A>(s, blockIdx.x);
     float own[2][A::n] = {}, pivot[A::n] = {};
     if (p.first <= p.last) ls__load<A>(x + p.c, pivot);
-    for (int64_t row = p.first; row <= p.last; row += ROWS * lanes) {
+    for (int64_t row = p.first; row <= p.last; row += ROWS * tile_rows) {
         typename A::raw raw[ROWS];
         LS__UNROLL
         for (int r = 0; r < ROWS; r++)
-            raw[r] = A::fetch(x + (row + r * lanes <= p.last ? row + r * lanes : row) * s.channels +
-                              p.c);
+            raw[r] = A::fetch(
+                x + (row + r * tile_rows <= p.last ? row + r * tile_rows : row) * s.channels + p.c);
         LS__UNROLL
         for (int r = 0; r < ROWS; r++) {
             float v[A::n];
-            A::widen(raw[r], v);
-            if (row + r * lanes > p.last) break;
+            A::to_f32(raw[r], v);
+            if (row + r * tile_rows > p.last) break;
             LS__UNROLL
             for (int j = 0; j < A::n; j++) {
                 const float d = v[j] - pivot[j];
@@ -67,7 +67,8 @@ typedef struct statistics {
     float epsilon, momentum;
 } statistics;
 
-/* A channel's, over m values; gives invstd. Rounding may have made the variance negative. */
+/* Writes a channel's statistics over m values. Returns invstd. Rounding may make the variance
+ * negative. */
 static __device__ double keep_statistics(statistics out, int64_t c, double m, double average,
                                          double variance)
 {
@@ -91,27 +92,29 @@ static __global__ void finish_statistics_kernel(ls__columns s, const T *x, const
     const double squares = ls__columns_total(s, 1, c, sums, shared);
     if (threadIdx.x != 0) return;
     const double m = (double)s.rows, offset = sum / m;
-    keep_statistics(out, c, m, (double)ls__widen(x[c]) + offset, squares / m - offset * offset);
+    keep_statistics(out, c, m, (double)ls__to_f32(x[c]) + offset, squares / m - offset * offset);
 }
 
-/* Before the addition and the ReLU; factor = invstd * scale. */
+/* The result before the addition and the ReLU; factor = invstd * scale. */
 static __device__ float normalized(float x, float mean, float factor, float shift)
 {
     return fmaf(x - mean, factor, shift);
 }
 
-/* Two operands' elements of a thread's rows from `row` on, upwards. The second one may be NULL. */
+/* Loads two operands' elements of the thread's rows from `row` on, in descending order. `second`
+ * may be NULL. */
 template <typename A>
-static __device__ inline void fetch_upwards(const ls__columns &s, const ls__columns_place &p,
+static __device__ inline void fetch_upwards(const ls__columns &s, const ls__columns_span &p,
                                             int64_t row, const typename A::stored *first,
                                             const typename A::stored *second,
                                             typename A::raw (&of_first)[ROWS / 2],
                                             typename A::raw (&of_second)[ROWS / 2])
 {
-    enum { lanes = ls__tile<A>::lanes };
+    enum { tile_rows = ls__tile<A>::tile_rows };
     LS__UNROLL
     for (int r = 0; r < ROWS / 2; r++) {
-        const int64_t i = (row - r * lanes >= p.first ? row - r * lanes : row) * s.channels + p.c;
+        const int64_t i =
+            (row - r * tile_rows >= p.first ? row - r * tile_rows : row) * s.channels + p.c;
         of_first[r] = A::fetch(first + i);
         of_second[r] = second ? A::fetch(second + i) : of_first[r];
     }
@@ -122,8 +125,8 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
                                     const float *shift, const float *mean, const float *invstd,
                                     const typename A::stored *add, bool relu, typename A::stored *y)
 {
-    enum { lanes = ls__tile<A>::lanes };
-    const ls__columns_place p = ls__columns_place_from_end<A>(s);
+    enum { tile_rows = ls__tile<A>::tile_rows };
+    const ls__columns_span p = ls__columns_span_from_end<A>(s);
     if (p.last < p.first) return;
     float center[A::n], factor[A::n], offset[A::n];
     float by[A::n];
@@ -133,27 +136,27 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
     ls__load_channels<A::n>(shift + p.c, offset);
     LS__UNROLL
     for (int j = 0; j < A::n; j++) factor[j] *= by[j];
-    for (int64_t row = p.last; row >= p.first; row -= ROWS / 2 * lanes) {
+    for (int64_t row = p.last; row >= p.first; row -= ROWS / 2 * tile_rows) {
         typename A::raw raw[ROWS / 2], raw_add[ROWS / 2];
         fetch_upwards<A>(s, p, row, x, add, raw, raw_add);
         LS__UNROLL
         for (int r = 0; r < ROWS / 2; r++) {
             float v[A::n], a[A::n];
-            A::widen(raw[r], v);
-            A::widen(raw_add[r], a);
-            if (row - r * lanes < p.first) break;
+            A::to_f32(raw[r], v);
+            A::to_f32(raw_add[r], a);
+            if (row - r * tile_rows < p.first) break;
             LS__UNROLL
             for (int j = 0; j < A::n; j++) {
                 v[j] = normalized(v[j], center[j], factor[j], offset[j]);
                 if (add) v[j] += a[j];
                 if (relu) v[j] = ls__relu(v[j]);
             }
-            A::store(y + (row - r * lanes) * s.channels + p.c, v);
+            A::store(y + (row - r * tile_rows) * s.channels + p.c, v);
         }
     }
 }
 
-/* scale is an operand, shift the one after it. */
+/* `scale` is an operand's index; shift is the next operand. */
 static int apply(const ls__cuda_call *call, ls__columns s, int scale, const float *mean,
                  const float *invstd)
 {
@@ -262,7 +265,7 @@ template <typename T> struct backward_operands {
     bool relu;
 };
 
-/* A thread's channels. MASKED: the ReLU's mask is computed from x, as y was. */
+/* The parameters of a thread's channels. MASKED: the ReLU's mask is computed from x, as y was. */
 template <int N, bool MASKED> struct backward_channels {
     float center[N], invstd[N], factor[N], shift[N];
 
@@ -277,7 +280,7 @@ template <int N, bool MASKED> struct backward_channels {
     }
 };
 
-/* What backward reads of the elements from i on. */
+/* A thread's elements from i on. */
 template <typename A, bool MASKED> struct backward_raw {
     typename A::raw x, first, second, y;
 
@@ -289,23 +292,23 @@ template <typename A, bool MASKED> struct backward_raw {
         y = !MASKED && o.relu ? A::fetch(o.y + i) : first;
     }
 
-    /* y > 0 is asked of y as it is stored: what is positive may have become 0. */
+    /* The mask is y > 0 of the stored y: a positive value may have been rounded to 0. */
     __device__ void gradient(const backward_operands<typename A::stored> &o,
-                             const backward_channels<A::n, MASKED> &of, float *wide_x,
+                             const backward_channels<A::n, MASKED> &of, float *x_f32,
                              float *dy) const
     {
-        float more[A::n], wide_y[A::n];
-        A::widen(x, wide_x);
-        A::widen(first, dy);
-        A::widen(second, more);
-        A::widen(y, wide_y);
+        float more[A::n], y_f32[A::n];
+        A::to_f32(x, x_f32);
+        A::to_f32(first, dy);
+        A::to_f32(second, more);
+        A::to_f32(y, y_f32);
         LS__UNROLL
         for (int j = 0; j < A::n; j++) {
             if (MASKED)
-                wide_y[j] = ls__rounded<typename A::stored>(
-                    normalized(wide_x[j], of.center[j], of.factor[j], of.shift[j]));
+                y_f32[j] = ls__rounded<typename A::stored>(
+                    normalized(x_f32[j], of.center[j], of.factor[j], of.shift[j]));
             if (o.dy2) dy[j] += more[j];
-            if ((MASKED || o.relu) && !(wide_y[j] > 0)) dy[j] = 0;
+            if ((MASKED || o.relu) && !(y_f32[j] > 0)) dy[j] = 0;
         }
     }
 };
@@ -314,21 +317,22 @@ template <typename A, bool MASKED>
 static __global__ void backward_sums_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                             float *sums)
 {
-    enum { lanes = ls__tile<A>::lanes, rows = BACKWARD_ROWS(MASKED) };
-    const ls__columns_place p = ls__columns_place_of<A>(s, blockIdx.x);
+    enum { tile_rows = ls__tile<A>::tile_rows, rows = BACKWARD_ROWS(MASKED) };
+    const ls__columns_span p = ls__columns_span_of<A>(s, blockIdx.x);
     const backward_channels<A::n, MASKED> of(o, p.c < s.channels ? p.c : 0);
     float own[2][A::n] = {};
-    for (int64_t row = p.first; row <= p.last; row += rows * lanes) {
+    for (int64_t row = p.first; row <= p.last; row += rows * tile_rows) {
         backward_raw<A, MASKED> raw[rows];
         LS__UNROLL
         for (int r = 0; r < rows; r++)
-            raw[r].fetch(o, (row + r * lanes <= p.last ? row + r * lanes : row) * s.channels + p.c);
+            raw[r].fetch(
+                o, (row + r * tile_rows <= p.last ? row + r * tile_rows : row) * s.channels + p.c);
         LS__UNROLL
         for (int r = 0; r < rows; r++) {
-            const int64_t i = (row + r * lanes) * s.channels + p.c;
+            const int64_t i = (row + r * tile_rows) * s.channels + p.c;
             float x[A::n], dy[A::n];
             raw[r].gradient(o, of, x, dy);
-            if (row + r * lanes > p.last) break;
+            if (row + r * tile_rows > p.last) break;
             LS__UNROLL
             for (int j = 0; j < A::n; j++) {
                 own[0][j] += dy[j];
@@ -358,36 +362,36 @@ template <typename A, bool MASKED>
 static __global__ void backward_apply_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                              const float *means)
 {
-    enum { lanes = ls__tile<A>::lanes, rows = BACKWARD_ROWS(MASKED) };
-    const ls__columns_place p = ls__columns_place_from_end<A>(s);
+    enum { tile_rows = ls__tile<A>::tile_rows, rows = BACKWARD_ROWS(MASKED) };
+    const ls__columns_span p = ls__columns_span_from_end<A>(s);
     if (p.last < p.first) return;
     const backward_channels<A::n, MASKED> of(o, p.c);
     float shift_mean[A::n], scale_mean[A::n];
     ls__load_channels<A::n>(means + p.c, shift_mean);
     ls__load_channels<A::n>(means + s.channels + p.c, scale_mean);
-    for (int64_t row = p.last; row >= p.first; row -= rows * lanes) {
+    for (int64_t row = p.last; row >= p.first; row -= rows * tile_rows) {
         backward_raw<A, MASKED> raw[rows];
         LS__UNROLL
         for (int r = 0; r < rows; r++)
-            raw[r].fetch(o,
-                         (row - r * lanes >= p.first ? row - r * lanes : row) * s.channels + p.c);
+            raw[r].fetch(
+                o, (row - r * tile_rows >= p.first ? row - r * tile_rows : row) * s.channels + p.c);
         LS__UNROLL
         for (int r = 0; r < rows; r++) {
             float x[A::n], dy[A::n];
             raw[r].gradient(o, of, x, dy);
-            if (row - r * lanes < p.first) break;
+            if (row - r * tile_rows < p.first) break;
             LS__UNROLL
             for (int j = 0; j < A::n; j++) {
                 const float normal = (x[j] - of.center[j]) * of.invstd[j];
                 dy[j] = of.factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
             }
             /* which may be dy1's or dy2's memory */
-            A::store(o.dx + (row - r * lanes) * s.channels + p.c, dy);
+            A::store(o.dx + (row - r * tile_rows) * s.channels + p.c, dy);
         }
     }
 }
 
-/* The sums, and dadd; then what is made of the sums. */
+/* The sums and dadd; then the results of the sums. */
 template <typename A, bool MASKED>
 static int backward_sums(const ls__cuda_call *call, ls__columns s,
                          const backward_operands<typename A::stored> &o, float *sums, float *means)
@@ -424,13 +428,13 @@ template <typename A> static int backward(const ls__cuda_call *call, ls__columns
     o.dx = (T *)b[8];
     o.dadd = (T *)b[11];
     o.relu = call->op->u.norm.relu;
-    float *sums = (float *)call->workspace, *means = sums + 2 * s.stretches * s.channels;
+    float *sums = (float *)call->workspace, *means = sums + 2 * s.chunks * s.channels;
     const bool masked = o.relu && o.shift;
     const int status = masked ? backward_sums<A, true>(call, s, o, sums, means)
                               : backward_sums<A, false>(call, s, o, sums, means);
     if (status != 0) return status;
     if (masked && !o.dadd) return backward_apply<A, true>(call, s, o, means);
-    if (o.dadd) { /* all that is left to know of dy */
+    if (o.dadd) { /* it holds dy1 + dy2 after the ReLU */
         o.dy1 = o.dadd;
         o.dy2 = NULL;
         o.relu = false;
@@ -450,27 +454,27 @@ static __global__ void factors_apply_kernel(ls__columns s, const typename A::sto
                                             const typename A::stored *x, const float *p,
                                             const float *q, const float *r, typename A::stored *dx)
 {
-    enum { lanes = ls__tile<A>::lanes };
-    const ls__columns_place at = ls__columns_place_from_end<A>(s);
+    enum { tile_rows = ls__tile<A>::tile_rows };
+    const ls__columns_span at = ls__columns_span_from_end<A>(s);
     if (at.last < at.first) return;
     float by_dz[A::n], by_x[A::n], offset[A::n];
     ls__load_channels<A::n>(p + at.c, by_dz);
     ls__load_channels<A::n>(q + at.c, by_x);
     ls__load_channels<A::n>(r + at.c, offset);
-    for (int64_t row = at.last; row >= at.first; row -= ROWS / 2 * lanes) {
+    for (int64_t row = at.last; row >= at.first; row -= ROWS / 2 * tile_rows) {
         typename A::raw raw_x[ROWS / 2], raw_dz[ROWS / 2];
         fetch_upwards<A>(s, at, row, x, dz, raw_x, raw_dz);
         LS__UNROLL
         for (int k = 0; k < ROWS / 2; k++) {
             float own[A::n], gradient[A::n];
-            A::widen(raw_x[k], own);
-            A::widen(raw_dz[k], gradient);
-            if (row - k * lanes < at.first) break;
+            A::to_f32(raw_x[k], own);
+            A::to_f32(raw_dz[k], gradient);
+            if (row - k * tile_rows < at.first) break;
             LS__UNROLL
             for (int j = 0; j < A::n; j++)
                 gradient[j] = fmaf(by_dz[j], gradient[j], fmaf(by_x[j], own[j], offset[j]));
             /* which may be dz's memory */
-            A::store(dx + (row - k * lanes) * s.channels + at.c, gradient);
+            A::store(dx + (row - k * tile_rows) * s.channels + at.c, gradient);
         }
     }
 }

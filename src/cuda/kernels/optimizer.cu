@@ -1,14 +1,14 @@
-/* optimizer.cu: gradient norm, SGD and Adam, each one pass over the parameter block; loss scaling.
- */
+/* optimizer.cu: gradient norm, SGD and Adam, each in one pass over the parameter block; loss
+ * scaling. */
 #include "base/element.h"
 #include "cuda/kernels/access.h"
 
-/* The segments, which ascend, and the first one that ends behind an element. A thread's elements
- * ascend too, so that segments are searched once and passed one after the other. */
+/* The segment of the current element. Segments and a thread's elements both ascend, so the first
+ * segment is found by binary search and the next ones by stepping. */
 struct segment_cursor {
     const ls__segment *segments;
     int64_t n, at;
-    ls__segment now; /* segments[at], behind all elements where there is none */
+    ls__segment now; /* segments[at]; at the end, one behind all elements */
 
     __device__ segment_cursor(const ls__segment *list, int64_t count, int64_t i)
         : segments(list), n(count), at(0)
@@ -32,7 +32,7 @@ struct segment_cursor {
         if (at < n) now = segments[at];
     }
 
-    /* Whether element i is in a segment: then `now` is it. */
+    /* Whether element i is in a segment, which is then `now`. */
     __device__ bool is_in(int64_t i)
     {
         while (at < n && now.offset + now.count <= i) {
@@ -42,7 +42,7 @@ struct segment_cursor {
         return now.offset <= i;
     }
 
-    /* Whether i and the three after it are in one. */
+    /* Whether elements i to i + 3 are in one segment. */
     __device__ bool is_pack_in(int64_t i)
     {
         return is_in(i) && now.offset + now.count >= i + 4;
@@ -64,8 +64,8 @@ static int64_t blocks_of(const ls__op *op)
     return blocks > 0 ? blocks : 1;
 }
 
-/* f(access, i, weight decay) for the elements in segments, 16 bytes at a time where these are in
- * one. */
+/* f(access, i, weight decay) for the elements in segments, by packs where a pack is in one
+ * segment. */
 template <typename F>
 static __device__ void for_each_in_segments(const ls__segment *segments, int64_t n_segments,
                                             int64_t count, F f)
@@ -86,7 +86,7 @@ static __device__ void for_each_in_segments(const ls__segment *segments, int64_t
     }
 }
 
-/* ---- L2 norm: blocks' sums of squares, then one block adds them ---- */
+/* ---- L2 norm: sums of squares per block, which one block then adds ---- */
 
 size_t ls__cuda_l2_norm_workspace(const ls__op *op)
 {
@@ -160,7 +160,7 @@ int ls__cuda_sgd(const ls__cuda_call *call)
     const ls__op *op = call->op;
     void *const *b = call->buffers;
     ls__sgd_numbers s;
-    memset(&s, 0, sizeof(s)); /* the rest is filled in by the kernel */
+    memset(&s, 0, sizeof(s)); /* the kernel sets the other fields */
     s.momentum = op->u.sgd.momentum;
     s.share = (float)(1 - (double)op->u.sgd.dampening);
     s.nesterov = op->u.sgd.nesterov;
@@ -184,7 +184,7 @@ static __global__ void adam_kernel(float *parameter, const float *gradient, floa
                                    const ls__step *step)
 {
     __shared__ ls__adam_numbers shared;
-    if (ls__skips_update(norm, scaler)) return; /* all threads alike */
+    if (ls__skips_update(norm, scaler)) return; /* the same for all threads */
     if (threadIdx.x == 0)
         shared = ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, step->lr,
                                      ls__updates_done(step->optimizer_step, scaler) + 1,

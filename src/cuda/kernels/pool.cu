@@ -1,12 +1,12 @@
-/* pool.cu: pooling. Backward gathers: a thread adds what came to one element, in a fixed order.
+/* pool.cu: pooling. Backward gathers: a thread adds all gradients of one element, in a fixed order.
  *
- * Kernels number packs of channels in 32 bits, and in 64 where there are too many; then a thread
- * takes one element, because that case is rare. The windows of the bundled nets are known to the
- * compiler. */
+ * Indices of packs have 32 bits. Where there are too many, they have 64 and a thread processes one
+ * element, because that case is rare. The windows of the bundled nets are compile-time constants.
+ */
 #include "cuda/kernels/access.h"
 #include "cuda/kernels/divide.h"
 
-/* x [n,h,w,c], y [n,p,q,c], c in packs. A kernel runs over the packs of one of them: [rows,
+/* x [n,h,w,c], y [n,p,q,c], c in packs. A kernel iterates over the packs of x or of y: [rows,
  * columns, c] of each image. */
 template <typename I> struct pool_shape {
     I count, h, w, c, p, q;
@@ -38,14 +38,14 @@ static pool_shape<I> shape_of(const ls__cuda_call *call, int x, int y, bool over
     return s;
 }
 
-/* Where pack i lies in what the kernel runs over. */
-template <typename I> struct place {
+/* The coordinates of pack i. */
+template <typename I> struct coords {
     I n, row, column, c;
 };
 
-template <typename I> static __device__ place<I> place_of(const pool_shape<I> &s, I i)
+template <typename I> static __device__ coords<I> coords_of(const pool_shape<I> &s, I i)
 {
-    place<I> at;
+    coords<I> at;
     I rest = s.by_c.quotient(i);
     at.c = i - rest * s.by_c.by;
     i = rest;
@@ -56,21 +56,21 @@ template <typename I> static __device__ place<I> place_of(const pool_shape<I> &s
     return at;
 }
 
-template <typename I> static __device__ I most(I a, I b)
+template <typename I> static __device__ I max_of(I a, I b)
 {
     return a > b ? a : b;
 }
 
-template <typename I> static __device__ I least(I a, I b)
+template <typename I> static __device__ I min_of(I a, I b)
 {
     return a < b ? a : b;
 }
 
-/* ---- Windows: any, or one that the compiler knows. No more than `meet` of them, in a row or a
- * column, see one input place; of any it does not matter how many ---- */
+/* ---- Windows: any, or one of compile-time constants. At most `meet` fixed windows per dimension
+ * overlap at an input position ---- */
 
 struct any_window {
-    enum { meet = 1, is_known = 0 };
+    enum { meet = 1, is_fixed = 0 };
 
     template <typename I> static __device__ I kernel(const pool_shape<I> &s, int dim)
     {
@@ -94,7 +94,7 @@ struct any_window {
 };
 
 template <int KERNEL, int STRIDE, int PADDING> struct window {
-    enum { meet = (KERNEL + STRIDE - 1) / STRIDE, is_known = 1 };
+    enum { meet = (KERNEL + STRIDE - 1) / STRIDE, is_fixed = 1 };
 
     template <typename I> static __device__ I kernel(const pool_shape<I> &, int)
     {
@@ -129,7 +129,7 @@ template <int KERNEL, int STRIDE, int PADDING> struct window {
 typedef window<3, 2, 1> resnet_window;
 typedef window<2, 2, 0> halving_window;
 
-/* The windows that see input place i: first to last - 1. */
+/* The windows that contain input position i: first_window to last_window - 1. */
 template <typename W, typename I>
 static __device__ I first_window(const pool_shape<I> &s, int dim, I i)
 {
@@ -140,27 +140,28 @@ static __device__ I first_window(const pool_shape<I> &s, int dim, I i)
 template <typename W, typename I>
 static __device__ I last_window(const pool_shape<I> &s, int dim, I i)
 {
-    return least<I>(W::strides(s, dim, i + W::padding(s, dim)) + 1, dim == 0 ? s.p : s.q);
+    return min_of<I>(W::strides(s, dim, i + W::padding(s, dim)) + 1, dim == 0 ? s.p : s.q);
 }
 
-/* f(access, I(), W()) for a pooling between x and y; any_window unless windows may be known. */
+/* f(access, I(), W()) for pooling between x and y. may_fix: W may be a fixed window. */
 template <typename F>
-static int with_pool(const ls__cuda_call *call, int x, int y, bool may_know, F f)
+static int with_pool(const ls__cuda_call *call, int x, int y, bool may_fix, F f)
 {
     const ls_shape *in = &call->op->operands[x].shape, *out = &call->op->operands[y].shape;
     const int64_t in_count = ls_shape_count(in), out_count = ls_shape_count(out);
     const int64_t count = in_count > out_count ? in_count : out_count;
-    bool small = true; /* padding is at most half a window */
+    bool small = true; /* the padding is at most half a window */
     for (int i = 0; i < 2; i++)
-        small &= call->op->u.pool.kernel[i] <= LS__MOST_SMALL &&
-                 call->op->u.pool.stride[i] <= LS__MOST_SMALL;
+        small &= call->op->u.pool.kernel[i] <= LS__MAX_INT32_COUNT &&
+                 call->op->u.pool.stride[i] <= LS__MAX_INT32_COUNT;
     return ls__with_access(&call->op->operands[x], in->dims[3], [=](auto access) {
         typedef decltype(access) A;
         typedef ls__single<typename A::stored> single;
-        if (!small || count / A::n > LS__MOST_SMALL) return f(single(), (int64_t)0, any_window());
+        if (!small || count / A::n > LS__MAX_INT32_COUNT)
+            return f(single(), (int64_t)0, any_window());
         if constexpr (A::n > 1) {
-            if (may_know && resnet_window::is(call->op)) return f(A(), (int32_t)0, resnet_window());
-            if (may_know && halving_window::is(call->op))
+            if (may_fix && resnet_window::is(call->op)) return f(A(), (int32_t)0, resnet_window());
+            if (may_fix && halving_window::is(call->op))
                 return f(A(), (int32_t)0, halving_window());
         }
         return f(A(), (int32_t)0, any_window());
@@ -169,75 +170,75 @@ static int with_pool(const ls__cuda_call *call, int x, int y, bool may_know, F f
 
 /* ---- Maximum ---- */
 
-/* Places in windows, u8 or i32, of the elements of pack i. n of u8 are one store. */
-template <int WORDS> struct __attribute__((aligned(4 * WORDS), may_alias)) place_bytes {
+/* Indices within windows, u8 or i32, of the elements of pack i. A pack of u8 is one store. */
+template <int WORDS> struct __attribute__((aligned(4 * WORDS), may_alias)) index_bytes {
     uint32_t words[WORDS];
 };
 
 template <typename A, typename I>
-static __device__ void store_places(void *index, bool wide, I i, const int32_t *places)
+static __device__ void store_indices(void *index, bool i32, I i, const int32_t *indices)
 {
-    if (wide) {
+    if (i32) {
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) ((int32_t *)index)[(int64_t)i * A::n + j] = places[j];
+        for (int j = 0; j < A::n; j++) ((int32_t *)index)[(int64_t)i * A::n + j] = indices[j];
     } else if constexpr (A::n == 1) {
-        ((uint8_t *)index)[i] = (uint8_t)places[0];
+        ((uint8_t *)index)[i] = (uint8_t)indices[0];
     } else {
-        place_bytes<A::n / 4> bytes;
+        index_bytes<A::n / 4> bytes;
         LS__UNROLL
         for (int j = 0; j < A::n; j += 4)
-            bytes.words[j / 4] = (uint32_t)places[j] | (uint32_t)places[j + 1] << 8 |
-                                 (uint32_t)places[j + 2] << 16 | (uint32_t)places[j + 3] << 24;
-        ((place_bytes<A::n / 4> *)index)[i] = bytes;
+            bytes.words[j / 4] = (uint32_t)indices[j] | (uint32_t)indices[j + 1] << 8 |
+                                 (uint32_t)indices[j + 2] << 16 | (uint32_t)indices[j + 3] << 24;
+        ((index_bytes<A::n / 4> *)index)[i] = bytes;
     }
 }
 
 template <typename A, typename I>
-static __device__ void load_places(const void *index, bool wide, I i, int32_t *places)
+static __device__ void load_indices(const void *index, bool i32, I i, int32_t *indices)
 {
-    if (wide) {
+    if (i32) {
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) places[j] = ((const int32_t *)index)[(int64_t)i * A::n + j];
+        for (int j = 0; j < A::n; j++) indices[j] = ((const int32_t *)index)[(int64_t)i * A::n + j];
     } else if constexpr (A::n == 1) {
-        places[0] = ((const uint8_t *)index)[i];
+        indices[0] = ((const uint8_t *)index)[i];
     } else {
-        const place_bytes<A::n / 4> bytes = ((const place_bytes<A::n / 4> *)index)[i];
+        const index_bytes<A::n / 4> bytes = ((const index_bytes<A::n / 4> *)index)[i];
         LS__UNROLL
         for (int j = 0; j < A::n; j++)
-            places[j] = (int32_t)(bytes.words[j / 4] >> (8 * (j % 4)) & 0xff);
+            indices[j] = (int32_t)(bytes.words[j / 4] >> (8 * (j % 4)) & 0xff);
     }
 }
 
 template <typename A, typename I, typename W>
 static __global__ void max_pool_kernel(pool_shape<I> s, const typename A::stored *x,
-                                       typename A::stored *y, void *index, bool wide)
+                                       typename A::stored *y, void *index, bool i32)
 {
     LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place<I> at = place_of(s, i);
+        const coords<I> at = coords_of(s, i);
         const I top = at.row * W::stride(s, 0) - W::padding(s, 0);
         const I left = at.column * W::stride(s, 1) - W::padding(s, 1);
         float best[A::n] = {};
         int32_t where[A::n];
         for (int j = 0; j < A::n; j++) where[j] = -1;
-        for (I h = most<I>(top, 0); h < least<I>(top + W::kernel(s, 0), s.h); h++)
-            for (I w = most<I>(left, 0); w < least<I>(left + W::kernel(s, 1), s.w); w++) {
+        for (I h = max_of<I>(top, 0); h < min_of<I>(top + W::kernel(s, 0), s.h); h++)
+            for (I w = max_of<I>(left, 0); w < min_of<I>(left + W::kernel(s, 1), s.w); w++) {
                 const int32_t here = (int32_t)((h - top) * W::kernel(s, 1) + (w - left));
                 float v[A::n];
                 ls__load<A>(x + (int64_t)(((at.n * s.h + h) * s.w + w) * s.c + at.c) * A::n, v);
                 LS__UNROLL
-                for (int j = 0; j < A::n; j++) /* NaN counts as the largest */
+                for (int j = 0; j < A::n; j++) /* NaN is the maximum */
                     if (where[j] < 0 || v[j] > best[j] || (v[j] != v[j] && best[j] == best[j])) {
                         best[j] = v[j];
                         where[j] = here;
                     }
             }
         A::store(y + (int64_t)i * A::n, best);
-        if (index) store_places<A>(index, wide && !W::is_known, i, where);
+        if (index) store_indices<A>(index, i32 && !W::is_fixed, i, where);
     }
 }
 
-static bool is_wide(const ls__operand *index)
+static bool is_i32(const ls__operand *index)
 {
     return index->dtype != LS_U8;
 }
@@ -245,26 +246,26 @@ static bool is_wide(const ls__operand *index)
 int ls__cuda_max_pool(const ls__cuda_call *call)
 {
     void *const *b = call->buffers;
-    const bool wide = is_wide(&call->op->operands[2]);
-    return with_pool(call, 0, 1, !wide, [=](auto access, auto number, auto known) {
+    const bool i32 = is_i32(&call->op->operands[2]);
+    return with_pool(call, 0, 1, !i32, [=](auto access, auto number, auto fixed) {
         typedef decltype(access) A;
         typedef decltype(number) I;
         typedef typename A::stored T;
         const pool_shape<I> s = shape_of<I>(call, 0, 1, false, A::n);
-        return LS__LAUNCH((max_pool_kernel<A, I, decltype(known)>), ls__blocks_for(s.count),
-                          LS__BLOCK, call->stream, s, (const T *)b[0], (T *)b[1], b[2], wide);
+        return LS__LAUNCH((max_pool_kernel<A, I, decltype(fixed)>), ls__blocks_for(s.count),
+                          LS__BLOCK, call->stream, s, (const T *)b[0], (T *)b[1], b[2], i32);
     });
 }
 
-/* The windows are taken W::meet by W::meet, so that what known ones need is loaded at once. */
+/* Windows are processed W::meet by W::meet, so that all loads of a fixed window are issued at once.
+ */
 template <typename A, typename I, typename W>
 static __global__ void max_pool_backward_kernel(pool_shape<I> s, const typename A::stored *dy,
-                                                const void *index, bool wide,
-                                                typename A::stored *dx)
+                                                const void *index, bool i32, typename A::stored *dx)
 {
     LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place<I> at = place_of(s, i);
+        const coords<I> at = coords_of(s, i);
         const I p_end = last_window<W>(s, 0, at.row), q_end = last_window<W>(s, 1, at.column);
         const I q_first = first_window<W>(s, 1, at.column);
         float sum[A::n] = {};
@@ -272,14 +273,14 @@ static __global__ void max_pool_backward_kernel(pool_shape<I> s, const typename 
         for (I p = first_window<W>(s, 0, at.row); p < p_end; p += W::meet) LS__ROLLED
         for (I q = q_first; q < q_end; q += W::meet) {
             typename A::raw raw[W::meet * W::meet];
-            int32_t places[W::meet * W::meet][A::n];
+            int32_t indices[W::meet * W::meet][A::n];
             LS__UNROLL
             for (int m = 0; m < W::meet * W::meet; m++) {
                 const I p_here = p + m / W::meet, q_here = q + m % W::meet;
                 if (p_here >= p_end || q_here >= q_end) continue;
                 const I from = ((at.n * s.p + p_here) * s.q + q_here) * s.c + at.c;
                 raw[m] = A::fetch(dy + (int64_t)from * A::n);
-                load_places<A>(index, wide && !W::is_known, from, places[m]);
+                load_indices<A>(index, i32 && !W::is_fixed, from, indices[m]);
             }
             LS__UNROLL
             for (int m = 0; m < W::meet * W::meet; m++) {
@@ -289,10 +290,10 @@ static __global__ void max_pool_backward_kernel(pool_shape<I> s, const typename 
                 const I t = at.column + W::padding(s, 1) - q_here * W::stride(s, 1);
                 const int32_t here = (int32_t)(r * W::kernel(s, 1) + t);
                 float v[A::n];
-                A::widen(raw[m], v);
+                A::to_f32(raw[m], v);
                 LS__UNROLL
                 for (int j = 0; j < A::n; j++)
-                    if (places[m][j] == here) sum[j] += v[j];
+                    if (indices[m][j] == here) sum[j] += v[j];
             }
         }
         A::store(dx + (int64_t)i * A::n, sum);
@@ -302,19 +303,19 @@ static __global__ void max_pool_backward_kernel(pool_shape<I> s, const typename 
 int ls__cuda_max_pool_backward(const ls__cuda_call *call)
 {
     void *const *b = call->buffers;
-    const bool wide = is_wide(&call->op->operands[1]);
-    return with_pool(call, 2, 0, !wide, [=](auto access, auto number, auto known) {
+    const bool i32 = is_i32(&call->op->operands[1]);
+    return with_pool(call, 2, 0, !i32, [=](auto access, auto number, auto fixed) {
         typedef decltype(access) A;
         typedef decltype(number) I;
         typedef typename A::stored T;
         const pool_shape<I> s = shape_of<I>(call, 2, 0, true, A::n);
-        return LS__LAUNCH((max_pool_backward_kernel<A, I, decltype(known)>),
+        return LS__LAUNCH((max_pool_backward_kernel<A, I, decltype(fixed)>),
                           ls__blocks_for(s.count), LS__BLOCK, call->stream, s, (const T *)b[0],
-                          (const void *)b[1], wide, (T *)b[2]);
+                          (const void *)b[1], i32, (T *)b[2]);
     });
 }
 
-/* ---- Average: the padding's zeros count ---- */
+/* ---- Average; padding counts as zeros ---- */
 
 template <typename A> static __device__ void add_pack(const typename A::stored *from, float *sum)
 {
@@ -325,10 +326,10 @@ template <typename A> static __device__ void add_pack(const typename A::stored *
 }
 
 template <typename A>
-static __device__ void store_average(typename A::stored *to, float *sum, float places)
+static __device__ void store_average(typename A::stored *to, float *sum, float area)
 {
     LS__UNROLL
-    for (int j = 0; j < A::n; j++) sum[j] /= places;
+    for (int j = 0; j < A::n; j++) sum[j] /= area;
     A::store(to, sum);
 }
 
@@ -336,17 +337,17 @@ template <typename A, typename I, typename W>
 static __global__ void avg_pool_kernel(pool_shape<I> s, const typename A::stored *x,
                                        typename A::stored *y)
 {
-    const float places = (float)(W::kernel(s, 0) * W::kernel(s, 1));
+    const float area = (float)(W::kernel(s, 0) * W::kernel(s, 1));
     LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place<I> at = place_of(s, i);
+        const coords<I> at = coords_of(s, i);
         const I top = at.row * W::stride(s, 0) - W::padding(s, 0);
         const I left = at.column * W::stride(s, 1) - W::padding(s, 1);
         float sum[A::n] = {};
-        for (I h = most<I>(top, 0); h < least<I>(top + W::kernel(s, 0), s.h); h++)
-            for (I w = most<I>(left, 0); w < least<I>(left + W::kernel(s, 1), s.w); w++)
+        for (I h = max_of<I>(top, 0); h < min_of<I>(top + W::kernel(s, 0), s.h); h++)
+            for (I w = max_of<I>(left, 0); w < min_of<I>(left + W::kernel(s, 1), s.w); w++)
                 add_pack<A>(x + (int64_t)(((at.n * s.h + h) * s.w + w) * s.c + at.c) * A::n, sum);
-        store_average<A>(y + (int64_t)i * A::n, sum, places);
+        store_average<A>(y + (int64_t)i * A::n, sum, area);
     }
 }
 
@@ -366,16 +367,16 @@ template <typename A, typename I, typename W>
 static __global__ void avg_pool_backward_kernel(pool_shape<I> s, const typename A::stored *dy,
                                                 typename A::stored *dx)
 {
-    const float places = (float)(W::kernel(s, 0) * W::kernel(s, 1));
+    const float area = (float)(W::kernel(s, 0) * W::kernel(s, 1));
     LS__FOR_EACH_OF(I, i, s.count)
     {
-        const place<I> at = place_of(s, i);
+        const coords<I> at = coords_of(s, i);
         const I p_end = last_window<W>(s, 0, at.row), q_end = last_window<W>(s, 1, at.column);
         float sum[A::n] = {};
         for (I p = first_window<W>(s, 0, at.row); p < p_end; p++)
             for (I q = first_window<W>(s, 1, at.column); q < q_end; q++)
                 add_pack<A>(dy + (int64_t)(((at.n * s.p + p) * s.q + q) * s.c + at.c) * A::n, sum);
-        store_average<A>(dx + (int64_t)i * A::n, sum, places);
+        store_average<A>(dx + (int64_t)i * A::n, sum, area);
     }
 }
 
@@ -392,9 +393,9 @@ int ls__cuda_avg_pool_backward(const ls__cuda_call *call)
     });
 }
 
-/* ---- Average over the image: a block takes 32 channels of one image ---- */
+/* ---- Global average: a block computes 32 channels of one image ---- */
 
-enum { CHANNELS = 32, LANES = LS__BLOCK / CHANNELS };
+enum { CHANNELS = 32, ROWS = LS__BLOCK / CHANNELS };
 
 template <typename T>
 static __global__ void global_avg_pool_kernel(int64_t pixels, int64_t channels, const T *x, T *y)
@@ -403,16 +404,16 @@ static __global__ void global_avg_pool_kernel(int64_t pixels, int64_t channels, 
     const unsigned blocks = (unsigned)((channels + CHANNELS - 1) / CHANNELS);
     const int64_t n = blockIdx.x / blocks;
     const int64_t c = (int64_t)(blockIdx.x % blocks) * CHANNELS + threadIdx.x % CHANNELS;
-    const unsigned lane = threadIdx.x / CHANNELS;
+    const unsigned row = threadIdx.x / CHANNELS;
     float sum = 0;
-    for (int64_t i = lane; i < pixels && c < channels; i += LANES)
-        sum += ls__widen(x[(n * pixels + i) * channels + c]);
+    for (int64_t i = row; i < pixels && c < channels; i += ROWS)
+        sum += ls__to_f32(x[(n * pixels + i) * channels + c]);
     shared[threadIdx.x] = sum;
-    for (unsigned half = LANES / 2; half > 0; half /= 2) {
+    for (unsigned half = ROWS / 2; half > 0; half /= 2) {
         __syncthreads();
-        if (lane < half) shared[threadIdx.x] += shared[threadIdx.x + half * CHANNELS];
+        if (row < half) shared[threadIdx.x] += shared[threadIdx.x + half * CHANNELS];
     }
-    if (lane == 0 && c < channels)
+    if (row == 0 && c < channels)
         ls__put(&y[n * channels + c], shared[threadIdx.x] / (float)pixels);
 }
 

@@ -51,9 +51,9 @@ void visit_inputs(const ls__op *op, shape x, shape y, int64_t o, int64_t at, F f
 /* What the convolution reads: x, or relu(x a + b). */
 template <typename T> double read(const T *x, const T *a, const T *b, int64_t place, int64_t c)
 {
-    const double value = ls__widen(x[place + c]);
+    const double value = ls__to_f32(x[place + c]);
     if (!a) return value;
-    return fmax(value * ls__widen(a[c]) + ls__widen(b[c]), 0.0);
+    return fmax(value * ls__to_f32(a[c]) + ls__to_f32(b[c]), 0.0);
 }
 
 template <typename T>
@@ -65,7 +65,7 @@ void statistics_kernel(ls__op op, double *y_sums, const T *x, const T *a, const 
     visit(&op, in, out, [&](int64_t x_at, int64_t at, int64_t y_at) {
         for (int64_t o = 0; o < out.c; o++)
             visit_inputs(&op, in, out, o, at, [&](int64_t c, int64_t w_at) {
-                y_sums[y_at + o] += read(x, a, b, x_at, c) * ls__widen(w[w_at]);
+                y_sums[y_at + o] += read(x, a, b, x_at, c) * ls__to_f32(w[w_at]);
             });
     });
     for (int64_t o = 0; o < out.c; o++) {
@@ -89,7 +89,7 @@ void weights_kernel(ls__op op, const T *x, const T *a, const T *b, const T *dy, 
     visit(&op, in, out, [&](int64_t x_at, int64_t at, int64_t y_at) {
         for (int64_t o = 0; o < out.c; o++)
             visit_inputs(&op, in, out, o, at, [&](int64_t c, int64_t w_at) {
-                dw[w_at] += (float)(read(x, a, b, x_at, c) * ls__widen(dy[y_at + o]));
+                dw[w_at] += (float)(read(x, a, b, x_at, c) * ls__to_f32(dy[y_at + o]));
             });
     });
 }
@@ -110,14 +110,14 @@ void data_kernel(ls__op op, double *gradient, const T *dy, const T *w, const T *
     visit(&op, in, out, [&](int64_t x_at, int64_t at, int64_t y_at) {
         for (int64_t o = 0; o < out.c; o++)
             visit_inputs(&op, in, out, o, at, [&](int64_t c, int64_t w_at) {
-                gradient[x_at + c] += (double)ls__widen(dy[y_at + o]) * ls__widen(w[w_at]);
+                gradient[x_at + c] += (double)ls__to_f32(dy[y_at + o]) * ls__to_f32(w[w_at]);
             });
     });
     for (int64_t c = 0; c < in.c; c++) {
         const double mean = v.mean[c], invstd = v.invstd[c], scale = v.scale[c];
         double dscale = 0, dshift = 0;
         for (int64_t i = c; i < count_of(in); i += in.c) {
-            const double normal = (ls__widen(x[i]) - mean) * invstd;
+            const double normal = (ls__to_f32(x[i]) - mean) * invstd;
             const double own = normal * scale + v.shift[c] > 0 ? gradient[i] : 0;
             dscale += own * normal;
             dshift += own;
