@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # cuda_libraries.sh [--module FILE] COMMAND [ARGUMENT...]: runs COMMAND with LD_LIBRARY_PATH set so that the CUDA module finds
-# cuDNN, cuBLASLt and NVRTC. They are searched in CUDA_HOME [/usr/local/cuda], then where the system's loader looks, then in the
-# nvidia/*/lib folders of python3; each library is taken from the first place that has it.
+# cuDNN, cuBLASLt and NVRTC. They are searched in CUDA_HOME [/usr/local/cuda], then in the folders of the system's loader, then in
+# the nvidia/*/lib folders of python3; each library is taken from the first folder that has it.
 #
 #   --path    prints the value of LD_LIBRARY_PATH instead
-#   --list    prints a line for each library: its name, the file or "not found", where it was found
+#   --list    prints a line for each library: its name, its file or "not found", the kind of folder
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 module="" mode=run
@@ -25,12 +25,12 @@ for candidate in "$here/../lib/liblockstep_cuda.so" "$here/../build/liblockstep_
 done
 [ -e "$module" ] || { echo "cuda_libraries.sh: no CUDA module at '$module'" >&2 && exit 1; }
 
-# The names with their versions, from the module: cuDNN loads NVRTC of the same CUDA version by itself.
+# The versioned names, from the module. cuDNN itself loads the NVRTC of the same CUDA version.
 names=$({ grep -aoE 'lib(cudnn|cublasLt)\.so\.[0-9]+' "$module" || true; } | sort -u)
 toolkit=$(sed -n 's/^libcublasLt\.so\.//p' <<<"$names")
 names+=${toolkit:+$'\n'libnvrtc.so.$toolkit}
 
-# Folders of CUDA_HOME, of LD_LIBRARY_PATH, of Python; the loader's cache.
+# Folders of CUDA_HOME, LD_LIBRARY_PATH and Python, and the loader's cache.
 home=${CUDA_HOME:-/usr/local/cuda}
 of_cuda=("$home/lib64" "$home/lib") of_system=() of_python=()
 IFS=: read -r -a of_system <<<"${LD_LIBRARY_PATH:-}"
@@ -41,7 +41,7 @@ done < <(python3 -c 'import glob, os, sys
 for folder in map(os.path.abspath, filter(None, sys.path)): # without the current folder, ""
     print("\n".join(sorted(glob.glob(glob.escape(folder) + "/nvidia/*/lib"))))' 2>/dev/null || true)
 
-# find NAME: sets `file` and `place`, or leaves them empty.
+# find NAME: sets `file` and `place`, or leaves both empty.
 find_library() {
   local name=$1 folder
   file="" place=""
@@ -59,7 +59,7 @@ find_library() {
   done
 }
 
-# A folder of Python's may hold libraries that were found elsewhere: it comes last.
+# Python's folders come last, because they may also hold libraries that were found elsewhere.
 first="" system="" last=""
 for name in $names; do
   find_library "$name"

@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
-# gpu_bundle.sh OUT.tar.xz [--arch 90] [--build DIR]: packs all that a Linux machine with a GPU, but without a compiler and without
-# our packages, needs to run, check and measure Lockstep: the command, the shared library, the CUDA module for one architecture
-# (and its PTX), benchmarks, CUDA tests, the emulated CUDA module, scripts/gpu_check.sh, and every shared library but those of glibc,
-# of the C++ compiler and of CUDA, which are found on that machine (scripts/cuda_libraries.sh).
+# gpu_bundle.sh OUT.tar.xz [--arch 90] [--build DIR]: packs a bundle to run, check and measure Lockstep on a Linux machine with a GPU,
+# without a compiler and without our packages. It contains the command, the shared library, the CUDA module for one architecture
+# (and its PTX), benchmarks, CUDA tests, the emulated CUDA module, scripts/gpu_check.sh, and every shared library except those of
+# glibc, of the C++ compiler and of CUDA, which that machine must have (scripts/cuda_libraries.sh).
 #
-# Builds in build/bundle. --build packs a folder that has been built already, with cmake -C cmake/bundle.cmake and for that
-# architecture. XZ_OPT sets the compression [-T0 -6].
+# Builds in build/bundle. --build packs an existing build folder, made with cmake -C cmake/bundle.cmake for that architecture. XZ_OPT sets the compression [-T0 -6].
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/packages.sh
 
 most_mib=60
 glibc=2.36 # Debian 12's
-# Libraries that every Linux machine has, and CUDA's.
+# Libraries that the bundle leaves out: those of every Linux machine and CUDA's.
 foreign='^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s|cuda|cudart|cudnn.*|cublas.*|nvrtc.*|nvidia-.*))\.so'
 
 fail() {
@@ -42,7 +41,7 @@ if [ -z "$build" ]; then
     -- lockstep_product lockstep_product_cuda bench/all tests/cuda/all
 fi
 
-# ---- What the folder must be ----
+# ---- Checks of the build folder ----
 
 [ -e "$build/liblockstep_cuda.so" ] || fail "$build has no CUDA module: was the CUDA toolkit found?"
 [ -e "$build/tests/cuda/modules/liblockstep_cuda.so" ] || fail "$build has no emulated CUDA module: was a C++ compiler found?"
@@ -59,9 +58,9 @@ trap 'rm -rf "$work"' EXIT
 name=$(basename "$out" .tar.xz)
 root=$work/$name
 mkdir -p "$root"/{bin,lib/emulated,bench,scripts,share}
-# Of the tests only those that run on a device, or on the emulated one.
+# Only the tests that run on a GPU or on the emulated device.
 mapfile -t programs < <(find "$build/lockstep" "$build/bench" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' | sort)
-for name_of_test in device_json philox_curand test_cuda_{device,memory,input,ops,net,fuse,record,plan}; do
+for name_of_test in device_json philox_curand test_cuda_{device,memory,input,ops,net,fuse,capture,plan}; do
   [ ! -x "$build/tests/cuda/$name_of_test" ] || programs+=("$build/tests/cuda/$name_of_test")
 done
 cp "${programs[@]}" "$root/bin"
@@ -91,7 +90,7 @@ For Linux on x86-64 with glibc $glibc or later; the GPU needs NVIDIA's driver, c
     LOCKSTEP_MODULES=\$PWD/lib/emulated bin/test_cuda_net     a test on the emulated device, without a GPU
 END
 
-# ---- What the bundle must be ----
+# ---- Checks of the bundle ----
 
 newest=$(find "$root/bin" "$root/lib" -type f -exec objdump -T {} + | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1)
 [ "$(printf '%s\n' "GLIBC_$glibc" "$newest" | sort -V | tail -n 1)" = "GLIBC_$glibc" ] ||

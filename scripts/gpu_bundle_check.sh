@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# gpu_bundle_check.sh BUILD: packs the bundle of a build folder (cmake -C cmake/bundle.cmake) and runs it where no library of our
-# packages is installed: in a chroot that holds glibc, libstdc++, libgcc_s and a shell's programs, or where that
-# is not allowed with an empty environment and a look at what the loader finds. Exit status 77: skipped, for the reason that is printed.
+# gpu_bundle_check.sh BUILD: packs the bundle of a build folder (cmake -C cmake/bundle.cmake) and runs it without our packages'
+# libraries: in a chroot with glibc, libstdc++, libgcc_s and a shell's programs. If chroot is not allowed, it runs with an empty environment
+# and checks which libraries the loader finds. Exit status 77: skipped, with the reason printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:?usage: gpu_bundle_check.sh BUILD}
@@ -21,7 +21,7 @@ trap 'rm -rf "$work"' EXIT
 arch=$(sed -n 's/^LOCKSTEP_CUDA_ARCHITECTURES:[A-Z]*=//p' "$build/CMakeCache.txt")
 XZ_OPT=-1 scripts/gpu_bundle.sh "$work/bundle.tar.xz" --arch "$arch" --build "$build"
 
-# What a user does with it; ends at the first failure. Without a driver the smoke stage must say so, and fail.
+# A user's commands; ends at the first failure. Without a driver the smoke stage must report that and fail.
 cat >"$work/session.sh" <<'END'
 set -euo pipefail
 tar xJf bundle.tar.xz
@@ -47,7 +47,7 @@ tar tJf gpu_check.tar.xz | grep gpu_check.txt
 echo "-- done"
 END
 
-# make_root FOLDER: programs of the shell with the libraries that they need, and no others.
+# make_root FOLDER: makes a root folder of the shell's programs with their libraries only.
 make_root() {
   local name file
   mkdir -p "$1"/{bin,dev,proc,tmp,home,usr}
@@ -67,7 +67,7 @@ make_root() {
   } | grep -oE '/[^ ]+\.so[^ ]*' | sort -u)
 }
 
-# Root in a mount namespace of its own, which ends with its mounts; for other users also in a user namespace, where that is allowed.
+# As root, chroot in a separate mount namespace, which ends with its mounts; other users also need a user namespace.
 apart=(unshare --mount --fork)
 [ "$(id -u)" -eq 0 ] || apart+=(--map-root-user)
 if "${apart[@]}" true 2>/dev/null; then

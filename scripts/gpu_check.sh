@@ -3,26 +3,26 @@
 # minutes. Runs from a bundle (scripts/gpu_bundle.sh) or from a build folder; installs nothing.
 #
 # Stages [all]:
-#   smoke      what works at all: libraries, device, a step in each precision, a small net; at most 3 minutes
-#   checks     every op against the CPU, the same bits again, NVIDIA's compute-sanitizer
-#   speed      steps of resnet50 and resnet18 with kernels chosen by time
-#   pytorch    the same steps beside PyTorch's, in turn; needs a python3 that imports torch
+#   smoke      libraries, device, a step in each precision, a small net; at most 3 minutes
+#   checks     every op against the CPU, equal bits in repeated runs, NVIDIA's compute-sanitizer
+#   speed      steps of resnet50 and resnet18 with autotuned kernels
+#   pytorch    the same steps alternating with PyTorch's; requires a python3 with torch
 #   input      training from JPEG files
-#   cpu        1 to 16 threads on the CPU, beside PyTorch on the same cores where there is one
+#   cpu        1 to 16 threads on the CPU; also PyTorch on the same cores, if installed
 #   all        these, in this order
 #
 # Options:
-#   --build DIR      folder with the programs [the bundle, or build/, which is built where it is missing]
+#   --build DIR      folder with the programs [the bundle, or build/, which is built if it is missing]
 #   --out DIR        folder for the results [gpu_check/ in the build folder]; later stages append to it
 #   --seconds N      time for each stage [180 for smoke, 540 for others]
 #
-# Writes DIR/gpu_check.jsonl (one object per line, as results come), DIR/gpu_check.txt (a table), DIR/STAGE/PART.log and .err
-# (what a part printed), and at the end or when it is stopped by a signal DIR.tar.xz. docs/cuda.md says how to read them. The exit
-# status is the verdict of the checks: 0 all passed, 1 some failed, 2 none failed but some had no time or were too slow, or the
-# command line is wrong. Speeds and goals decide nothing.
+# Writes DIR/gpu_check.jsonl (one object per line, as each part ends), DIR/gpu_check.txt (a table), DIR/STAGE/PART.log and .err
+# (the output of a part), and DIR.tar.xz at the end or when a signal stops it. docs/cuda.md documents these files. The exit status is
+# that of the checks: 0 all passed, 1 some failed, 2 none failed but some had no time or were too slow, or the command line is wrong.
+# It does not depend on speeds and goals.
 #
-#   GPU_CHECK=small           small sizes, for the emulated device that LOCKSTEP_MODULES names: tests of this script
-#   GPU_CHECK_PART_SECONDS    most seconds of any part
+#   GPU_CHECK=small           small sizes for the emulated device in LOCKSTEP_MODULES, used by the test of this script
+#   GPU_CHECK_PART_SECONDS    time limit of each part
 # shellcheck disable=SC2034 # the files that are sourced use what is set here
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -35,7 +35,7 @@ fail() {
   echo "gpu_check.sh: $*" >&2
   exit 1
 }
-# refuse TEXT: what the command line asks for cannot be done.
+# refuse TEXT: ends with an error of the command line.
 refuse() {
   echo "gpu_check.sh: $*" >&2
   exit 2
@@ -60,13 +60,13 @@ done
 [ "${#stages[@]}" -gt 0 ] || stages=("${all[@]}")
 [[ $seconds =~ ^(|0|[1-9][0-9]{0,5})$ ]] || refuse "--seconds requires a number, not '$seconds'"
 
-# ---- Where things are ----
+# ---- Programs and folders ----
 
 if [ -z "$build" ]; then
   build=$root/build
   [ ! -x "$root/bin/lockstep" ] || build=$root
 fi
-# build_for_this_gpu: the GPU's architecture alone, where nvidia-smi reports it.
+# build_for_this_gpu: builds for the GPU's architecture only, if nvidia-smi reports it.
 build_for_this_gpu() {
   local architecture
   architecture=$(timeout 20 nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ' || true)
@@ -91,7 +91,7 @@ out=$(cd "$out" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu_check.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# program NAME: its file. In a bundle all are in bin/.
+# program NAME: the path of a program. In a bundle all are in bin/.
 program() {
   local folder
   for folder in bin . bench tests/cuda; do
@@ -119,7 +119,7 @@ done
 # shellcheck source=scripts/gpu_check/stages.sh
 . "$here/gpu_check/stages.sh"
 
-# ---- The end, which may come early ----
+# ---- The end, also after a signal ----
 
 finish() {
   trap '' TERM INT HUP

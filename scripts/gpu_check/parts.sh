@@ -2,7 +2,7 @@
 # parts.sh PART [ARGUMENT...]: parts of gpu_check.sh that are not programs of the build.
 set -euo pipefail
 
-# What the machine is.
+# Describes the machine.
 machine() {
   local python
   uname -srm
@@ -15,7 +15,7 @@ machine() {
   done
 }
 
-# The driver's version, or a failure that says that there is none.
+# The driver's version; fails without a driver.
 driver() {
   if command -v nvidia-smi >/dev/null; then
     nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader
@@ -27,7 +27,7 @@ driver() {
   fi
 }
 
-# libraries FINDER MODULE: where the module's libraries come from. Fails when one is missing.
+# libraries FINDER MODULE: the paths of the module's libraries. Fails if one is missing.
 libraries() {
   local found loaded
   found=$("$1" --module "$2" --list)
@@ -40,7 +40,7 @@ libraries() {
   fi
 }
 
-# warm FINDER MODULE: reads CUDA's libraries once, so that no part that is timed waits for the disk.
+# warm FINDER MODULE: reads CUDA's library files once, so that no timed part waits for the disk.
 warm() {
   local files
   mapfile -t files < <("$1" --module "$2" --list | sed -nE 's/^[^ ]+ +(\/.*) \([^()]*\)$/\1/p' |
@@ -49,10 +49,10 @@ warm() {
     awk -v n="${#files[@]}" '{ printf "{\"files\": %d, \"bytes\": %d}\n", n, $1 }'
 }
 
-# sizes PROGRAM OPTION...: bench_sizes, whose object has many lines, on one line.
+# sizes PROGRAM OPTION...: runs bench_sizes and prints its JSON object on one line.
 sizes() { "$@" | tr -d '\n'; }
 
-# kernels ROOT: the names of our own kernels, from the sources, or from the list that a bundle has instead.
+# kernels ROOT: the names of our own kernels, from the sources or from a bundle's list.
 kernels() {
   if [ -e "$1/share/kernels.txt" ]; then
     cat "$1/share/kernels.txt"
@@ -62,7 +62,7 @@ kernels() {
 }
 
 # sanitize SANITIZER TOOL KERNELS PROGRAM: NVIDIA's checkers on ten steps of a small net. Only findings in our own kernels count (KERNELS:
-# a file of their names): those of cuDNN and cuBLASLt do things that the tools report and that do no harm.
+# a file of their names), because the tools also report harmless accesses in kernels of cuDNN and cuBLASLt.
 sanitize() {
   local kernels=$3 status=0 log ours
   log=$(CK_FORK=no CK_RUN_CASE=same_bits_again "$1" --tool "$2" --error-exitcode 99 "$4" 2>&1) || status=$?

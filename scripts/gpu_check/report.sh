@@ -1,5 +1,5 @@
-# report.sh: sourced by gpu_check.sh: runs parts and writes what comes of them, at once, to $out/gpu_check.jsonl (one object per
-# part) and $out/gpu_check.txt.
+# report.sh: sourced by gpu_check.sh: runs parts and appends each result at once to $out/gpu_check.jsonl (one object per part) and
+# $out/gpu_check.txt.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # gpu_check.sh sets out, stage, deadline, part_limit
 
@@ -10,20 +10,20 @@ child="" line="" result=""
 # ---- Text and JSON ----
 
 say() { printf '%s\n' "$*" | tee -a "$out/gpu_check.txt"; }
-# quote TEXT: as a JSON string.
+# quote TEXT: prints TEXT as a JSON string.
 quote() { printf '"%s"' "$(tr -d '\000-\010\013-\037' <<<"$1" | sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/ /g')"; }
-# record MEMBERS: one object of the stage.
+# record MEMBERS: appends an object of the stage.
 record() { printf '{"stage": "%s", %s}\n' "$stage" "$1" >>"$out/gpu_check.jsonl"; }
-# field KEY LINE: a number or a text of a JSON object; nothing when it is not there.
+# field KEY LINE: prints a number or a string of a JSON object; nothing if it is missing.
 field() { sed -nE "s/.*\"$1\": (\"([^\"]*)\"|([^],\"}]*)).*/\2\3/p" <<<"$2" | grep -v '^null$' || true; }
-# ratio A B: nothing where one of them is missing, or is 0.
+# ratio A B: prints A / B; nothing if one of them is missing or 0.
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a + 0 && b + 0) printf "%.4g", a / b }'; }
 last_line() { awk 'NF { line = $0 } END { print substr(line, 1, 300) }' "$1"; }
 
 # ---- Parts ----
 
-# run SECONDS LOG COMMAND...: the exit status of a command, which is killed after SECONDS. It runs in the background: only a
-# script that waits in short steps can act on signals, and can leave a process behind that no signal ends.
+# run SECONDS LOG COMMAND...: the exit status of a command, which is killed after SECONDS. The command runs in the background, and the
+# script waits in short steps, so that it can handle signals and give up on a process that no signal ends.
 run() {
   local seconds=$1 log=$2 end
   shift 2
@@ -43,7 +43,7 @@ run() {
 }
 
 # part KIND NAME SECONDS COMMAND...: sets `result`, and `line` to the last JSON object that the command printed. KIND is check
-# (decides over the exit status) or measure (decides nothing).
+# (affects the exit status) or measure (does not).
 part() {
   local kind=$1 name=$2 limit=$3 start=$SECONDS status=0 why="" rest
   shift 3
@@ -64,7 +64,7 @@ $status$([ "$result" = passed ] || printf ', "why": %s' "$(quote "$why")")${line
   show "$name" $((SECONDS - start)) "$why"
 }
 
-# judge STATUS LIMIT REST TOOK: sets `result`, and `why` where it is not what the command printed.
+# judge STATUS LIMIT REST TOOK: sets `result`, and `why` if the reason is not the command's last line.
 judge() {
   case $1 in
     0) result=passed ;;
@@ -90,7 +90,7 @@ count() {
   esac
 }
 
-# show NAME SECONDS WHY: a part's line of the table.
+# show NAME SECONDS WHY: prints a part's line of the table.
 show() {
   local word=$result text=""
   [ "$result" = passed ] || word=$(tr '[:lower:]' '[:upper:]' <<<"$result") text=$3
@@ -106,19 +106,19 @@ show() {
 
 check() { part check "$@"; }
 measure() { part measure "$@"; }
-# shown NAME SECONDS COMMAND...: a check whose output belongs into the table.
+# shown NAME SECONDS COMMAND...: a check whose output is printed in the table.
 shown() {
   check "$@"
   [ ! -s "$out/$stage/$1.log" ] || say "$(sed 's/^/    /' "$out/$stage/$1.log")"
 }
-# skip NAME WHY: a part that this machine cannot run.
+# skip NAME WHY: reports a part that this machine cannot run.
 skip() {
   line="" result=skipped
   record "\"part\": \"$1\", \"kind\": \"measure\", \"result\": \"skipped\", \"why\": $(quote "$2")"
   show "$1" 0 "$2"
 }
 
-# goal TEXT RELATION WANTED VALUE: VALUE is nothing where it was not measured.
+# goal TEXT RELATION WANTED VALUE: reports a goal; VALUE is empty if it was not measured.
 goal() {
   local met=null word="not measured"
   if [ -n "$4" ]; then

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154 # gpu_check.sh sets out, work, size, cores, python, cuda_path, module and finds programs
 # shellcheck disable=SC2034,SC2054 # arrays that are used by name; commas are values
 
-# What differs between the real sizes and those that the emulated device computes in seconds.
+# The full sizes, and small ones that the emulated device computes in seconds.
 set_sizes() {
   resnet20=(--model resnet20 --image-size 32 --batch 128 --steps 20)
   resnet50=(--model resnet50 --image-size 224 --batch 256 --steps 150)
@@ -31,10 +31,10 @@ set_sizes() {
   images=4 smoke_steps=1 cases=(CK_RUN_CASE=same_bits_again) op_cases=(LOCKSTEP_CASES_STEP=200) philox=()
 }
 
-# gpu PROGRAM ARGUMENT...: words that run a program of the build with CUDA's libraries; for check and measure.
+# gpu PROGRAM ARGUMENT...: the command that runs a program of the build with CUDA's libraries; for check and measure.
 gpu() { words=(env "LD_LIBRARY_PATH=$cuda_path" "$(program "$1")" "${@:2}"); }
 
-# built NAME: false, with a line that says so, where the build has no such program: it needs a library's headers.
+# built NAME: false, with a line of the report, if the build lacks a program because it requires a library's headers.
 built() {
   [ -x "$(program "$1")" ] || { skip "$1" "not built" && false; }
 }
@@ -45,12 +45,12 @@ step() {
   part "$1" "$2" "$3" "${words[@]}"
 }
 
-# tuned NAME SECONDS PRECISION OPTION...: with kernels that are chosen by time, and kept for later stages.
+# tuned NAME SECONDS PRECISION OPTION...: bench_step with autotuned kernels, which later stages use again.
 tuned() {
   step measure "$1" "$2" --precision "$3" --benchmark --ops --plan "$out/plan_$1.json" "${@:4}"
 }
 
-# beside NAME SECONDS SIDES OPTION...: Lockstep and PyTorch in turn.
+# beside NAME SECONDS SIDES OPTION...: measures Lockstep and PyTorch alternately.
 beside() {
   local rest=$((deadline - SECONDS))
   rest=$(($2 < rest ? $2 : rest))
@@ -121,7 +121,7 @@ reproduce() {
   check "$1" "$2" "${words[@]}"
 }
 
-# The share of a replayed step that no kernel fills: kernels' times of --ops beside the step's.
+# The share of a replayed step in which no kernel runs: 1 - the sum of kernel times (--ops) / the time of a step.
 launch_overhead() {
   local ms
   ms=$(awk '{ for (i = 2; i <= NF; i++) if ($i ~ /^[0-9.]+%$/) sum += $(i - 1) } END { if (sum) print sum }' "$2.err")
@@ -190,7 +190,7 @@ stage_pytorch() {
   goal "resnet18 32 px f16, times PyTorch's best" '>=' 1.5 "${times[resnet18_32px_f16]}"
 }
 
-# Two sizes of JPEG files, about 42 and 110 KB each: what the loader decodes without a net, and a net that trains on them.
+# JPEG files of about 42 and of 110 KB: decoding by the loader alone, and training on them.
 stage_input() {
   local files decoded synthetic limit
   local -A share=()
@@ -214,13 +214,13 @@ stage_input() {
   goal "from large JPEG files / least of synthetic, decoding" '>=' 0.97 "${share[large]}"
 }
 
-# first_processors N: of those that this process may use, such as 0,1,4.
+# first_processors N: the first N processors that this process may use, such as 0,1,4.
 first_processors() {
   taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' |
     awk -F- -v n="$1" '{ for (i = $1; i <= $NF && n > 0; i++) { n--; printf "%s%d", s, i; s = "," } }'
 }
 
-# As many steps as threads: then each part takes about the same time.
+# The number of steps grows with the threads, so that all parts take about the same time.
 stage_cpu() {
   local n model pinned
   for model in resnet18 resnet50; do
