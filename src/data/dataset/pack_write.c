@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/queue.h"
 #include "data/dataset/dataset.h"
-#include "data/loader/queue.h"
 #include "data/transform/transform.h"
 #include <lockstep/pack.h>
 #include <stdio.h>
@@ -226,7 +226,7 @@ static ls_status open_workers(packing *p)
     for (int i = 0; i < p->n_workers; i++)
         p->workers[i] = (worker){ .decoder = { .ctx = p->ctx, .max_pixels = p->config.max_pixels },
                                   .resizer = { .ctx = p->ctx } };
-    return ls__queue_open(p->ctx, p->config.workers, p->n_slots, 0, fill, p, &p->queue);
+    return ls__queue_open(p->ctx, what, p->config.workers, p->n_slots, 0, fill, p, &p->queue);
 }
 
 static void close_all(packing *p)

@@ -93,8 +93,8 @@ static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
         loader->workers[i].transformer.resizer.ctx = ctx;
     }
     LS_TRY(ls__staging_open(loader));
-    return ls__queue_open(ctx, n_threads, loader->n_slots, n_kept, ls__loader_fill, loader,
-                          &loader->queue);
+    return ls__queue_open(ctx, "loader", n_threads, loader->n_slots, n_kept, ls__loader_fill,
+                          loader, &loader->queue);
 }
 
 ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)

@@ -3,8 +3,8 @@
 #ifndef LS_DATA_LOADER_LOADER_H
 #define LS_DATA_LOADER_LOADER_H
 
+#include "base/queue.h"
 #include "data/dataset/dataset.h"
-#include "data/loader/queue.h"
 #include "data/transform/transform.h"
 #include "tensor/tensor.h"
 #include <stdatomic.h>

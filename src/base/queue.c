@@ -1,6 +1,6 @@
-/* queue.c: a ring of slots under one mutex. An item takes microseconds at least, its turn at
- * the mutex some 50 nanoseconds. */
-#include "data/loader/queue.h"
+/* queue.c: a ring of slots under one mutex. An item takes microseconds at least, taking the mutex
+ * some 50 nanoseconds. */
+#include "base/queue.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -15,6 +15,7 @@ typedef struct worker {
 
 struct ls__queue {
     ls_context *ctx;
+    const char *what;
     ls__queue_fn fn;
     void *arg;
     int n_workers, n_started, n_slots, n_kept;
@@ -104,19 +105,20 @@ static ls_status start_workers(ls__queue *queue)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0) return LS_OK;
     char text[LS__ERRNO_TEXT_SIZE];
-    return ls__fail(queue->ctx, LS_ERR_DEVICE, "loader: cannot start worker %d of %d: %s",
+    return ls__fail(queue->ctx, LS_ERR_DEVICE, "%s: cannot start worker %d of %d: %s", queue->what,
                     queue->n_started + 1, queue->n_workers,
                     ls__errno_text(error, text, sizeof(text)));
 }
 
-ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, int n_kept, ls__queue_fn fn,
-                         void *arg, ls__queue **out)
+ls_status ls__queue_open(ls_context *ctx, const char *what, int n_workers, int n_slots, int n_kept,
+                         ls__queue_fn fn, void *arg, ls__queue **out)
 {
     *out = NULL;
     ls_status status = LS_OK;
     ls__queue *queue = ls__zalloc(ctx, sizeof(*queue));
-    if (!queue) return ls__fail_memory(ctx, "loader", sizeof(*queue));
+    if (!queue) return ls__fail_memory(ctx, what, sizeof(*queue));
     queue->ctx = ctx;
+    queue->what = what;
     queue->fn = fn;
     queue->arg = arg;
     queue->n_workers = n_workers;
@@ -128,7 +130,7 @@ ls_status ls__queue_open(ls_context *ctx, int n_workers, int n_slots, int n_kept
     queue->n_left = ls__zalloc(ctx, (size_t)n_slots * sizeof(int64_t));
     queue->workers = ls__zalloc(ctx, (size_t)n_workers * sizeof(worker));
     if (!queue->n_left || !queue->workers) {
-        status = ls__fail_memory(ctx, "loader", (size_t)n_workers * sizeof(worker));
+        status = ls__fail_memory(ctx, what, (size_t)n_workers * sizeof(worker));
         goto fail;
     }
     status = start_workers(queue);
