@@ -43,10 +43,10 @@ static ls__window reduced(const ls__window *w, int reduction)
 }
 
 /* Fails the test unless the part shows at least the window, as the whole image does. */
-static void expect_same(const ls__part *part, const ls__part *whole, const ls__window *window,
+static void expect_same(const ls__source *part, const ls__source *whole, const ls__window *window,
                         const char *what)
 {
-    const ls__view *view = &part->view, *all = &whole->view;
+    const ls__image_view *view = &part->view, *all = &whole->view;
     ck_assert_int_eq(part->height, whole->height);
     ck_assert_int_eq(part->width, whole->width);
     ck_assert_int_eq(part->reduction, whole->reduction);
@@ -85,7 +85,7 @@ static void expect_parts(ls__decoder *decoder, const uint8_t *bytes, size_t n, i
 {
     ls__decoder full = { .ctx = decoder->ctx };
     ck_assert_msg(decode(&full, bytes, n, true) == LS_OK, "%s: %s", what, full.reason);
-    const int64_t height = full.part.height, width = full.part.width;
+    const int64_t height = full.source.height, width = full.source.width;
     uint32_t state = (uint32_t)n;
     for (int reduction = 1; reduction <= 8; reduction *= 2) {
         const wish all = { { 0, 0, height, width }, reduction };
@@ -94,8 +94,8 @@ static void expect_parts(ls__decoder *decoder, const uint8_t *bytes, size_t n, i
             const wish one = { random_window(&state, height, width), reduction };
             ck_assert_msg(decode_part(decoder, bytes, n, &one, i & 1) == LS_OK, "%s: %s", what,
                           decoder->reason);
-            const ls__window window = reduced(&one.part, full.part.reduction);
-            expect_same(&decoder->part, &full.part, &window, what);
+            const ls__window window = reduced(&one.part, full.source.reduction);
+            expect_same(&decoder->source, &full.source, &window, what);
         }
     }
     ls__decoder_free(&full);
@@ -179,8 +179,8 @@ static size_t expect_same_fate(ls__decoder *full, ls__decoder *decoder, const ui
 {
     const ls_status status = decode(full, bytes, n, true);
     for (int i = 0; i < 3; i++) {
-        const int64_t height = status == LS_OK ? full->part.height : 8;
-        const int64_t width = status == LS_OK ? full->part.width : 8;
+        const int64_t height = status == LS_OK ? full->source.height : 8;
+        const int64_t width = status == LS_OK ? full->source.width : 8;
         const wish one = { { i == 1 ? height - 1 : 0, i == 2 ? width / 2 : 0,
                              i == 0 ? height / 4 + 1 : 1, i == 2 ? 1 : width },
                            1 };
@@ -188,7 +188,7 @@ static size_t expect_same_fate(ls__decoder *full, ls__decoder *decoder, const ui
         ck_assert_msg(got == status, "byte %zu: %s, of the whole: %s", at, ls_status_text(got),
                       ls_status_text(status));
         if (status == LS_OK)
-            expect_same(&decoder->part, &full->part, &one.part, "damaged");
+            expect_same(&decoder->source, &full->source, &one.part, "damaged");
         else
             ck_assert_str_eq(decoder->reason, full->reason);
     }
@@ -254,8 +254,8 @@ START_TEST(only_the_part_takes_memory)
     unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ 0 }, &n);
     const wish one = { { 300, 300, 64, 64 }, 1 };
     ck_assert_int_eq(decode_part(&decoder, bytes, n, &one, false), LS_OK);
-    ck_assert_int_le(decoder.part.view.height, 64 + 4);
-    ck_assert_int_le(decoder.part.view.width, 64 + 32);
+    ck_assert_int_le(decoder.source.view.height, 64 + 4);
+    ck_assert_int_le(decoder.source.view.width, 64 + 32);
     free(bytes), free(pixels);
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
@@ -284,7 +284,7 @@ START_TEST(a_reduced_image_shows_the_same)
             unsigned char *bytes = make_jpeg(H, W, pixels, options, &n);
             const wish one = { { 0, 0, 64, 64 }, s };
             ck_assert_int_eq(decode_part(&decoder, bytes, n, &one, false), LS_OK);
-            const ls__part *part = &decoder.part;
+            const ls__source *part = &decoder.source;
             ck_assert_int_eq(part->reduction, s);
             const bool turned = orientations[o] == 6;
             ck_assert_int_eq(part->height, turned ? W : H);

@@ -60,7 +60,7 @@ START_TEST(a_window_is_a_part_of_the_whole)
     for (int channels = 1; channels <= 3; channels += 2) {
         /* Rows with a gap between them, as a box of a larger image has. */
         uint8_t *pixels = draw_image(H, W + 9, channels, 4);
-        const ls__view view = { pixels + 5 * channels, (W + 9) * channels, H, W, channels };
+        const ls__image_view view = { pixels + 5 * channels, (W + 9) * channels, H, W, channels };
         const ls__window all = { 0, 0, TO_H, TO_W };
         uint8_t *whole = malloc(TO_H * TO_W * 3), *part = malloc(TO_H * TO_W * 3);
         ck_assert(ls__resize(&resizer, &view, TO_H, TO_W, &all, whole));
@@ -101,8 +101,8 @@ static uint8_t weigh(const uint8_t *pixels, int64_t step, const ls__stretch *s, 
     return (uint8_t)(sum >> 22 > 255 ? 255 : sum >> 22);
 }
 
-static void plain_resize(const ls__view *from, const ls__stretch *rows, const ls__stretch *columns,
-                         uint8_t *dst)
+static void plain_resize(const ls__image_view *from, const ls__stretch *rows,
+                         const ls__stretch *columns, uint8_t *dst)
 {
     const int c = from->channels;
     uint8_t *between = malloc((size_t)(from->height * columns->n * c));
@@ -153,11 +153,11 @@ START_TEST(all_kernels_follow_the_definition)
         uint8_t *pixels = draw_image((int)height, (int)width, channels, (unsigned)round);
         const size_t bytes = (size_t)(rows.n * columns.n * channels);
         uint8_t *dst = malloc(bytes), *expected = malloc(bytes);
-        const ls__view view = { pixels, width * channels, height, width, channels };
+        const ls__image_view view = { pixels, width * channels, height, width, channels };
         plain_resize(&view, &rows, &columns, expected);
         for (int i = 0; (resizer.kernels = ls__resize_kernels_at(i)); i++) {
             memset(dst, 0x5a, bytes);
-            ck_assert(ls__resize_part(&resizer, &view, &rows, &columns, dst));
+            ck_assert(ls__resize_region(&resizer, &view, &rows, &columns, dst));
             ck_assert_msg(memcmp(dst, expected, bytes) == 0,
                           "%s, round %d: %lld x %lld to %lld x %lld", resizer.kernels->name, round,
                           (long long)width, (long long)height, (long long)columns.n,
@@ -179,8 +179,9 @@ START_TEST(one_channel_is_resized_as_each_of_three)
     for (int i = 0; i < H * W * 3; i++) rgb[i] = grey[i / 3];
     uint8_t out1[TO_H * TO_W], out3[TO_H * TO_W * 3];
     const ls__window all = { 0, 0, TO_H, TO_W };
-    ck_assert(ls__resize(&resizer, &(ls__view){ grey, W, H, W, 1 }, TO_H, TO_W, &all, out1));
-    ck_assert(ls__resize(&resizer, &(ls__view){ rgb, W * 3, H, W, 3 }, TO_H, TO_W, &all, out3));
+    ck_assert(ls__resize(&resizer, &(ls__image_view){ grey, W, H, W, 1 }, TO_H, TO_W, &all, out1));
+    ck_assert(
+        ls__resize(&resizer, &(ls__image_view){ rgb, W * 3, H, W, 3 }, TO_H, TO_W, &all, out3));
     for (int i = 0; i < TO_H * TO_W * 3; i++) ck_assert_int_eq(out3[i], out1[i / 3]);
     free(grey), free(rgb);
     ls__resizer_free(&resizer);

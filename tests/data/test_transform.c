@@ -70,8 +70,8 @@ static ls_status run(const ls__transform *transform, ls_context *ctx, int h, int
 {
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_places(h, w);
-    const ls__view view = { pixels, w * 3, h, w, 3 };
-    const ls__part part = ls__part_of_all(&view);
+    const ls__image_view view = { pixels, w * 3, h, w, 3 };
+    const ls__source part = ls__source_of_all(&view);
     const ls_draw draw = draw_of(epoch, sample);
     const ls_status status = ls__transform_run(transform, &self, &part, &draw, dst, reason);
     ls__transformer_free(&self);
@@ -240,8 +240,8 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_image)
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_image(H, W, 3, 8), whole[24 * 36 * 3], dst[C * C * 3];
     char reason[LS__REASON_SIZE];
-    const ls__view view = { pixels, W * 3, H, W, 3 };
-    const ls__part part = ls__part_of_all(&view);
+    const ls__image_view view = { pixels, W * 3, H, W, 3 };
+    const ls__source part = ls__source_of_all(&view);
     const ls__window all = { 0, 0, 24, 36 };
     const ls_draw first = draw_of(0, 0);
     ck_assert(ls__resize(&self.resizer, &view, 24, 36, &all, whole));
@@ -271,8 +271,8 @@ START_TEST(random_resized_crop_is_crop_then_resize)
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_image(H, W, 3, 8), *cut = malloc(H * W * 3);
     char reason[LS__REASON_SIZE];
-    const ls__view view = { pixels, W * 3, H, W, 3 };
-    const ls__part part = ls__part_of_all(&view);
+    const ls__image_view view = { pixels, W * 3, H, W, 3 };
+    const ls__source part = ls__source_of_all(&view);
     const ls__transform transform = { .seed = 2,
                                       .crop = C,
                                       .random_resized_crop = true,
@@ -290,7 +290,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
         for (int64_t y = 0; y < box.height; y++)
             memcpy(cut + y * box.width * 3, pixels + ((box.top + y) * W + box.left) * 3,
                    (size_t)box.width * 3);
-        const ls__view alone = { cut, box.width * 3, box.height, box.width, 3 };
+        const ls__image_view alone = { cut, box.width * 3, box.height, box.width, 3 };
         const ls__window all = { 0, 0, C, C };
         ck_assert(ls__resize(&self.resizer, &alone, C, C, &all, expected));
         ck_assert_mem_eq(dst, expected, sizeof(dst));
@@ -302,9 +302,9 @@ START_TEST(random_resized_crop_is_crop_then_resize)
 END_TEST
 
 /* The view of a part of an image that shows the window and `more` pixels around it. */
-static ls__part part_around(const ls__view *whole, const ls__window *window, int64_t more)
+static ls__source part_around(const ls__image_view *whole, const ls__window *window, int64_t more)
 {
-    ls__part out = ls__part_of_all(whole);
+    ls__source out = ls__source_of_all(whole);
     const int64_t bottom = window->top + window->height + more;
     const int64_t right = window->left + window->width + more;
     out.top = window->top > more ? window->top - more : 0;
@@ -316,9 +316,9 @@ static ls__part part_around(const ls__view *whole, const ls__window *window, int
 }
 
 /* The pixels of a part, alone in memory, so that a look beyond is one outside of it. */
-static uint8_t *alone(ls__part *part)
+static uint8_t *alone(ls__source *part)
 {
-    ls__view *view = &part->view;
+    ls__image_view *view = &part->view;
     uint8_t *pixels = malloc((size_t)(view->height * view->width * view->channels));
     for (int64_t y = 0; y < view->height; y++)
         memcpy(pixels + y * view->width * view->channels, view->pixels + y * view->row_bytes,
@@ -355,8 +355,8 @@ START_TEST(what_is_asked_for_is_enough)
     ls_context *ctx = ls_context_open(NULL);
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_image(H, W, 3, 5);
-    const ls__view view = { pixels, W * 3, H, W, 3 };
-    const ls__part whole = ls__part_of_all(&view);
+    const ls__image_view view = { pixels, W * 3, H, W, 3 };
+    const ls__source whole = ls__source_of_all(&view);
     char reason[LS__REASON_SIZE];
     int n_parts = 0;
     for (size_t i = 0; i < sizeof(transforms) / sizeof(transforms[0]); i++) {
@@ -372,7 +372,7 @@ START_TEST(what_is_asked_for_is_enough)
             ck_assert_int_eq(ls__transform_ask(&want, H, W, &window, &reduction, reason), LS_OK);
             ck_assert_int_eq(reduction, 1);
             n_parts += window.height < H && window.width < W;
-            ls__part part = part_around(&view, &window, sample % 3);
+            ls__source part = part_around(&view, &window, sample % 3);
             uint8_t *copy = alone(&part);
             ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &want.draw, dst, reason),
                              LS_OK);
@@ -399,7 +399,7 @@ static uint8_t *draw_slopes(int h, int w)
     return pixels;
 }
 
-static ls__part reduce(const ls__view *whole, int reduction)
+static ls__source reduce(const ls__image_view *whole, int reduction)
 {
     const int64_t height = (whole->height + reduction - 1) / reduction;
     const int64_t width = (whole->width + reduction - 1) / reduction;
@@ -416,8 +416,8 @@ static ls__part reduce(const ls__view *whole, int reduction)
         }
         pixels[i] = (uint8_t)((sum + n / 2) / n);
     }
-    const ls__view view = { pixels, width * 3, height, width, 3 };
-    return (ls__part){ view, 0, 0, whole->height, whole->width, reduction };
+    const ls__image_view view = { pixels, width * 3, height, width, 3 };
+    return (ls__source){ view, 0, 0, whole->height, whole->width, reduction };
 }
 
 START_TEST(a_reduced_image_gives_nearly_the_same_sample)
@@ -437,9 +437,9 @@ START_TEST(a_reduced_image_gives_nearly_the_same_sample)
     ls_context *ctx = ls_context_open(NULL);
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_slopes(H, W);
-    const ls__view view = { pixels, W * 3, H, W, 3 };
-    const ls__part whole = ls__part_of_all(&view);
-    ls__part smaller[9];
+    const ls__image_view view = { pixels, W * 3, H, W, 3 };
+    const ls__source whole = ls__source_of_all(&view);
+    ls__source smaller[9];
     for (int s = 1; s <= 8; s *= 2) smaller[s] = reduce(&view, s);
     char reason[LS__REASON_SIZE];
     int seen[9] = { 0 };

@@ -26,6 +26,9 @@ allowed optim 'optim/|nn/|io/|tensor/|backend/|base/'
 allowed run 'run/|optim/|nn/|data/|io/|tensor/|backend/|cpu/cpu.h|base/'
 allowed cpu 'cpu/|backend/backend.h|base/|reference/'
 allowed cuda 'cuda/|backend/backend.h|backend/module.h|base/|emulator.h'
+allowed data/decode 'data/decode/|base/'
+allowed data/transform 'data/(transform|decode)/|tensor/|base/'
+allowed data/dataset 'data/(dataset|transform|decode)/|tensor/|base/'
 
 # public FOLDER "headers": what a folder below src may see of the public API.
 public() {

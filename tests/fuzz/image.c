@@ -51,9 +51,9 @@ static ls_status decode(ls__decoder *decoder, const uint8_t *bytes, size_t n, bo
     return status;
 }
 
-static void check_same(const ls__part *part, const ls__part *whole, const request *wanted)
+static void check_same(const ls__source *part, const ls__source *whole, const request *wanted)
 {
-    const ls__view *view = &part->view;
+    const ls__image_view *view = &part->view;
     const int reduction = whole->reduction;
     FUZZ_CHECK(part->height == whole->height && part->width == whole->width);
     FUZZ_CHECK(part->reduction == reduction && part->top >= 0 && part->left >= 0);
@@ -86,7 +86,7 @@ void fuzz_image(const uint8_t *bytes, size_t n)
         if (status == LS_ERR_MEMORY || got == LS_ERR_MEMORY) continue;
         FUZZ_CHECK(got == status);
         if (status == LS_OK)
-            check_same(&part.part, &whole.part, &wanted);
+            check_same(&part.source, &whole.source, &wanted);
         else
             FUZZ_CHECK(strcmp(part.reason, whole.reason) == 0);
     }

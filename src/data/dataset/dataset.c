@@ -65,7 +65,7 @@ void ls__dataset_release(ls_dataset *dataset)
 
 /* Each sample's data are checked when they are first read; by two threads at once does no harm. */
 static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
-                             ls__decoder *decoder, ls__part *out)
+                             ls__decoder *decoder, ls__source *out)
 {
     const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
     const bool known_sound = atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed);
@@ -84,18 +84,19 @@ static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_e
 }
 
 ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
-                           ls__decoder *decoder, ls__part *out)
+                           ls__decoder *decoder, ls__source *out)
 {
     if (dataset->images) {
         const int64_t row_bytes = dataset->width * dataset->channels;
-        const ls__view view = { dataset->images + sample * dataset->height * row_bytes, row_bytes,
-                                dataset->height, dataset->width, dataset->channels };
-        *out = ls__part_of_all(&view);
+        const ls__image_view view = { dataset->images + sample * dataset->height * row_bytes,
+                                      row_bytes, dataset->height, dataset->width,
+                                      dataset->channels };
+        *out = ls__source_of_all(&view);
         return LS_OK;
     }
     if (dataset->pack) return read_packed(dataset, sample, honour_exif, decoder, out);
     LS_TRY(ls__decode_file(decoder, dataset->paths[sample], honour_exif));
-    *out = decoder->part;
+    *out = decoder->source;
     return LS_OK;
 }
 

@@ -5,7 +5,6 @@
 #include "base/context.h"
 #include "data/decode/decoder.h"
 #include "data/dataset/pack.h"
-#include "data/transform/resize.h"
 #include <lockstep/data.h>
 #include <stdatomic.h>
 
@@ -54,7 +53,7 @@ void ls__dataset_release(ls_dataset *dataset);
 /* The image of a sample, at least what decoder->want asks for, borrowed from the decoder or the
  * data set. Thread-safe with a decoder per thread; errors as ls__decode_file. */
 ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
-                           ls__decoder *decoder, ls__part *out);
+                           ls__decoder *decoder, ls__source *out);
 
 /* The decoders on which its pixels depend: those of the pack that holds pixels, else the library's.
  */

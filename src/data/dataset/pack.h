@@ -25,7 +25,6 @@
 #define LS_DATA_DATASET_PACK_H
 
 #include "data/decode/decoder.h"
-#include "data/transform/resize.h"
 
 #define LS__PACK_MAGIC     "\x89LSpack\n"
 #define LS__PACK_END_MAGIC "LSpackZ\n"
@@ -114,12 +113,12 @@ bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data);
 /* The pixels of the sample that was loaded, at least what decoder->want asks for: borrowed from the
  * decoder. Errors as ls__decode_file. */
 ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
-                          ls__decoder *decoder, ls__part *out);
+                          ls__decoder *decoder, ls__source *out);
 
 /* The rows of pixels that decoder->want asks for, as they are stored, in place of ls__pack_load and
  * _decode: for samples that were found sound before. */
 ls_status ls__pack_read_rows(const ls__pack *pack, const ls__pack_sample *sample,
-                             ls__decoder *decoder, ls__part *out);
+                             ls__decoder *decoder, ls__source *out);
 
 /* Splits "DIR/train.pack/train" into a file that is there and the rest ("" for none), in `file`,
  * whose size is that of the path at least. False when no front part of the path is a file. */

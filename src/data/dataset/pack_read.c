@@ -24,7 +24,7 @@ bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data)
 }
 
 ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
-                          ls__decoder *decoder, ls__part *out)
+                          ls__decoder *decoder, ls__source *out)
 {
     const uint8_t *data = decoder->buffer;
     if (sample->state != LS__PACK_SOUND)
@@ -32,20 +32,21 @@ ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, b
                                sample->bytes ? (const char *)data : "");
     if (pack->form == LS__PACK_FILES) {
         LS_TRY(ls__decode_memory(decoder, data, (size_t)sample->bytes, honour_exif));
-        *out = decoder->part;
+        *out = decoder->source;
         return LS_OK;
     }
-    const ls__view view = { data, 3 * (int64_t)sample->width, sample->height, sample->width, 3 };
-    *out = ls__part_of_all(&view);
+    const ls__image_view view = { data, 3 * (int64_t)sample->width, sample->height, sample->width,
+                                  3 };
+    *out = ls__source_of_all(&view);
     LS_TRY(ls__decoder_check(decoder, view.height, view.width));
     if (!honour_exif || sample->orientation <= 1) return LS_OK;
     LS_TRY(ls__decode_pixels(decoder, &view, sample->orientation));
-    *out = decoder->part;
+    *out = decoder->source;
     return LS_OK;
 }
 
 ls_status ls__pack_read_rows(const ls__pack *pack, const ls__pack_sample *sample,
-                             ls__decoder *decoder, ls__part *out)
+                             ls__decoder *decoder, ls__source *out)
 {
     ls__window wanted;
     int reduction;
@@ -56,8 +57,8 @@ ls_status ls__pack_read_rows(const ls__pack *pack, const ls__pack_sample *sample
     rows.offset += (uint64_t)(wanted.top * row_bytes);
     rows.bytes = (uint64_t)(wanted.height * row_bytes);
     LS_TRY(ls__pack_load(pack, &rows, decoder));
-    const ls__view whole = { decoder->buffer, row_bytes, sample->height, sample->width, 3 };
-    *out = ls__part_of_all(&whole);
+    const ls__image_view whole = { decoder->buffer, row_bytes, sample->height, sample->width, 3 };
+    *out = ls__source_of_all(&whole);
     out->view.height = wanted.height;
     out->top = wanted.top;
     return LS_OK;

@@ -66,7 +66,7 @@ static ls_status resize(const packing *p, worker *w, slot *s)
     if (!ls__resize_fits(from->height, from->width, height, width, w->decoder.reason,
                          LS__REASON_SIZE))
         return LS_ERR_DATA;
-    const ls__view view = { from->pixels, 3 * from->width, from->height, from->width, 3 };
+    const ls__image_view view = { from->pixels, 3 * from->width, from->height, from->width, 3 };
     const ls__window all = { 0, 0, height, width };
     if (!ls__image_reserve(p->ctx, &s->image, height, width, 3) ||
         !ls__resize(&w->resizer, &view, height, width, &all, s->image.pixels))

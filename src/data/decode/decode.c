@@ -3,44 +3,7 @@
  */
 #include "data/decode/decoder.h"
 
-#include "base/error.h"
-#include "base/file.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes)
-{
-    if (bytes <= *capacity) return true;
-    ls__free(ctx, *memory);
-    *memory = ls__alloc(ctx, bytes);
-    *capacity = *memory ? bytes : 0;
-    return *memory != NULL;
-}
-
-bool ls__image_reserve(const ls_context *ctx, ls__image *image, int64_t height, int64_t width,
-                       int channels)
-{
-    size_t bytes;
-    void *memory = image->pixels;
-    const bool fits = ls__mul_size((size_t)height, (size_t)width, &bytes) &&
-                      ls__mul_size(bytes, (size_t)channels, &bytes) &&
-                      ls__buffer_reserve(ctx, &memory, &image->capacity, bytes);
-    image->pixels = memory;
-    image->height = fits ? height : 0;
-    image->width = fits ? width : 0;
-    image->channels = channels;
-    return fits;
-}
-
-void ls__image_free(const ls_context *ctx, ls__image *image)
-{
-    ls__free(ctx, image->pixels);
-    *image = (ls__image){ 0 };
-}
 
 void ls__decoder_free(ls__decoder *decoder)
 {
@@ -50,57 +13,11 @@ void ls__decoder_free(ls__decoder *decoder)
     *decoder = (ls__decoder){ .ctx = decoder->ctx };
 }
 
-bool ls__is_bad_image(ls_status status)
-{
-    return status == LS_ERR_DATA || status == LS_ERR_IO || status == LS_ERR_NOT_FOUND;
-}
-
-ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(decoder->reason, sizeof(decoder->reason), format, args);
-    va_end(args);
-    return status;
-}
-
-ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
-{
-    if (height <= 0 || width <= 0)
-        return ls__undecodable(decoder, LS_ERR_DATA, "an image of %lld x %lld pixels",
-                               (long long)width, (long long)height);
-    const int64_t limit = decoder->max_pixels ? decoder->max_pixels : LS_DEFAULT_MAX_PIXELS;
-    if (width > limit / height)
-        return ls__undecodable(decoder, LS_ERR_DATA,
-                               "claims %lld x %lld pixels, more than the limit of %lld%s",
-                               (long long)width, (long long)height, (long long)limit,
-                               limit < LS_LARGEST_MAX_PIXELS ? " (max_pixels)" : "");
-    return LS_OK;
-}
-
-ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
-{
-    LS_TRY(ls__decoder_check(decoder, height, width));
-    decoder->part = (ls__part){ .height = height, .width = width };
-    return ls__decoder_begin_part(decoder, &(ls__window){ 0, 0, height, width }, 1);
-}
-
-ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, int reduction)
-{
-    decoder->part.top = part->top;
-    decoder->part.left = part->left;
-    decoder->part.reduction = reduction;
-    if (!ls__image_reserve(decoder->ctx, &decoder->image, part->height, part->width, 3))
-        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
-                               (long long)part->width, (long long)part->height);
-    return LS_OK;
-}
-
 ls_status ls__decoder_ask(ls__decoder *decoder, int64_t height, int64_t width, ls__window *part,
                           int *reduction)
 {
     LS_TRY(ls__decoder_check(decoder, height, width));
-    decoder->part = (ls__part){ .height = height, .width = width };
+    decoder->source = (ls__source){ .height = height, .width = width };
     *part = (ls__window){ 0, 0, height, width };
     *reduction = 1;
     const ls__want *want = decoder->want;
@@ -146,13 +63,13 @@ static const struct {
     { "<", 0, 1, "HTML, XML or SVG", NULL },
 };
 
-/* decoder->image, as stored, becomes decoder->part's pixels, upright. */
+/* decoder->image, as stored, becomes decoder->source's pixels, upright. */
 static ls_status turn(ls__decoder *decoder)
 {
     LS_TRY(ls__exif_turn(decoder));
     const ls__image *image = &decoder->image;
-    decoder->part.view = (ls__view){ image->pixels, image->width * image->channels, image->height,
-                                     image->width, image->channels };
+    decoder->source.view = (ls__image_view){ image->pixels, image->width * image->channels,
+                                             image->height, image->width, image->channels };
     return LS_OK;
 }
 
@@ -173,54 +90,6 @@ static ls_status decode_bytes(ls__decoder *decoder, bool honour_exif)
     decoder->orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].decode(decoder));
     return turn(decoder);
-}
-
-static ls_status undecodable_errno(ls__decoder *decoder, int number)
-{
-    char text[LS__ERRNO_TEXT_SIZE];
-    return ls__undecodable(decoder, ls__file_status(number), "%s",
-                           ls__errno_text(number, text, sizeof(text)));
-}
-
-static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes)
-{
-    if (file_bytes > LS__MAX_FILE_BYTES)
-        return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
-                               (long long)file_bytes, LS__MAX_FILE_BYTES);
-    const size_t size = (size_t)file_bytes;
-    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, size))
-        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
-
-    size_t n = 0;
-    while (n < size) {
-        const ssize_t got = read(fd, (uint8_t *)decoder->buffer + n, size - n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return undecodable_errno(decoder, errno);
-        if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
-        n += (size_t)got;
-    }
-    decoder->file = decoder->buffer;
-    decoder->file_bytes = size;
-    return LS_OK;
-}
-
-ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
-{
-    int fd;
-    int64_t file_bytes;
-    char reason[LS__ERRNO_TEXT_SIZE];
-    ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
-    if (status != LS_OK) return ls__undecodable(decoder, status, "%s", reason);
-    status = read_open_file(decoder, fd, file_bytes);
-    close(fd);
-    return status;
-}
-
-void ls__decoder_drop_buffer(ls__decoder *decoder)
-{
-    ls__free(decoder->ctx, decoder->buffer);
-    decoder->buffer = NULL;
-    decoder->buffer_capacity = 0;
 }
 
 /* One huge image should not hold its memory for the rest of the run. */
@@ -257,7 +126,7 @@ ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes
     return status;
 }
 
-ls_status ls__decode_pixels(ls__decoder *decoder, const ls__view *stored, int orientation)
+ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored, int orientation)
 {
     begin(decoder);
     ls_status status = ls__decoder_begin(decoder, stored->height, stored->width);

@@ -5,32 +5,9 @@
 #ifndef LS_DATA_DECODE_DECODER_H
 #define LS_DATA_DECODE_DECODER_H
 
-#include "base/alloc.h"
-#include "data/transform/resize.h"
-#include <lockstep/data.h>
+#include "data/decode/image.h"
 
-enum {
-    LS__REASON_SIZE = 256,
-    LS__MAX_PIXELS = LS_LARGEST_MAX_PIXELS,
-    LS__MAX_FILE_BYTES = 1 << 30, /* an uncompressed image of that many pixels */
-    LS__KEEP_BYTES = 64 << 20     /* buffers beyond this are given back after use */
-};
-
-/* u8 [height,width,channels], rows without gaps, in a buffer that grows. */
-typedef struct ls__image {
-    uint8_t *pixels;
-    size_t capacity;
-    int64_t height, width;
-    int channels;
-} ls__image;
-
-/* Room for an image of that size; its pixels are undefined. On failure the old one is gone. */
-bool ls__image_reserve(const ls_context *ctx, ls__image *image, int64_t height, int64_t width,
-                       int channels);
-void ls__image_free(const ls_context *ctx, ls__image *image);
-
-/* Grows *memory to at least `bytes`; the contents are lost. */
-bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes);
+enum { LS__MAX_FILE_BYTES = 1 << 30 }; /* an uncompressed image of LS__MAX_PIXELS */
 
 /* What of an image is wanted, asked for when its size is known and its pixels are not. */
 typedef struct ls__want {
@@ -54,10 +31,10 @@ typedef struct ls__decoder {
     size_t file_bytes;
     void *buffer;
     size_t buffer_capacity;
-    ls__image image; /* the result */
-    ls__part part;   /* its pixels and their place in the whole image */
-    int orientation; /* EXIF's, or 1 */
-    ls__image spare; /* a turned copy on its way, a row of CMYK */
+    ls__image image;   /* the result */
+    ls__source source; /* its pixels and their place in the whole image */
+    int orientation;   /* EXIF's, or 1 */
+    ls__image spare;   /* a turned copy on its way, a row of CMYK */
     char reason[LS__REASON_SIZE];
 } ls__decoder;
 
@@ -67,16 +44,16 @@ void ls__decoder_free(ls__decoder *decoder);
  * handles) speak of the machine. */
 bool ls__is_bad_image(ls_status status);
 
-/* Reads and decodes a file into decoder->part, RGB, at least what is wanted of it. LS_ERR_NOT_FOUND
- * and LS_ERR_IO: could not be read; LS_ERR_DATA: empty, damaged or not an image that we know;
- * LS_ERR_MEMORY; LS_ERR_DEVICE: no file handle to be had. The reason is a phrase without the file's
- * name: "truncated PNG file". */
+/* Reads and decodes a file into decoder->source, RGB, at least what is wanted of it.
+ * LS_ERR_NOT_FOUND and LS_ERR_IO: could not be read; LS_ERR_DATA: empty, damaged or not an image
+ * that we know; LS_ERR_MEMORY; LS_ERR_DEVICE: no file handle to be had. The reason is a phrase
+ * without the file's name: "truncated PNG file". */
 ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif);
 
 /* The same for the bytes of a file that lie in memory; they stay as they are. */
 ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes, bool honour_exif);
 /* The same for RGB pixels as a file holds them, which are turned upright. */
-ls_status ls__decode_pixels(ls__decoder *decoder, const ls__view *stored, int orientation);
+ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored, int orientation);
 /* The first half of ls__decode_file: the file's bytes into decoder->file. */
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 
@@ -109,7 +86,7 @@ ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, i
 /* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or it makes no sense.
  */
 int ls__exif_orientation(const uint8_t *file, size_t bytes);
-/* Turns decoder->image upright, and decoder->part's place with it. */
+/* Turns decoder->image upright, and decoder->source's place with it. */
 ls_status ls__exif_turn(ls__decoder *decoder);
 /* Where a window of the upright image lies in the stored one, whose size is given. */
 ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,

@@ -111,7 +111,7 @@ ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
 }
 
 /* The sizes of a turned image that was reduced must be multiples of its reduction. */
-static void turn_place(ls__part *part, int orientation, int64_t height, int64_t width)
+static void turn_place(ls__source *part, int orientation, int64_t height, int64_t width)
 {
     const ls__window stored = { part->top, part->left, height, width };
     const ls__window whole = { 0, 0, part->height, part->width };
@@ -135,7 +135,7 @@ ls_status ls__exif_turn(ls__decoder *decoder)
     const int64_t width = transpose ? from->height : from->width;
     if (!ls__image_reserve(decoder->ctx, &decoder->spare, height, width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to turn the image");
-    turn_place(&decoder->part, orientation, from->height, from->width);
+    turn_place(&decoder->source, orientation, from->height, from->width);
 
     /* Steps in bytes through the stored image as the upright one is walked along. */
     const int64_t row_bytes = 3 * from->width;

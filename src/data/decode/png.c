@@ -212,7 +212,8 @@ ls_status ls__decode_png(ls__decoder *decoder)
     current = NULL;
     if (pixels) {
         decoder->image = (ls__image){ pixels, 3 * n_pixels, self.height, self.width, 3 };
-        decoder->part = (ls__part){ .height = self.height, .width = self.width, .reduction = 1 };
+        decoder->source =
+            (ls__source){ .height = self.height, .width = self.width, .reduction = 1 };
         return LS_OK;
     }
     if (here.starved) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to decode a PNG");

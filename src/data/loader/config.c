@@ -109,7 +109,7 @@ static ls_status find_size(ls_loader *loader)
     }
     ls__decoder decoder = { .ctx = ctx, .max_pixels = loader->config.max_pixels };
     ls_status status = LS_ERR_DATA;
-    ls__part image;
+    ls__source image;
     int64_t sample = 0;
     for (; sample < loader->dataset->n_samples; sample++) {
         status =

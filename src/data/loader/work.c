@@ -58,7 +58,7 @@ static int64_t replacement(const ls_loader *loader, const ls__queue_item *item, 
 }
 
 static ls_status transform(const ls_loader *loader, ls__loader_worker *worker,
-                           const ls__part *image, const ls_draw *draw, uint8_t *dst)
+                           const ls__source *image, const ls_draw *draw, uint8_t *dst)
 {
     const ls_status status = ls__transform_run(&loader->transform, &worker->transformer, image,
                                                draw, dst, worker->decoder.reason);
@@ -76,7 +76,7 @@ static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
                             .known_whole =
                                 atomic_load_explicit(known_whole, memory_order_relaxed) };
     worker->decoder.want = &want;
-    ls__part image;
+    ls__source image;
     const ls_status status = ls__dataset_read(loader->dataset, sample, loader->config.honour_exif,
                                               &worker->decoder, &image);
     worker->decoder.want = NULL;

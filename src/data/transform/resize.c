@@ -5,7 +5,6 @@
  * BILINEAR) in every bit. Pillow 13 resizes vertically first where the height shrinks more. */
 #include "data/transform/resize.h"
 
-#include "data/decode/decoder.h"
 #include "data/transform/resize_kernels.h"
 
 #include <math.h>
@@ -255,7 +254,8 @@ static uint8_t *between_row(const plan *self, int64_t y)
 }
 
 /* Rows y .. of the input through the first pass; those from `end` on are the last one again. */
-static void first_pass(const plan *self, const ls__view *from, int64_t n, int64_t y, int64_t end)
+static void first_pass(const plan *self, const ls__image_view *from, int64_t n, int64_t y,
+                       int64_t end)
 {
     const uint8_t *in[LS__ROWS_AT_ONCE];
     uint8_t *out[LS__ROWS_AT_ONCE];
@@ -270,8 +270,8 @@ static void first_pass(const plan *self, const ls__view *from, int64_t n, int64_
         grey_rows(&self->columns, n, in, out);
 }
 
-bool ls__resize_part(ls__resizer *resizer, const ls__view *from, const ls__stretch *rows,
-                     const ls__stretch *columns, uint8_t *dst)
+bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from, const ls__stretch *rows,
+                       const ls__stretch *columns, uint8_t *dst)
 {
     plan p;
     if (!plan_open(resizer, from->channels, rows, columns, &p)) return false;
@@ -289,7 +289,7 @@ bool ls__resize_part(ls__resizer *resizer, const ls__view *from, const ls__stret
     return true;
 }
 
-bool ls__resize(ls__resizer *resizer, const ls__view *from, int64_t height, int64_t width,
+bool ls__resize(ls__resizer *resizer, const ls__image_view *from, int64_t height, int64_t width,
                 const ls__window *window, uint8_t *dst)
 {
     ls__stretch rows = whole_stretch(from->height, height);
@@ -298,5 +298,5 @@ bool ls__resize(ls__resizer *resizer, const ls__view *from, int64_t height, int6
     rows.n = window->height;
     columns.from = window->left;
     columns.n = window->width;
-    return ls__resize_part(resizer, from, &rows, &columns, dst);
+    return ls__resize_region(resizer, from, &rows, &columns, dst);
 }

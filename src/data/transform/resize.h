@@ -2,34 +2,8 @@
 #ifndef LS_DATA_TRANSFORM_RESIZE_H
 #define LS_DATA_TRANSFORM_RESIZE_H
 
-#include "base/alloc.h"
 #include "base/strict_math.h"
-
-/* Pixels of somebody else: u8 [height,width,channels], channels 1 or 3, rows row_bytes apart. */
-typedef struct ls__view {
-    const uint8_t *pixels;
-    int64_t row_bytes, height, width;
-    int channels;
-} ls__view;
-
-/* A rectangle of an image. */
-typedef struct ls__window {
-    int64_t top, left, height, width;
-} ls__window;
-
-/* Pixels that are a part of an image, which may have been reduced. */
-typedef struct ls__part {
-    ls__view view;
-    int64_t top, left;     /* of the view in the reduced image */
-    int64_t height, width; /* of the whole image before it was reduced */
-    int reduction; /* 1, 2, 4 or 8: a reduced pixel is the mean of a square of that side; where the
-                      image's sides are no multiples, the last ones are of less */
-} ls__part;
-
-static inline ls__part ls__part_of_all(const ls__view *view)
-{
-    return (ls__part){ *view, 0, 0, view->height, view->width, 1 };
-}
+#include "data/decode/image.h"
 
 /* One direction of a resize: of the `out` pixels that the interval begin .. begin + length of the
  * input's pixels is resized to, those from .. from + n - 1 are made. Only the input's pixels 0 ..
@@ -65,11 +39,11 @@ bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, in
 
 /* dst [window.height,window.width,channels], without gaps = that window of `from` resized to height
  * x width; only the window is computed. false when there is no memory. */
-bool ls__resize(ls__resizer *resizer, const ls__view *from, int64_t height, int64_t width,
+bool ls__resize(ls__resizer *resizer, const ls__image_view *from, int64_t height, int64_t width,
                 const ls__window *window, uint8_t *dst);
 
 /* The same, with both directions spelled out; dst [rows->n,columns->n,channels]. */
-bool ls__resize_part(ls__resizer *resizer, const ls__view *from, const ls__stretch *rows,
-                     const ls__stretch *columns, uint8_t *dst);
+bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from, const ls__stretch *rows,
+                       const ls__stretch *columns, uint8_t *dst);
 
 #endif

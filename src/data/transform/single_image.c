@@ -71,7 +71,7 @@ ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width
         goto done;
     }
     if (ls_tensor_read(image, from.pixels, image->bytes) != LS_OK) goto done;
-    const ls__view view = { from.pixels, in_width * 3, in_height, in_width, 3 };
+    const ls__image_view view = { from.pixels, in_width * 3, in_height, in_width, 3 };
     const ls__window all = { 0, 0, height, width };
     if (ls__resize(&resizer, &view, height, width, &all, to.pixels))
         out = ls_tensor_from(ctx, LS_U8, LS_SHAPE(height, width, 3), to.pixels);

@@ -243,7 +243,7 @@ ls_status ls__transform_ask(const void *arg, int64_t height, int64_t width, ls__
 
 /* The window's pixels of an image, of which from->view shows at least those inside; zeros where it
  * lies outside. */
-static void copy_window(const ls__part *from, const ls__window *window, uint8_t *dst)
+static void copy_window(const ls__source *from, const ls__window *window, uint8_t *dst)
 {
     const int channels = from->view.channels;
     const int64_t row_bytes = window->width * channels;
@@ -280,24 +280,24 @@ static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixe
 }
 
 /* part = the whole image resized, in memory of self. */
-static ls_status resize_whole(ls__transformer *self, const plan *p, ls__part *part)
+static ls_status resize_whole(ls__transformer *self, const plan *p, ls__source *part)
 {
-    const ls__view *from = &part->view;
+    const ls__image_view *from = &part->view;
     if (!ls__image_reserve(self->resizer.ctx, &self->resized, p->height, p->width, from->channels))
         return LS_ERR_MEMORY;
     const ls__stretch rows =
         resize_stretch(part->height, part->reduction, part->top, p->height, 0, p->height);
     const ls__stretch columns =
         resize_stretch(part->width, part->reduction, part->left, p->width, 0, p->width);
-    if (!ls__resize_part(&self->resizer, from, &rows, &columns, self->resized.pixels))
+    if (!ls__resize_region(&self->resizer, from, &rows, &columns, self->resized.pixels))
         return LS_ERR_MEMORY;
-    const ls__view resized = { self->resized.pixels, p->width * from->channels, p->height, p->width,
-                               from->channels };
-    *part = ls__part_of_all(&resized);
+    const ls__image_view resized = { self->resized.pixels, p->width * from->channels, p->height,
+                                     p->width, from->channels };
+    *part = ls__source_of_all(&resized);
     return LS_OK;
 }
 
-static bool cut_box(const ls__transform *transform, ls__transformer *self, const ls__part *from,
+static bool cut_box(const ls__transform *transform, ls__transformer *self, const ls__source *from,
                     const plan *p, uint8_t *dst)
 {
     const ls__window *box = &p->cut;
@@ -306,17 +306,17 @@ static bool cut_box(const ls__transform *transform, ls__transformer *self, const
     ls__stretch columns =
         box_stretch(box->left, box->width, from->reduction, from->left, transform->width);
     columns.mirror = p->flip;
-    return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
+    return ls__resize_region(&self->resizer, &from->view, &rows, &columns, dst);
 }
 
-static bool cut_resized(ls__transformer *self, const ls__part *from, const plan *p, uint8_t *dst)
+static bool cut_resized(ls__transformer *self, const ls__source *from, const plan *p, uint8_t *dst)
 {
     const ls__stretch rows = resize_stretch(from->height, from->reduction, from->top, p->height,
                                             p->cut.top, p->cut.height);
     ls__stretch columns = resize_stretch(from->width, from->reduction, from->left, p->width,
                                          p->cut.left, p->cut.width);
     columns.mirror = p->flip;
-    return ls__resize_part(&self->resizer, &from->view, &rows, &columns, dst);
+    return ls__resize_region(&self->resizer, &from->view, &rows, &columns, dst);
 }
 
 void ls__transformer_free(ls__transformer *self)
@@ -326,12 +326,12 @@ void ls__transformer_free(ls__transformer *self)
 }
 
 ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__part *image, const ls_draw *draw, uint8_t *dst,
+                            const ls__source *image, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE])
 {
     plan p;
     LS_TRY(make_plan(transform, draw, image->height, image->width, &p, reason));
-    ls__part from = *image;
+    ls__source from = *image;
     if (p.whole_first) LS_TRY(resize_whole(self, &p, &from));
     if (transform->random_resized_crop) {
         if (!cut_box(transform, self, &from, &p, dst)) return LS_ERR_MEMORY;

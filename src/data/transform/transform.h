@@ -2,9 +2,7 @@
 #ifndef LS_DATA_TRANSFORM_TRANSFORM_H
 #define LS_DATA_TRANSFORM_TRANSFORM_H
 
-#include "data/decode/decoder.h"
 #include "data/transform/resize.h"
-#include <lockstep/data.h>
 #include <lockstep/random.h>
 
 /* As ls_loader_config says, with defaults filled in. */
@@ -47,7 +45,7 @@ ls_status ls__transform_ask(const void *want, int64_t height, int64_t width, ls_
  * the words of the draw's blocks. LS_ERR_DATA: the image does not fit the configuration;
  * LS_ERR_MEMORY. */
 ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__part *image, const ls_draw *draw, uint8_t *dst,
+                            const ls__source *image, const ls_draw *draw, uint8_t *dst,
                             char reason[LS__REASON_SIZE]);
 
 #endif

@@ -1,0 +1,105 @@
+/* decoder.c: what the decoders of all formats share: the file's bytes, the limit, the reason of an
+ * error, room for the image. */
+#include "data/decode/decoder.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+bool ls__is_bad_image(ls_status status)
+{
+    return status == LS_ERR_DATA || status == LS_ERR_IO || status == LS_ERR_NOT_FOUND;
+}
+
+ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(decoder->reason, sizeof(decoder->reason), format, args);
+    va_end(args);
+    return status;
+}
+
+ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
+{
+    if (height <= 0 || width <= 0)
+        return ls__undecodable(decoder, LS_ERR_DATA, "an image of %lld x %lld pixels",
+                               (long long)width, (long long)height);
+    const int64_t limit = decoder->max_pixels ? decoder->max_pixels : LS_DEFAULT_MAX_PIXELS;
+    if (width > limit / height)
+        return ls__undecodable(decoder, LS_ERR_DATA,
+                               "claims %lld x %lld pixels, more than the limit of %lld%s",
+                               (long long)width, (long long)height, (long long)limit,
+                               limit < LS_LARGEST_MAX_PIXELS ? " (max_pixels)" : "");
+    return LS_OK;
+}
+
+ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
+{
+    LS_TRY(ls__decoder_check(decoder, height, width));
+    decoder->source = (ls__source){ .height = height, .width = width };
+    return ls__decoder_begin_part(decoder, &(ls__window){ 0, 0, height, width }, 1);
+}
+
+ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, int reduction)
+{
+    decoder->source.top = part->top;
+    decoder->source.left = part->left;
+    decoder->source.reduction = reduction;
+    if (!ls__image_reserve(decoder->ctx, &decoder->image, part->height, part->width, 3))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
+                               (long long)part->width, (long long)part->height);
+    return LS_OK;
+}
+
+static ls_status undecodable_errno(ls__decoder *decoder, int number)
+{
+    char text[LS__ERRNO_TEXT_SIZE];
+    return ls__undecodable(decoder, ls__file_status(number), "%s",
+                           ls__errno_text(number, text, sizeof(text)));
+}
+
+static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes)
+{
+    if (file_bytes > LS__MAX_FILE_BYTES)
+        return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
+                               (long long)file_bytes, LS__MAX_FILE_BYTES);
+    const size_t size = (size_t)file_bytes;
+    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, size))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
+
+    size_t n = 0;
+    while (n < size) {
+        const ssize_t got = read(fd, (uint8_t *)decoder->buffer + n, size - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return undecodable_errno(decoder, errno);
+        if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
+        n += (size_t)got;
+    }
+    decoder->file = decoder->buffer;
+    decoder->file_bytes = size;
+    return LS_OK;
+}
+
+ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
+{
+    int fd;
+    int64_t file_bytes;
+    char reason[LS__ERRNO_TEXT_SIZE];
+    ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
+    if (status != LS_OK) return ls__undecodable(decoder, status, "%s", reason);
+    status = read_open_file(decoder, fd, file_bytes);
+    close(fd);
+    return status;
+}
+
+void ls__decoder_drop_buffer(ls__decoder *decoder)
+{
+    ls__free(decoder->ctx, decoder->buffer);
+    decoder->buffer = NULL;
+    decoder->buffer_capacity = 0;
+}
