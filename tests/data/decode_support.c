@@ -11,15 +11,22 @@ ls_context *open_context(void)
     return ctx;
 }
 
-ls_status decode(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif)
+ls_status decode_region(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif,
+                        const ls__region *region)
 {
-    /* A copy of just that size, so that a step beyond its end is seen; none may be changed. */
+    /* A copy of just that size, so that an access beyond its end is detected. */
     void *file = malloc(n ? n : 1);
     memcpy(file, bytes, n);
-    const ls_status status = ls__decode_memory(decoder, file, n, honour_exif);
+    ls_status status = ls__decoder_probe_memory(decoder, file, n, honour_exif);
+    if (status == LS_OK) status = ls__decode_region(decoder, region);
     ck_assert_mem_eq(file, bytes, n);
     free(file);
     return status;
+}
+
+ls_status decode(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif)
+{
+    return decode_region(decoder, bytes, n, honour_exif, NULL);
 }
 
 void expect_bad(ls__decoder *decoder, const void *bytes, size_t n, const char *word)

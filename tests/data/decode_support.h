@@ -1,4 +1,5 @@
-/* decode_support.h: decoding bytes in memory, and what the tests of every format ask of it. */
+/* decode_support.h: decodes bytes in memory, with the checks that the tests of every format share.
+ */
 #ifndef LS_TESTS_DATA_DECODE_SUPPORT_H
 #define LS_TESTS_DATA_DECODE_SUPPORT_H
 
@@ -9,6 +10,9 @@ ls_context *open_context(void);
 
 /* Decodes bytes; the result is decoder->image. Fails the test when they are changed. */
 ls_status decode(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif);
+/* The same, of a region at least: into decoder->source. */
+ls_status decode_region(ls__decoder *decoder, const void *bytes, size_t n, bool honour_exif,
+                        const ls__region *region);
 /* Fails the test unless the bytes are refused as unusable data for a reason that contains `word`.
  */
 void expect_bad(ls__decoder *decoder, const void *bytes, size_t n, const char *word);

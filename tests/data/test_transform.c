@@ -65,15 +65,25 @@ static ls__window random_box(const ls__transform *transform, int64_t epoch, int6
     return ls__random_box(transform, &draw, height, width);
 }
 
+static ls_status plan_and_apply(const ls__transform *transform, const ls_draw *draw,
+                                ls__transformer *self, const ls__source *source, uint8_t *dst,
+                                char *reason)
+{
+    ls__sample_plan plan;
+    LS_TRY(ls__transform_plan(transform, draw, source->height, source->width, &plan, reason));
+    ck_assert(ls__transform_apply(&plan, self, source, dst));
+    return LS_OK;
+}
+
 static ls_status run(const ls__transform *transform, ls_context *ctx, int h, int w, int64_t epoch,
                      int64_t sample, uint8_t *dst, char *reason)
 {
     ls__transformer self = { .resizer.ctx = ctx };
     uint8_t *pixels = draw_places(h, w);
     const ls__image_view view = { pixels, w * 3, h, w, 3 };
-    const ls__source part = ls__source_of_all(&view);
+    const ls__source source = ls__source_of_all(&view);
     const ls_draw draw = draw_of(epoch, sample);
-    const ls_status status = ls__transform_run(transform, &self, &part, &draw, dst, reason);
+    const ls_status status = plan_and_apply(transform, &draw, &self, &source, dst, reason);
     ls__transformer_free(&self);
     free(pixels);
     return status;
@@ -161,7 +171,7 @@ START_TEST(flip_mirrors_with_its_probability)
 }
 END_TEST
 
-START_TEST(random_boxes_have_the_areas_and_ratios_asked_for)
+START_TEST(random_boxes_have_the_configured_areas_and_ratios)
 {
     const ls__transform transform = { .seed = 3,
                                       .random_resized_crop = true,
@@ -241,12 +251,12 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_image)
     uint8_t *pixels = draw_image(H, W, 3, 8), whole[24 * 36 * 3], dst[C * C * 3];
     char reason[LS__REASON_SIZE];
     const ls__image_view view = { pixels, W * 3, H, W, 3 };
-    const ls__source part = ls__source_of_all(&view);
+    const ls__source source = ls__source_of_all(&view);
     const ls__window all = { 0, 0, 24, 36 };
     const ls_draw first = draw_of(0, 0);
     ck_assert(ls__resize(&self.resizer, &view, 24, 36, &all, whole));
     ls__transform transform = { .resize = 24, .crop = C, .height = C, .width = C };
-    ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &first, dst, reason), LS_OK);
+    ck_assert_int_eq(plan_and_apply(&transform, &first, &self, &source, dst, reason), LS_OK);
     for (int y = 0; y < C; y++)
         ck_assert_mem_eq(dst + y * C * 3, whole + ((2 + y) * 36 + 8) * 3, C * 3);
     /* With padding the crop is at random, and the border of the resized image is zeros. */
@@ -254,7 +264,7 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_image)
     bool padded = false;
     for (int sample = 0; sample < 50; sample++) {
         const ls_draw draw = draw_of(0, sample);
-        ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &draw, dst, reason), LS_OK);
+        ck_assert_int_eq(plan_and_apply(&transform, &draw, &self, &source, dst, reason), LS_OK);
         padded = padded || (dst[0] == 0 && dst[1] == 0 && dst[2] == 0);
     }
     ck_assert(padded);
@@ -272,7 +282,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
     uint8_t *pixels = draw_image(H, W, 3, 8), *cut = malloc(H * W * 3);
     char reason[LS__REASON_SIZE];
     const ls__image_view view = { pixels, W * 3, H, W, 3 };
-    const ls__source part = ls__source_of_all(&view);
+    const ls__source source = ls__source_of_all(&view);
     const ls__transform transform = { .seed = 2,
                                       .crop = C,
                                       .random_resized_crop = true,
@@ -285,7 +295,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
     for (int64_t sample = 0; sample < 20; sample++) {
         uint8_t dst[C * C * 3], expected[C * C * 3];
         const ls_draw draw = draw_of(0, sample);
-        ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &draw, dst, reason), LS_OK);
+        ck_assert_int_eq(plan_and_apply(&transform, &draw, &self, &source, dst, reason), LS_OK);
         const ls__window box = random_box(&transform, 0, sample, H, W);
         for (int64_t y = 0; y < box.height; y++)
             memcpy(cut + y * box.width * 3, pixels + ((box.top + y) * W + box.left) * 3,
@@ -301,8 +311,8 @@ START_TEST(random_resized_crop_is_crop_then_resize)
 }
 END_TEST
 
-/* The view of a part of an image that shows the window and `more` pixels around it. */
-static ls__source part_around(const ls__image_view *whole, const ls__window *window, int64_t more)
+/* A source that holds the window and `more` pixels around it. */
+static ls__source source_around(const ls__image_view *whole, const ls__window *window, int64_t more)
 {
     ls__source out = ls__source_of_all(whole);
     const int64_t bottom = window->top + window->height + more;
@@ -315,10 +325,10 @@ static ls__source part_around(const ls__image_view *whole, const ls__window *win
     return out;
 }
 
-/* The pixels of a part, alone in memory, so that a look beyond is one outside of it. */
-static uint8_t *alone(ls__source *part)
+/* Copies the pixels to memory of their own, so that an access beyond them is detected. */
+static uint8_t *alone(ls__source *source)
 {
-    ls__image_view *view = &part->view;
+    ls__image_view *view = &source->view;
     uint8_t *pixels = malloc((size_t)(view->height * view->width * view->channels));
     for (int64_t y = 0; y < view->height; y++)
         memcpy(pixels + y * view->width * view->channels, view->pixels + y * view->row_bytes,
@@ -328,7 +338,7 @@ static uint8_t *alone(ls__source *part)
     return pixels;
 }
 
-START_TEST(what_is_asked_for_is_enough)
+START_TEST(the_planned_region_is_enough)
 {
     enum { H = 60, W = 83, C = 24 };
     static const ls__transform transforms[] = {
@@ -358,29 +368,27 @@ START_TEST(what_is_asked_for_is_enough)
     const ls__image_view view = { pixels, W * 3, H, W, 3 };
     const ls__source whole = ls__source_of_all(&view);
     char reason[LS__REASON_SIZE];
-    int n_parts = 0;
+    int n_smaller = 0;
     for (size_t i = 0; i < sizeof(transforms) / sizeof(transforms[0]); i++) {
         ls__transform transform = transforms[i];
         transform.height = transform.width = C;
         for (int64_t sample = 0; sample < 40; sample++) {
             uint8_t expected[C * C * 3], dst[C * C * 3];
-            const ls__transform_want want = { &transform, draw_of(0, sample) };
-            ck_assert_int_eq(
-                ls__transform_run(&transform, &self, &whole, &want.draw, expected, reason), LS_OK);
-            ls__window window;
-            int reduction;
-            ck_assert_int_eq(ls__transform_ask(&want, H, W, &window, &reduction, reason), LS_OK);
-            ck_assert_int_eq(reduction, 1);
-            n_parts += window.height < H && window.width < W;
-            ls__source part = part_around(&view, &window, sample % 3);
-            uint8_t *copy = alone(&part);
-            ck_assert_int_eq(ls__transform_run(&transform, &self, &part, &want.draw, dst, reason),
-                             LS_OK);
+            const ls_draw draw = draw_of(0, sample);
+            ls__sample_plan plan;
+            ck_assert_int_eq(ls__transform_plan(&transform, &draw, H, W, &plan, reason), LS_OK);
+            ck_assert(ls__transform_apply(&plan, &self, &whole, expected));
+            const ls__window *window = &plan.region.window;
+            ck_assert_int_eq(plan.region.reduction, 1);
+            n_smaller += window->height < H && window->width < W;
+            ls__source source = source_around(&view, window, sample % 3);
+            uint8_t *copy = alone(&source);
+            ck_assert(ls__transform_apply(&plan, &self, &source, dst));
             ck_assert_mem_eq(dst, expected, sizeof(dst));
             free(copy);
         }
     }
-    ck_assert_int_ge(n_parts, 100);
+    ck_assert_int_ge(n_smaller, 100);
     free(pixels);
     ls__transformer_free(&self);
     ls_context_close(&ctx);
@@ -449,16 +457,13 @@ START_TEST(a_reduced_image_gives_nearly_the_same_sample)
         transform.crop = transform.height = transform.width = C;
         for (int64_t sample = 0; sample < 100; sample++) {
             uint8_t exact[C * C * 3], dst[C * C * 3];
-            const ls__transform_want want = { &transform, draw_of(0, sample) };
-            ls__window window;
-            int reduction;
-            ck_assert_int_eq(ls__transform_ask(&want, H, W, &window, &reduction, reason), LS_OK);
+            const ls_draw draw = draw_of(0, sample);
+            ls__sample_plan plan;
+            ck_assert_int_eq(ls__transform_plan(&transform, &draw, H, W, &plan, reason), LS_OK);
+            const int reduction = plan.region.reduction;
             seen[reduction]++;
-            ck_assert_int_eq(
-                ls__transform_run(&transform, &self, &whole, &want.draw, exact, reason), LS_OK);
-            ck_assert_int_eq(
-                ls__transform_run(&transform, &self, &smaller[reduction], &want.draw, dst, reason),
-                LS_OK);
+            ck_assert(ls__transform_apply(&plan, &self, &whole, exact));
+            ck_assert(ls__transform_apply(&plan, &self, &smaller[reduction], dst));
             for (int k = 0; k < C * C * 3; k++) ck_assert_int_le(abs(dst[k] - exact[k]), 3);
         }
     }
@@ -497,10 +502,9 @@ START_TEST(images_that_do_not_fit_are_refused)
                                  .scale_max = 1,
                                  .ratio_min = 1 << 27,
                                  .ratio_max = 1 << 27 };
-    const ls__transform_want want = { .transform = &transform };
-    ls__window part;
-    int reduction;
-    ck_assert_int_eq(ls__transform_ask(&want, 1, 1 << 27, &part, &reduction, reason), LS_ERR_DATA);
+    const ls_draw draw = draw_of(0, 0);
+    ls__sample_plan plan;
+    ck_assert_int_eq(ls__transform_plan(&transform, &draw, 1, 1 << 27, &plan, reason), LS_ERR_DATA);
     ck_assert_ptr_nonnull(strstr(reason, "134217728 x 1 pixels resized to 16 x 16 take"));
     ls_context_close(&ctx);
 }
@@ -512,9 +516,9 @@ int main(void)
         "transform", own_logarithm_and_power_are_accurate,
         resize_keeps_the_aspect_ratio_as_torchvision, centre_crop_rounds_as_python,
         padded_crop_reaches_every_place_and_pads_with_zeros, flip_mirrors_with_its_probability,
-        random_boxes_have_the_areas_and_ratios_asked_for, boxes_fall_back_to_the_centre,
+        random_boxes_have_the_configured_areas_and_ratios, boxes_fall_back_to_the_centre,
         draws_depend_on_seed_epoch_and_sample_alone,
         resize_and_crop_give_the_window_of_the_resized_image,
-        random_resized_crop_is_crop_then_resize, what_is_asked_for_is_enough,
+        random_resized_crop_is_crop_then_resize, the_planned_region_is_enough,
         a_reduced_image_gives_nearly_the_same_sample, images_that_do_not_fit_are_refused);
 }

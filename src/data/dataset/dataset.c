@@ -64,27 +64,31 @@ void ls__dataset_release(ls_dataset *dataset)
 }
 
 /* Each sample's data are checked when they are first read; by two threads at once does no harm. */
-static ls_status read_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
-                             ls__decoder *decoder, ls__source *out)
+static ls_status probe_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
+                              ls__decoder *decoder)
 {
     const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
-    const bool known_sound = atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed);
-    const bool is_upright = !honour_exif || sample.orientation <= 1;
-    if (known_sound && sample.height > 0 && is_upright)
-        return ls__pack_read_rows(dataset->pack, &sample, decoder, out);
-    LS_TRY(ls__pack_load(dataset->pack, &sample, decoder));
-    if (!known_sound) {
-        if (!ls__pack_is_sound(&sample, decoder->buffer))
-            return ls__undecodable(
-                decoder, LS_ERR_DATA, "damaged in the pack: %llu bytes at offset %llu",
-                (unsigned long long)sample.bytes, (unsigned long long)sample.offset);
-        atomic_store_explicit(&dataset->packed_sound[i], true, memory_order_relaxed);
-    }
-    return ls__pack_decode(dataset->pack, &sample, honour_exif, decoder, out);
+    bool sound = atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed);
+    const ls_status status = ls__pack_probe(dataset->pack, &sample, honour_exif, &sound, decoder);
+    if (sound) atomic_store_explicit(&dataset->packed_sound[i], true, memory_order_relaxed);
+    return status;
 }
 
-ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
-                           ls__decoder *decoder, ls__source *out)
+ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool honour_exif,
+                            ls__decoder *decoder, int64_t *height, int64_t *width)
+{
+    *height = dataset->height;
+    *width = dataset->width;
+    if (dataset->images) return LS_OK;
+    LS_TRY(dataset->pack ? probe_packed(dataset, sample, honour_exif, decoder)
+                         : ls__decoder_probe(decoder, dataset->paths[sample], honour_exif));
+    *height = decoder->height;
+    *width = decoder->width;
+    return LS_OK;
+}
+
+ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t sample, const ls__region *region,
+                             ls__decoder *decoder, ls__source *out)
 {
     if (dataset->images) {
         const int64_t row_bytes = dataset->width * dataset->channels;
@@ -94,8 +98,12 @@ ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honou
         *out = ls__source_of_all(&view);
         return LS_OK;
     }
-    if (dataset->pack) return read_packed(dataset, sample, honour_exif, decoder, out);
-    LS_TRY(ls__decode_file(decoder, dataset->paths[sample], honour_exif));
+    if (dataset->pack) {
+        const ls__pack_sample packed =
+            ls__pack_sample_at(dataset->pack, dataset->packed_as[sample]);
+        return ls__pack_decode(dataset->pack, &packed, region, decoder, out);
+    }
+    LS_TRY(ls__decode_region(decoder, region));
     *out = decoder->source;
     return LS_OK;
 }

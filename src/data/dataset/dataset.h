@@ -50,10 +50,14 @@ bool ls__dataset_make_classes(ls_dataset *dataset, int n_classes);
 void ls__dataset_retain(ls_dataset *dataset);
 void ls__dataset_release(ls_dataset *dataset);
 
-/* The image of a sample, at least what decoder->want asks for, borrowed from the decoder or the
- * data set. Thread-safe with a decoder per thread; errors as ls__decode_file. */
-ls_status ls__dataset_read(const ls_dataset *dataset, int64_t sample, bool honour_exif,
-                           ls__decoder *decoder, ls__source *out);
+/* The size of a sample's upright image, before its pixels. Thread-safe with a decoder per thread;
+ * errors as ls__decoder_probe. */
+ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool honour_exif,
+                            ls__decoder *decoder, int64_t *height, int64_t *width);
+/* After a probe, once: at least the region of that sample's image, borrowed from the decoder or the
+ * dataset. NULL: the whole image. Errors as ls__decode_region. */
+ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t sample, const ls__region *region,
+                             ls__decoder *decoder, ls__source *out);
 
 /* The decoders on which its pixels depend: those of the pack that holds pixels, else the library's.
  */

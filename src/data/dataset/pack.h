@@ -106,19 +106,17 @@ static inline const char *ls__pack_text(const ls__pack *pack, uint64_t name)
 ls_status ls__pack_pread(const ls__pack *pack, uint64_t offset, size_t bytes, void *out,
                          char reason[LS__REASON_SIZE]);
 
-/* Reads the data of a sample into decoder->buffer. LS_ERR_MEMORY; else as ls__pack_pread. */
-ls_status ls__pack_load(const ls__pack *pack, const ls__pack_sample *sample, ls__decoder *decoder);
-/* Are these data of a sample those that were written? */
+/* Is this the sample's data as it was written? */
 bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data);
-/* The pixels of the sample that was loaded, at least what decoder->want asks for: borrowed from the
- * decoder. Errors as ls__decode_file. */
-ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
-                          ls__decoder *decoder, ls__source *out);
 
-/* The rows of pixels that decoder->want asks for, as they are stored, in place of ls__pack_load and
- * _decode: for samples that were found sound before. */
-ls_status ls__pack_read_rows(const ls__pack *pack, const ls__pack_sample *sample,
-                             ls__decoder *decoder, ls__source *out);
+/* Sets decoder->height and width. Reads the data and compares them with their hash unless *sound is
+ * set, which this sets; with *sound set, upright pixels are not read yet. Errors as
+ * ls__decoder_probe, and LS_ERR_DATA for other data than those written. */
+ls_status ls__pack_probe(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
+                         bool *sound, ls__decoder *decoder);
+/* After a probe: at least the region of the sample, borrowed from the decoder. NULL: all of it. */
+ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample,
+                          const ls__region *region, ls__decoder *decoder, ls__source *out);
 
 /* Splits "DIR/train.pack/train" into a file that is there and the rest ("" for none), in `file`,
  * whose size is that of the path at least. False when no front part of the path is a file. */

@@ -131,7 +131,7 @@ static void row_of_bgr(const bitmap *self, const uint8_t *in, uint8_t *out)
         for (int c = 0; c < 3; c++) out[3 * x + c] = in[3 * x + 2 - c];
 }
 
-ls_status ls__decode_bmp(ls__decoder *decoder)
+ls_status ls__bmp_probe(ls__decoder *decoder)
 {
     bitmap self = { 0 };
     LS_TRY(read_header(decoder, &self));

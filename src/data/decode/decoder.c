@@ -35,24 +35,24 @@ ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
                                "claims %lld x %lld pixels, more than the limit of %lld%s",
                                (long long)width, (long long)height, (long long)limit,
                                limit < LS_LARGEST_MAX_PIXELS ? " (max_pixels)" : "");
+    decoder->source = (ls__source){ .height = height, .width = width, .reduction = 1 };
     return LS_OK;
 }
 
 ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
 {
     LS_TRY(ls__decoder_check(decoder, height, width));
-    decoder->source = (ls__source){ .height = height, .width = width };
-    return ls__decoder_begin_part(decoder, &(ls__window){ 0, 0, height, width }, 1);
+    return ls__decoder_begin_window(decoder, &(ls__window){ 0, 0, height, width }, 1);
 }
 
-ls_status ls__decoder_begin_part(ls__decoder *decoder, const ls__window *part, int reduction)
+ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction)
 {
-    decoder->source.top = part->top;
-    decoder->source.left = part->left;
+    decoder->source.top = window->top;
+    decoder->source.left = window->left;
     decoder->source.reduction = reduction;
-    if (!ls__image_reserve(decoder->ctx, &decoder->image, part->height, part->width, 3))
+    if (!ls__image_reserve(decoder->ctx, &decoder->image, window->height, window->width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
-                               (long long)part->width, (long long)part->height);
+                               (long long)window->width, (long long)window->height);
     return LS_OK;
 }
 

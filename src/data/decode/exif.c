@@ -111,18 +111,18 @@ ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
 }
 
 /* The sizes of a turned image that was reduced must be multiples of its reduction. */
-static void turn_place(ls__source *part, int orientation, int64_t height, int64_t width)
+static void turn_place(ls__source *source, int orientation, int64_t height, int64_t width)
 {
-    const ls__window stored = { part->top, part->left, height, width };
-    const ls__window whole = { 0, 0, part->height, part->width };
+    const ls__window stored = { source->top, source->left, height, width };
+    const ls__window whole = { 0, 0, source->height, source->width };
     const ls__window upright = transposed(orientation, &whole);
-    part->height = upright.height;
-    part->width = upright.width;
+    source->height = upright.height;
+    source->width = upright.width;
     const ls__window place =
-        mirrored(orientation, part->height / part->reduction, part->width / part->reduction,
+        mirrored(orientation, source->height / source->reduction, source->width / source->reduction,
                  transposed(orientation, &stored));
-    part->top = place.top;
-    part->left = place.left;
+    source->top = place.top;
+    source->left = place.left;
 }
 
 ls_status ls__exif_turn(ls__decoder *decoder)
@@ -133,7 +133,7 @@ ls_status ls__exif_turn(ls__decoder *decoder)
     const bool transpose = turns[orientation].transpose;
     const int64_t height = transpose ? from->width : from->height;
     const int64_t width = transpose ? from->height : from->width;
-    if (!ls__image_reserve(decoder->ctx, &decoder->spare, height, width, 3))
+    if (!ls__image_reserve(decoder->ctx, &decoder->scratch, height, width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to turn the image");
     turn_place(&decoder->source, orientation, from->height, from->width);
 
@@ -149,7 +149,7 @@ ls_status ls__exif_turn(ls__decoder *decoder)
         start += (width - 1) * right;
         right = -right;
     }
-    uint8_t *out = decoder->spare.pixels;
+    uint8_t *out = decoder->scratch.pixels;
     for (int64_t y = 0; y < height; y++) {
         const uint8_t *in = start + y * down;
         for (int64_t x = 0; x < width; x++, in += right, out += 3) {
@@ -158,8 +158,8 @@ ls_status ls__exif_turn(ls__decoder *decoder)
             out[2] = in[2];
         }
     }
-    const ls__image upright = decoder->spare;
-    decoder->spare = decoder->image;
+    const ls__image upright = decoder->scratch;
+    decoder->scratch = decoder->image;
     decoder->image = upright;
     return LS_OK;
 }

@@ -39,6 +39,14 @@ typedef struct ls__window {
     int64_t top, left, height, width;
 } ls__window;
 
+/* The pixels of an upright image that are to be decoded, at least. */
+typedef struct ls__region {
+    ls__window window; /* inside the image; in pixels that are not reduced */
+    int reduction;     /* the image may be reduced by as much: 1, 2, 4 or 8 */
+    bool known_whole;  /* an earlier decode of the file found no damage, so the data that follow the
+                          window need not be checked again */
+} ls__region;
+
 /* Decoded pixels of a window of an image, which may have been reduced. */
 typedef struct ls__source {
     ls__image_view view;

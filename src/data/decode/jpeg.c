@@ -1,11 +1,14 @@
 /* jpeg.c: JPEG through libjpeg-turbo, with the accurate integer transform and smooth chroma, as
  * Pillow decodes it.
  *
- * Of an image of which only a part is wanted, the other blocks' bits are read but not transformed;
- * the pixels are those of the whole image. What lies below the part is read as well, unless the
- * file is known to be whole: a damaged file is refused whichever part is asked for. A reduction by
- * 2, 4 or 8 is made of the lower frequencies alone: fewer bits' worth of detail, not the same
- * pixels.
+ * Outside the region to decode, the blocks' bits are read but not transformed; the pixels of the
+ * region are those of the whole image. The data below the region are read as well, unless the file
+ * is known to be whole: a damaged file is refused whatever the region is. A reduction by 2, 4 or 8
+ * is made of the lower frequencies alone: it has less detail, and other pixels than a resized
+ * image.
+ *
+ * The decompressor that has read the header is kept for the pixels. Each function that calls
+ * libjpeg and may fail has its own setjmp, because the one of the probe ends with it.
  *
  * libjpeg warns of most damage, fills up with grey and continues; here a warning that speaks of
  * damaged pixels is an error (see is_harmless), so that no half image is ever trained on. A new
@@ -31,18 +34,18 @@ enum { ROWS = 16 };
 enum { MAX_SCANS = 500, ARITHMETIC_WORK = 8 };
 #define MAX_SCAN_WORK (INT64_C(1) << 32)
 
-typedef struct job {
+typedef struct ls__jpeg {
     struct jpeg_decompress_struct info;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     ls__decoder *decoder;
     int64_t scan_work; /* pixels of all scans so far */
-} job;
+} ls__jpeg;
 
 static void escape(j_common_ptr info)
 {
-    job *self = info->client_data;
+    ls__jpeg *self = info->client_data;
     char text[JMSG_LENGTH_MAX];
     info->err->format_message(info, text);
     snprintf(self->decoder->reason, sizeof(self->decoder->reason), "damaged JPEG: %s", text);
@@ -81,7 +84,7 @@ static void print_nothing(j_common_ptr info)
     (void)info;
 }
 
-static void refuse_scans(job *self)
+static void refuse_scans(ls__jpeg *self)
 {
     const j_decompress_ptr info = &self->info;
     snprintf(self->decoder->reason, sizeof(self->decoder->reason),
@@ -94,7 +97,7 @@ static void refuse_scans(job *self)
 static void on_progress(j_common_ptr common)
 {
     const j_decompress_ptr info = (j_decompress_ptr)common;
-    job *self = common->client_data;
+    ls__jpeg *self = common->client_data;
     int64_t n_blocks = 0;
     for (int i = 0; i < info->comps_in_scan; i++)
         n_blocks += (int64_t)info->cur_comp_info[i]->width_in_blocks *
@@ -135,7 +138,7 @@ static void read_cmyk_rows(j_decompress_ptr info, ls__image *image, ls__image *r
     }
 }
 
-/* ---- Parts. ---- */
+/* ---- Regions. ---- */
 
 /* Where an incomplete progressive file leaves blocks without detail, libjpeg smoothes them by their
  * neighbours, which may lie in what is left out. */
@@ -155,29 +158,29 @@ static bool may_skip(const struct jpeg_decompress_struct *info, int reduction)
     return (reduction == 1 || usual) && is_complete(info);
 }
 
-/* Widens the part, in reduced pixels, to what can be decoded by itself with the same bits, and
- * tells libjpeg about its columns. Smooth chroma looks at a neighbour on each side, 2 pixels wide,
- * and is made otherwise where only 1 or 2 samples of it are left: 4 more pixels are enough for
+/* Widens the window, in reduced pixels, to one that can be decoded by itself with the same bits,
+ * and sets its columns in libjpeg. Smooth chroma reads a neighbour on each side, 2 pixels wide, and
+ * is computed otherwise where only 1 or 2 samples of it are left: 4 more pixels are enough for
  * both. */
-static void choose_part(j_decompress_ptr info, int reduction, ls__window *part)
+static void widen_window(j_decompress_ptr info, int reduction, ls__window *window)
 {
     enum { MARGIN = 4 };
     const int64_t height = info->output_height, width = info->output_width;
     if (!may_skip(info, reduction)) {
-        *part = (ls__window){ 0, 0, height, width };
+        *window = (ls__window){ 0, 0, height, width };
         return;
     }
-    int64_t left = part->left - MARGIN, right = part->left + part->width + MARGIN;
+    int64_t left = window->left - MARGIN, right = window->left + window->width + MARGIN;
     if (left < 0) left = 0;
     if (right > width) right = width;
     /* Whole groups of rows that share chroma: the rest is skipped from there. */
     const int64_t group = info->max_v_samp_factor;
-    int64_t bottom = (part->top + part->height + group - 1) / group * group;
+    int64_t bottom = (window->top + window->height + group - 1) / group * group;
     if (bottom > height) bottom = height;
 
     JDIMENSION first = (JDIMENSION)left, n = (JDIMENSION)(right - left);
     jpeg_crop_scanline(info, &first, &n);
-    *part = (ls__window){ part->top, first, bottom - part->top, n };
+    *window = (ls__window){ window->top, first, bottom - window->top, n };
 }
 
 /* Reads the bits of what is left, for damage. The last row is decoded: skipping to the very end
@@ -192,78 +195,95 @@ static void check_rest(j_decompress_ptr info, uint8_t *row)
 }
 
 /* After jpeg_start_decompress. */
-static ls_status read_part(job *self, ls__window part, int reduction)
+static ls_status read_window(ls__jpeg *self, ls__window window, const ls__region *region)
 {
     ls__decoder *decoder = self->decoder;
     j_decompress_ptr info = &self->info;
-    choose_part(info, reduction, &part);
-    LS_TRY(ls__decoder_begin_part(decoder, &part, reduction));
+    widen_window(info, region->reduction, &window);
+    LS_TRY(ls__decoder_begin_window(decoder, &window, region->reduction));
     const bool cmyk = info->out_color_space == JCS_CMYK;
-    if (!ls__image_reserve(decoder->ctx, &decoder->spare, 1, part.width, cmyk ? 4 : 3))
+    if (!ls__image_reserve(decoder->ctx, &decoder->scratch, 1, window.width, cmyk ? 4 : 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for a row");
 
-    if (part.top > 0) jpeg_skip_scanlines(info, (JDIMENSION)part.top);
+    if (window.top > 0) jpeg_skip_scanlines(info, (JDIMENSION)window.top);
     if (cmyk)
-        read_cmyk_rows(info, &decoder->image, &decoder->spare);
+        read_cmyk_rows(info, &decoder->image, &decoder->scratch);
     else
         read_rows(info, &decoder->image);
-    if (!decoder->want || !decoder->want->known_whole) check_rest(info, decoder->spare.pixels);
+    if (!region->known_whole) check_rest(info, decoder->scratch.pixels);
     return LS_OK;
 }
 
-static ls_status decode(job *self)
+/* After a longjmp. */
+static ls_status escaped(const ls__jpeg *self)
+{
+    return self->errors.msg_code == JERR_OUT_OF_MEMORY ? LS_ERR_MEMORY : LS_ERR_DATA;
+}
+
+static ls_status read_header(ls__jpeg *self)
 {
     ls__decoder *decoder = self->decoder;
     j_decompress_ptr info = &self->info;
-    if (setjmp(self->escape))
-        return info->err->msg_code == JERR_OUT_OF_MEMORY ? LS_ERR_MEMORY : LS_ERR_DATA;
-
+    if (setjmp(self->escape)) return escaped(self);
     jpeg_create_decompress(info);
     jpeg_mem_src(info, decoder->file, (unsigned long)decoder->file_bytes);
     jpeg_read_header(info, TRUE);
-    const bool cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     if (info->jpeg_color_space == JCS_UNKNOWN)
         return ls__undecodable(decoder, LS_ERR_DATA, "JPEG of %d channels", info->num_components);
-    ls__window part;
-    int reduction;
-    LS_TRY(ls__decoder_ask(decoder, info->image_height, info->image_width, &part, &reduction));
+    return ls__decoder_check(decoder, info->image_height, info->image_width);
+}
 
+ls_status ls__jpeg_probe(ls__decoder *decoder)
+{
+    ls__jpeg *self = ls__zalloc(decoder->ctx, sizeof(*self));
+    if (!self) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to decode a JPEG");
+    decoder->jpeg = self;
+    self->decoder = decoder;
+    self->info.err = jpeg_std_error(&self->errors);
+    self->info.client_data = self;
+    self->errors.error_exit = escape;
+    self->errors.emit_message = on_message;
+    self->errors.output_message = print_nothing;
+    self->progress.progress_monitor = on_progress;
+    return read_header(self);
+}
+
+ls_status ls__jpeg_decode(ls__decoder *decoder, const ls__region *stored)
+{
+    ls__jpeg *self = decoder->jpeg;
+    j_decompress_ptr info = &self->info;
+    if (setjmp(self->escape)) return escaped(self);
+    const bool cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     info->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
     info->dct_method = JDCT_ISLOW;
     info->do_fancy_upsampling = TRUE;
     info->scale_num = 1;
-    info->scale_denom = (unsigned)reduction;
+    info->scale_denom = (unsigned)stored->reduction;
     info->progress = &self->progress;
     jpeg_start_decompress(info);
     info->progress = NULL; /* the rest is one pass over the pixels */
-    const int64_t bottom = (part.top + part.height + reduction - 1) / reduction;
-    const int64_t right = (part.left + part.width + reduction - 1) / reduction;
-    part.top /= reduction;
-    part.left /= reduction;
-    part.height = bottom - part.top;
-    part.width = right - part.left;
-    return read_part(self, part, reduction);
+
+    const ls__window *window = &stored->window;
+    const int reduction = stored->reduction;
+    const int64_t top = window->top / reduction, left = window->left / reduction;
+    const int64_t bottom = (window->top + window->height + reduction - 1) / reduction;
+    const int64_t right = (window->left + window->width + reduction - 1) / reduction;
+    return read_window(self, (ls__window){ top, left, bottom - top, right - left }, stored);
 }
 
-ls_status ls__decode_jpeg(ls__decoder *decoder)
+void ls__jpeg_close(ls__decoder *decoder)
 {
-    job self = { .decoder = decoder };
-    self.info.err = jpeg_std_error(&self.errors);
-    self.info.client_data = &self;
-    self.errors.error_exit = escape;
-    self.errors.emit_message = on_message;
-    self.errors.output_message = print_nothing;
-    self.progress.progress_monitor = on_progress;
-    const ls_status status = decode(&self);
-    jpeg_destroy_decompress(&self.info);
-    return status;
+    if (!decoder->jpeg) return;
+    jpeg_destroy_decompress(&decoder->jpeg->info);
+    ls__free(decoder->ctx, decoder->jpeg);
+    decoder->jpeg = NULL;
 }
 
 #define TEXT(x)       #x
 #define MACRO_TEXT(x) TEXT(x)
 
-/* As compiled with: the library does not tell its version. PNG has one right answer, so that
- * stb_image, BMP and PNM are left out. */
+/* As compiled with, because the library does not report its version. PNG has one right answer, so
+ * that stb_image, BMP and PNM are left out. */
 const char *ls__decoders(void)
 {
 #ifdef LIBJPEG_TURBO_VERSION

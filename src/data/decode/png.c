@@ -187,7 +187,7 @@ static ls_status fill_palette(ls__decoder *decoder, const walk *self)
     return LS_OK;
 }
 
-ls_status ls__decode_png(ls__decoder *decoder)
+ls_status ls__png_probe(ls__decoder *decoder)
 {
     walk self = { 0 };
     crc_open(&self.crc);

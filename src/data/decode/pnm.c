@@ -52,7 +52,7 @@ static bool binary_sample(reader *in, int64_t most, uint8_t *out)
     return true;
 }
 
-ls_status ls__decode_pnm(ls__decoder *decoder)
+ls_status ls__pnm_probe(ls__decoder *decoder)
 {
     const char kind = (char)decoder->file[1];
     const bool text = kind == '2' || kind == '3';

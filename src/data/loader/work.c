@@ -57,32 +57,24 @@ static int64_t replacement(const ls_loader *loader, const ls__queue_item *item, 
     return (int64_t)ls_random_below(words[0], words[1], (uint64_t)loader->dataset->n_samples);
 }
 
-static ls_status transform(const ls_loader *loader, ls__loader_worker *worker,
-                           const ls__source *image, const ls_draw *draw, uint8_t *dst)
-{
-    const ls_status status = ls__transform_run(&loader->transform, &worker->transformer, image,
-                                               draw, dst, worker->decoder.reason);
-    if (status != LS_ERR_MEMORY) return status;
-    return ls__undecodable(&worker->decoder, status, "no memory to transform it");
-}
-
 static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
                       const ls__queue_item *item, int64_t sample, uint8_t *dst)
 {
+    const ls_dataset *dataset = loader->dataset;
+    ls__decoder *decoder = &worker->decoder;
     atomic_bool *known_whole = &loader->known_whole[sample];
-    const ls__transform_want asking = { &loader->transform, transform_draw(loader, item, sample) };
-    const ls__want want = { .ask = ls__transform_ask,
-                            .arg = &asking,
-                            .known_whole =
-                                atomic_load_explicit(known_whole, memory_order_relaxed) };
-    worker->decoder.want = &want;
-    ls__source image;
-    const ls_status status = ls__dataset_read(loader->dataset, sample, loader->config.honour_exif,
-                                              &worker->decoder, &image);
-    worker->decoder.want = NULL;
-    LS_TRY(status);
+    const ls_draw draw = transform_draw(loader, item, sample);
+    int64_t height, width;
+    ls__sample_plan plan;
+    ls__source source;
+    LS_TRY(
+        ls__dataset_probe(dataset, sample, loader->config.honour_exif, decoder, &height, &width));
+    LS_TRY(ls__transform_plan(&loader->transform, &draw, height, width, &plan, decoder->reason));
+    plan.region.known_whole = atomic_load_explicit(known_whole, memory_order_relaxed);
+    LS_TRY(ls__dataset_decode(dataset, sample, &plan.region, decoder, &source));
     atomic_store_explicit(known_whole, true, memory_order_relaxed);
-    return transform(loader, worker, &image, &asking.draw, dst);
+    if (ls__transform_apply(&plan, &worker->transformer, &source, dst)) return LS_OK;
+    return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to transform it");
 }
 
 static ls__bad *new_bad(const ls_context *ctx, int64_t sample, ls_status status, const char *reason)

@@ -109,15 +109,6 @@ static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t 
     return true;
 }
 
-/* What becomes of an image of some size. */
-typedef struct plan {
-    int64_t height, width; /* after `resize` */
-    bool whole_first;      /* it is resized as a whole before a box or window is cut */
-    bool resizing;         /* while the window is cut */
-    ls__window cut;        /* random box, or window, of the resized image */
-    bool flip;
-} plan;
-
 static ls_status misfit(const ls__transform *self, int64_t height, int64_t width, char *reason)
 {
     if (self->crop == 0) {
@@ -131,31 +122,6 @@ static ls_status misfit(const ls__transform *self, int64_t height, int64_t width
                  (long long)self->crop);
     }
     return LS_ERR_DATA;
-}
-
-static ls_status make_plan(const ls__transform *self, const ls_draw *draw, int64_t height,
-                           int64_t width, plan *out, char reason[LS__REASON_SIZE])
-{
-    *out = (plan){ .height = height, .width = width };
-    ls__resized_size(self->resize, &out->height, &out->width);
-    const bool resizing = out->height != height || out->width != width;
-    if (resizing &&
-        !ls__resize_fits(height, width, out->height, out->width, reason, LS__REASON_SIZE))
-        return LS_ERR_DATA;
-    out->whole_first = resizing && (self->random_resized_crop || self->padding > 0);
-    out->resizing = resizing && !out->whole_first;
-    if (self->random_resized_crop) {
-        out->cut = ls__random_box(self, draw, out->height, out->width);
-        if (!ls__resize_fits(out->cut.height, out->cut.width, self->height, self->width, reason,
-                             LS__REASON_SIZE))
-            return LS_ERR_DATA;
-    } else if (!crop_window(self, draw, out->height, out->width, &out->cut)) {
-        return misfit(self, out->height, out->width, reason);
-    }
-    uint32_t words[4];
-    draw_block(self, draw, BLOCK_FLIP, words);
-    out->flip = ls_random_uniform(words[0]) < self->flip;
-    return LS_OK;
 }
 
 /* An image's direction of `size` pixels, resized to `out` of which a window is cut. */
@@ -182,7 +148,7 @@ static ls__stretch box_stretch(int64_t begin, int64_t size, int reduction, int64
                           .n = out };
 }
 
-/* ---- What is wanted of an image before it is decoded. ---- */
+/* ---- The plan. ---- */
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
@@ -208,38 +174,77 @@ static int most_reduction(int64_t height, int64_t width, int64_t to_height, int6
     return reduction;
 }
 
-ls_status ls__transform_ask(const void *arg, int64_t height, int64_t width, ls__window *part,
-                            int *reduction, char reason[LS__REASON_SIZE])
+/* The pixels of the image that the crop window of the resized image is made of. */
+static ls__window window_inputs(const ls__sample_plan *plan, int64_t height, int64_t width,
+                                int reduction)
 {
-    const ls__transform_want *self = arg;
-    const ls__transform *transform = self->transform;
-    plan p;
-    LS_TRY(make_plan(transform, &self->draw, height, width, &p, reason));
-    const bool fast = transform->decode == LS_DECODE_FAST;
-    *reduction = 1;
-    if (p.whole_first || p.resizing) {
-        if (fast) *reduction = most_reduction(height, width, p.height, p.width);
-        *part = (ls__window){ 0, 0, height, width };
-        if (p.whole_first) return LS_OK;
-        const ls__stretch rows = resize_stretch(height, 1, 0, p.height, p.cut.top, p.cut.height);
-        const ls__stretch columns = resize_stretch(width, 1, 0, p.width, p.cut.left, p.cut.width);
-        ls__stretch_needs(&rows, &part->top, &part->height);
-        ls__stretch_needs(&columns, &part->left, &part->width);
-        /* Of reduced pixels one more may be needed on each side. */
-        const int64_t more = *reduction > 1 ? *reduction : 0;
-        *part = inside((ls__window){ part->top - more, part->left - more, part->height + 2 * more,
-                                     part->width + 2 * more },
-                       height, width);
+    const ls__window *crop = &plan->crop;
+    const ls__stretch rows =
+        resize_stretch(height, 1, 0, plan->resized_height, crop->top, crop->height);
+    const ls__stretch columns =
+        resize_stretch(width, 1, 0, plan->resized_width, crop->left, crop->width);
+    ls__window out;
+    ls__stretch_needs(&rows, &out.top, &out.height);
+    ls__stretch_needs(&columns, &out.left, &out.width);
+    /* Of reduced pixels one more may be needed on each side. */
+    const int64_t more = reduction > 1 ? reduction : 0;
+    return inside((ls__window){ out.top - more, out.left - more, out.height + 2 * more,
+                                out.width + 2 * more },
+                  height, width);
+}
+
+static ls__region plan_region(const ls__transform *self, const ls__sample_plan *plan,
+                              int64_t height, int64_t width)
+{
+    const bool fast = self->decode == LS_DECODE_FAST;
+    ls__region out = { .reduction = 1 };
+    if (plan->resize_first || plan->mode == LS__CROP_RESIZED) {
+        if (fast)
+            out.reduction =
+                most_reduction(height, width, plan->resized_height, plan->resized_width);
+        out.window = plan->resize_first ? (ls__window){ 0, 0, height, width }
+                                        : window_inputs(plan, height, width, out.reduction);
     } else {
-        if (fast && transform->random_resized_crop)
-            *reduction =
-                most_reduction(p.cut.height, p.cut.width, transform->height, transform->width);
-        *part = inside(p.cut, height, width);
+        if (fast && plan->mode == LS__CROP_RESIZE)
+            out.reduction =
+                most_reduction(plan->crop.height, plan->crop.width, plan->height, plan->width);
+        out.window = inside(plan->crop, height, width);
     }
+    return out;
+}
+
+ls_status ls__transform_plan(const ls__transform *self, const ls_draw *draw, int64_t height,
+                             int64_t width, ls__sample_plan *out, char reason[LS__REASON_SIZE])
+{
+    *out = (ls__sample_plan){ .resized_height = height,
+                              .resized_width = width,
+                              .height = self->height,
+                              .width = self->width };
+    ls__resized_size(self->resize, &out->resized_height, &out->resized_width);
+    const bool resizing = out->resized_height != height || out->resized_width != width;
+    if (resizing && !ls__resize_fits(height, width, out->resized_height, out->resized_width, reason,
+                                     LS__REASON_SIZE))
+        return LS_ERR_DATA;
+    out->resize_first = resizing && (self->random_resized_crop || self->padding > 0);
+    if (self->random_resized_crop) {
+        out->mode = LS__CROP_RESIZE;
+        out->crop = ls__random_box(self, draw, out->resized_height, out->resized_width);
+        if (!ls__resize_fits(out->crop.height, out->crop.width, self->height, self->width, reason,
+                             LS__REASON_SIZE))
+            return LS_ERR_DATA;
+    } else {
+        out->mode = resizing && !out->resize_first ? LS__CROP_RESIZED : LS__CROP_COPY;
+        if (!crop_window(self, draw, out->resized_height, out->resized_width, &out->crop))
+            return misfit(self, out->resized_height, out->resized_width, reason);
+    }
+    uint32_t words[4];
+    draw_block(self, draw, BLOCK_FLIP, words);
+    out->flip = ls_random_uniform(words[0]) < self->flip;
+    out->region = plan_region(self, out, height, width);
     return LS_OK;
 }
 
-/* ---- Doing it. ---- */
+/* ---- Applying it. ---- */
 
 /* The window's pixels of an image, of which from->view shows at least those inside; zeros where it
  * lies outside. */
@@ -279,43 +284,41 @@ static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixe
     }
 }
 
-/* part = the whole image resized, in memory of self. */
-static ls_status resize_whole(ls__transformer *self, const plan *p, ls__source *part)
+/* *out = the whole image resized, in memory of self. */
+static bool resize_whole(ls__transformer *self, const ls__sample_plan *plan, const ls__source *from,
+                         ls__source *out)
 {
-    const ls__image_view *from = &part->view;
-    if (!ls__image_reserve(self->resizer.ctx, &self->resized, p->height, p->width, from->channels))
-        return LS_ERR_MEMORY;
+    const int64_t height = plan->resized_height, width = plan->resized_width;
+    const int channels = from->view.channels;
+    if (!ls__image_reserve(self->resizer.ctx, &self->resized, height, width, channels))
+        return false;
     const ls__stretch rows =
-        resize_stretch(part->height, part->reduction, part->top, p->height, 0, p->height);
+        resize_stretch(from->height, from->reduction, from->top, height, 0, height);
     const ls__stretch columns =
-        resize_stretch(part->width, part->reduction, part->left, p->width, 0, p->width);
-    if (!ls__resize_region(&self->resizer, from, &rows, &columns, self->resized.pixels))
-        return LS_ERR_MEMORY;
-    const ls__image_view resized = { self->resized.pixels, p->width * from->channels, p->height,
-                                     p->width, from->channels };
-    *part = ls__source_of_all(&resized);
-    return LS_OK;
+        resize_stretch(from->width, from->reduction, from->left, width, 0, width);
+    const ls__image_view resized = { self->resized.pixels, width * channels, height, width,
+                                     channels };
+    *out = ls__source_of_all(&resized);
+    return ls__resize_region(&self->resizer, &from->view, &rows, &columns, self->resized.pixels);
 }
 
-static bool cut_box(const ls__transform *transform, ls__transformer *self, const ls__source *from,
-                    const plan *p, uint8_t *dst)
+/* The crop window, resized to the sample or cut from the resized image. */
+static bool resize_crop(ls__transformer *self, const ls__sample_plan *plan, const ls__source *from,
+                        uint8_t *dst)
 {
-    const ls__window *box = &p->cut;
-    const ls__stretch rows =
-        box_stretch(box->top, box->height, from->reduction, from->top, transform->height);
-    ls__stretch columns =
-        box_stretch(box->left, box->width, from->reduction, from->left, transform->width);
-    columns.mirror = p->flip;
-    return ls__resize_region(&self->resizer, &from->view, &rows, &columns, dst);
-}
-
-static bool cut_resized(ls__transformer *self, const ls__source *from, const plan *p, uint8_t *dst)
-{
-    const ls__stretch rows = resize_stretch(from->height, from->reduction, from->top, p->height,
-                                            p->cut.top, p->cut.height);
-    ls__stretch columns = resize_stretch(from->width, from->reduction, from->left, p->width,
-                                         p->cut.left, p->cut.width);
-    columns.mirror = p->flip;
+    const ls__window *crop = &plan->crop;
+    const int reduction = from->reduction;
+    ls__stretch rows, columns;
+    if (plan->mode == LS__CROP_RESIZE) {
+        rows = box_stretch(crop->top, crop->height, reduction, from->top, plan->height);
+        columns = box_stretch(crop->left, crop->width, reduction, from->left, plan->width);
+    } else {
+        rows = resize_stretch(from->height, reduction, from->top, plan->resized_height, crop->top,
+                              crop->height);
+        columns = resize_stretch(from->width, reduction, from->left, plan->resized_width,
+                                 crop->left, crop->width);
+    }
+    columns.mirror = plan->flip;
     return ls__resize_region(&self->resizer, &from->view, &rows, &columns, dst);
 }
 
@@ -325,21 +328,16 @@ void ls__transformer_free(ls__transformer *self)
     ls__resizer_free(&self->resizer);
 }
 
-ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__source *image, const ls_draw *draw, uint8_t *dst,
-                            char reason[LS__REASON_SIZE])
+bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
+                         const ls__source *source, uint8_t *dst)
 {
-    plan p;
-    LS_TRY(make_plan(transform, draw, image->height, image->width, &p, reason));
-    ls__source from = *image;
-    if (p.whole_first) LS_TRY(resize_whole(self, &p, &from));
-    if (transform->random_resized_crop) {
-        if (!cut_box(transform, self, &from, &p, dst)) return LS_ERR_MEMORY;
-    } else if (p.resizing) {
-        if (!cut_resized(self, &from, &p, dst)) return LS_ERR_MEMORY;
-    } else {
-        copy_window(&from, &p.cut, dst);
-        if (p.flip) flip_rows(transform->height, transform->width, from.view.channels, dst);
+    ls__source resized;
+    if (plan->resize_first) {
+        if (!resize_whole(self, plan, source, &resized)) return false;
+        source = &resized;
     }
-    return LS_OK;
+    if (plan->mode != LS__CROP_COPY) return resize_crop(self, plan, source, dst);
+    copy_window(source, &plan->crop, dst);
+    if (plan->flip) flip_rows(plan->height, plan->width, source->view.channels, dst);
+    return true;
 }

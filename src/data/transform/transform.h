@@ -32,20 +32,29 @@ void ls__resized_size(int64_t resize, int64_t *height, int64_t *width);
 ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, int64_t height,
                           int64_t width);
 
-/* What a decoder needs to decode of an image for the sample: an ls__want's ask, whose arg is an
- * ls__transform_want. */
-typedef struct ls__transform_want {
-    const ls__transform *transform;
-    ls_draw draw; /* as below */
-} ls__transform_want;
-ls_status ls__transform_ask(const void *want, int64_t height, int64_t width, ls__window *part,
-                            int *reduction, char reason[LS__REASON_SIZE]);
+/* What becomes of an image of some size. */
+typedef struct ls__sample_plan {
+    int64_t resized_height, resized_width; /* of the image after `resize` */
+    bool resize_first;                     /* the whole image is resized before it is cropped */
+    enum {
+        LS__CROP_COPY,    /* the crop window is copied */
+        LS__CROP_RESIZE,  /* the window is cut, then resized to the sample */
+        LS__CROP_RESIZED, /* the window lies in the resized image, and only it is computed */
+    } mode;
+    ls__window crop; /* of the resized image; it may reach into the padding */
+    bool flip;
+    int64_t height, width; /* of the sample */
+    ls__region region;     /* of the image: what the sample is made of */
+} ls__sample_plan;
 
-/* dst [height,width,channels] = the sample; image: at least what was asked for. What is random is
- * the words of the draw's blocks. LS_ERR_DATA: the image does not fit the configuration;
- * LS_ERR_MEMORY. */
-ls_status ls__transform_run(const ls__transform *transform, ls__transformer *self,
-                            const ls__source *image, const ls_draw *draw, uint8_t *dst,
-                            char reason[LS__REASON_SIZE]);
+/* Makes the plan for an upright image of that size. The random numbers are the words of the draw's
+ * blocks. LS_ERR_DATA, with a reason: the image does not fit the configuration. */
+ls_status ls__transform_plan(const ls__transform *transform, const ls_draw *draw, int64_t height,
+                             int64_t width, ls__sample_plan *out, char reason[LS__REASON_SIZE]);
+
+/* dst [height,width,channels] = the sample; source: at least the plan's region. false: no memory.
+ */
+bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
+                         const ls__source *source, uint8_t *dst);
 
 #endif

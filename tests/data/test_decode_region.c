@@ -1,37 +1,13 @@
-/* Decoding parts of a JPEG file: the same pixels as of the whole image, the same files refused.
+/* Decoding regions of a JPEG file: the pixels of the whole image, and the same files are refused.
  */
 #include "decode_support.h"
+#include "../failing_allocator.h"
 #include "../suite.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct wish {
-    ls__window part;
-    int reduction;
-} wish;
-
-static ls_status ask(const void *arg, int64_t height, int64_t width, ls__window *part,
-                     int *reduction, char reason[LS__REASON_SIZE])
-{
-    const wish *self = arg;
-    (void)height, (void)width, (void)reason;
-    *part = self->part;
-    *reduction = self->reduction;
-    return LS_OK;
-}
-
-static ls_status decode_part(ls__decoder *decoder, const void *bytes, size_t n, const wish *arg,
-                             bool known_whole)
-{
-    const ls__want want = { .ask = ask, .arg = arg, .known_whole = known_whole };
-    decoder->want = &want;
-    const ls_status status = decode(decoder, bytes, n, true);
-    decoder->want = NULL;
-    return status;
-}
 
 /* A window of the reduced image that holds this one of the whole. */
 static ls__window reduced(const ls__window *w, int reduction)
@@ -42,21 +18,22 @@ static ls__window reduced(const ls__window *w, int reduction)
     return (ls__window){ top, left, bottom - top, right - left };
 }
 
-/* Fails the test unless the part shows at least the window, as the whole image does. */
-static void expect_same(const ls__source *part, const ls__source *whole, const ls__window *window,
+/* Fails the test unless the source holds at least the window, with the pixels of the whole image.
+ */
+static void expect_same(const ls__source *source, const ls__source *whole, const ls__window *window,
                         const char *what)
 {
-    const ls__image_view *view = &part->view, *all = &whole->view;
-    ck_assert_int_eq(part->height, whole->height);
-    ck_assert_int_eq(part->width, whole->width);
-    ck_assert_int_eq(part->reduction, whole->reduction);
-    ck_assert(part->top >= 0 && part->left >= 0);
-    ck_assert(part->top <= window->top && part->left <= window->left);
-    ck_assert(part->top + view->height >= window->top + window->height);
-    ck_assert(part->left + view->width >= window->left + window->width);
+    const ls__image_view *view = &source->view, *all = &whole->view;
+    ck_assert_int_eq(source->height, whole->height);
+    ck_assert_int_eq(source->width, whole->width);
+    ck_assert_int_eq(source->reduction, whole->reduction);
+    ck_assert(source->top >= 0 && source->left >= 0);
+    ck_assert(source->top <= window->top && source->left <= window->left);
+    ck_assert(source->top + view->height >= window->top + window->height);
+    ck_assert(source->left + view->width >= window->left + window->width);
     for (int64_t y = window->top; y < window->top + window->height; y++)
-        ck_assert_msg(memcmp(view->pixels + (y - part->top) * view->row_bytes +
-                                 (window->left - part->left) * 3,
+        ck_assert_msg(memcmp(view->pixels + (y - source->top) * view->row_bytes +
+                                 (window->left - source->left) * 3,
                              all->pixels + y * all->row_bytes + window->left * 3,
                              (size_t)window->width * 3) == 0,
                       "%s: window %lld x %lld at (%lld, %lld), row %lld", what,
@@ -80,21 +57,21 @@ static ls__window random_window(uint32_t *state, int64_t height, int64_t width)
     return out;
 }
 
-static void expect_parts(ls__decoder *decoder, const uint8_t *bytes, size_t n, int n_windows,
-                         const char *what)
+static void expect_regions(ls__decoder *decoder, const uint8_t *bytes, size_t n, int n_windows,
+                           const char *what)
 {
     ls__decoder full = { .ctx = decoder->ctx };
     ck_assert_msg(decode(&full, bytes, n, true) == LS_OK, "%s: %s", what, full.reason);
     const int64_t height = full.source.height, width = full.source.width;
     uint32_t state = (uint32_t)n;
     for (int reduction = 1; reduction <= 8; reduction *= 2) {
-        const wish all = { { 0, 0, height, width }, reduction };
-        ck_assert_int_eq(decode_part(&full, bytes, n, &all, false), LS_OK);
+        const ls__region all = { { 0, 0, height, width }, reduction, false };
+        ck_assert_int_eq(decode_region(&full, bytes, n, true, &all), LS_OK);
         for (int i = 0; i < n_windows / reduction; i++) {
-            const wish one = { random_window(&state, height, width), reduction };
-            ck_assert_msg(decode_part(decoder, bytes, n, &one, i & 1) == LS_OK, "%s: %s", what,
+            const ls__region one = { random_window(&state, height, width), reduction, i & 1 };
+            ck_assert_msg(decode_region(decoder, bytes, n, true, &one) == LS_OK, "%s: %s", what,
                           decoder->reason);
-            const ls__window window = reduced(&one.part, full.source.reduction);
+            const ls__window window = reduced(&one.window, full.source.reduction);
             expect_same(&decoder->source, &full.source, &window, what);
         }
     }
@@ -129,7 +106,7 @@ static const jpeg_options variants[] = {
 };
 enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 
-START_TEST(parts_have_the_pixels_of_the_whole)
+START_TEST(regions_have_the_pixels_of_the_whole)
 {
     static const int sizes[][2] = { { 1, 1 },   { 7, 5 },    { 16, 16 },  { 17, 33 }, { 19, 21 },
                                     { 33, 37 }, { 48, 130 }, { 130, 48 }, { 97, 201 } };
@@ -143,7 +120,7 @@ START_TEST(parts_have_the_pixels_of_the_whole)
         unsigned char *bytes = make_jpeg(h, w, pixels, *variant, &n);
         char what[64];
         snprintf(what, sizeof what, "variant %d, %d x %d", _i, w, h);
-        expect_parts(&decoder, bytes, n, 60, what);
+        expect_regions(&decoder, bytes, n, 60, what);
         free(bytes), free(pixels);
     }
     ls__decoder_free(&decoder);
@@ -151,7 +128,7 @@ START_TEST(parts_have_the_pixels_of_the_whole)
 }
 END_TEST
 
-START_TEST(parts_of_turned_images_are_turned)
+START_TEST(regions_of_turned_images_are_turned)
 {
     enum { H = 75, W = 164 };
     ls_context *ctx = open_context();
@@ -163,7 +140,7 @@ START_TEST(parts_of_turned_images_are_turned)
             make_jpeg(H, W, pixels, (jpeg_options){ .orientation = orientation }, &n);
         char what[32];
         snprintf(what, sizeof what, "orientation %d", orientation);
-        expect_parts(&decoder, bytes, n, 60, what);
+        expect_regions(&decoder, bytes, n, 60, what);
         free(bytes);
     }
     free(pixels);
@@ -172,8 +149,8 @@ START_TEST(parts_of_turned_images_are_turned)
 }
 END_TEST
 
-/* Of every file that is refused as a whole, every part is refused for the same reason; where damage
- * cannot be seen, the part shows what the whole does. */
+/* A file that is refused as a whole is refused for the same reason whatever the region is. Where
+ * damage cannot be detected, the region has the pixels of the whole. */
 static size_t expect_same_fate(ls__decoder *full, ls__decoder *decoder, const uint8_t *bytes,
                                size_t n, size_t at)
 {
@@ -181,21 +158,22 @@ static size_t expect_same_fate(ls__decoder *full, ls__decoder *decoder, const ui
     for (int i = 0; i < 3; i++) {
         const int64_t height = status == LS_OK ? full->source.height : 8;
         const int64_t width = status == LS_OK ? full->source.width : 8;
-        const wish one = { { i == 1 ? height - 1 : 0, i == 2 ? width / 2 : 0,
-                             i == 0 ? height / 4 + 1 : 1, i == 2 ? 1 : width },
-                           1 };
-        const ls_status got = decode_part(decoder, bytes, n, &one, false);
+        const ls__region one = { { i == 1 ? height - 1 : 0, i == 2 ? width / 2 : 0,
+                                   i == 0 ? height / 4 + 1 : 1, i == 2 ? 1 : width },
+                                 1,
+                                 false };
+        const ls_status got = decode_region(decoder, bytes, n, true, &one);
         ck_assert_msg(got == status, "byte %zu: %s, of the whole: %s", at, ls_status_text(got),
                       ls_status_text(status));
         if (status == LS_OK)
-            expect_same(&decoder->source, &full->source, &one.part, "damaged");
+            expect_same(&decoder->source, &full->source, &one.window, "damaged");
         else
             ck_assert_str_eq(decoder->reason, full->reason);
     }
     return status != LS_OK;
 }
 
-START_TEST(damage_anywhere_is_found_whichever_part_is_wanted)
+START_TEST(damage_anywhere_is_found_for_every_region)
 {
     static const int kinds[] = { 0, 1, 3, 8, 10, 12, 14, 16, 20, 22 };
     enum { H = 56, W = 72 };
@@ -224,8 +202,7 @@ START_TEST(damage_anywhere_is_found_whichever_part_is_wanted)
 }
 END_TEST
 
-/* The answer of an unknown file must not depend on what it claims to be; but where it is known to
- * be whole, nothing below the part is looked at. */
+/* Data below the region are checked for damage unless the file is known to be whole. */
 START_TEST(a_file_known_to_be_whole_is_read_no_further_than_needed)
 {
     enum { H = 200, W = 100 };
@@ -234,17 +211,19 @@ START_TEST(a_file_known_to_be_whole_is_read_no_further_than_needed)
     uint8_t *pixels = draw_image(H, W, 3, 2);
     size_t n;
     unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ 0 }, &n);
-    const wish top = { { 0, 0, 40, W }, 1 }, bottom = { { 150, 0, 40, W }, 1 };
-    ck_assert_int_eq(decode_part(&decoder, bytes, n * 3 / 4, &top, false), LS_ERR_DATA);
-    ck_assert_int_eq(decode_part(&decoder, bytes, n * 3 / 4, &top, true), LS_OK);
-    ck_assert_int_eq(decode_part(&decoder, bytes, n * 3 / 4, &bottom, true), LS_ERR_DATA);
+    ls__region top = { { 0, 0, 40, W }, 1, false };
+    const ls__region bottom = { { 150, 0, 40, W }, 1, true };
+    ck_assert_int_eq(decode_region(&decoder, bytes, n * 3 / 4, true, &top), LS_ERR_DATA);
+    top.known_whole = true;
+    ck_assert_int_eq(decode_region(&decoder, bytes, n * 3 / 4, true, &top), LS_OK);
+    ck_assert_int_eq(decode_region(&decoder, bytes, n * 3 / 4, true, &bottom), LS_ERR_DATA);
     free(bytes), free(pixels);
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
 }
 END_TEST
 
-START_TEST(only_the_part_takes_memory)
+START_TEST(only_the_region_takes_memory)
 {
     enum { H = 600, W = 800 };
     ls_context *ctx = open_context();
@@ -252,8 +231,8 @@ START_TEST(only_the_part_takes_memory)
     uint8_t *pixels = draw_image(H, W, 3, 2);
     size_t n;
     unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ 0 }, &n);
-    const wish one = { { 300, 300, 64, 64 }, 1 };
-    ck_assert_int_eq(decode_part(&decoder, bytes, n, &one, false), LS_OK);
+    const ls__region one = { { 300, 300, 64, 64 }, 1, false };
+    ck_assert_int_eq(decode_region(&decoder, bytes, n, true, &one), LS_OK);
     ck_assert_int_le(decoder.source.view.height, 64 + 4);
     ck_assert_int_le(decoder.source.view.width, 64 + 32);
     free(bytes), free(pixels);
@@ -282,17 +261,17 @@ START_TEST(a_reduced_image_shows_the_same)
                 .quality = 98, .across = 1, .down = 1, .orientation = orientations[o]
             };
             unsigned char *bytes = make_jpeg(H, W, pixels, options, &n);
-            const wish one = { { 0, 0, 64, 64 }, s };
-            ck_assert_int_eq(decode_part(&decoder, bytes, n, &one, false), LS_OK);
-            const ls__source *part = &decoder.source;
-            ck_assert_int_eq(part->reduction, s);
+            const ls__region one = { { 0, 0, 64, 64 }, s, false };
+            ck_assert_int_eq(decode_region(&decoder, bytes, n, true, &one), LS_OK);
+            const ls__source *source = &decoder.source;
+            ck_assert_int_eq(source->reduction, s);
             const bool turned = orientations[o] == 6;
-            ck_assert_int_eq(part->height, turned ? W : H);
+            ck_assert_int_eq(source->height, turned ? W : H);
             for (int64_t y = 0; y < 64 / s; y++)
                 for (int64_t x = 0; x < 64 / s; x++) {
-                    const uint8_t *pixel = part->view.pixels +
-                                           (y - part->top) * part->view.row_bytes +
-                                           (x - part->left) * 3;
+                    const uint8_t *pixel = source->view.pixels +
+                                           (y - source->top) * source->view.row_bytes +
+                                           (x - source->left) * 3;
                     const double middle_y = (double)(y * s) + (s - 1) / 2.0;
                     const double middle_x = (double)(x * s) + (s - 1) / 2.0;
                     const double rows[] = { middle_y, middle_y, H - 1 - middle_y,
@@ -309,11 +288,44 @@ START_TEST(a_reduced_image_shows_the_same)
 }
 END_TEST
 
+/* A sample that does not fit is probed and not decoded; the decoder then takes the next file. */
+START_TEST(a_probe_sets_the_upright_size_and_may_stand_alone)
+{
+    enum { H = 40, W = 56 };
+    uint8_t *pixels = draw_image(H, W, 3, 9);
+    size_t n;
+    unsigned char *bytes = make_jpeg(H, W, pixels, (jpeg_options){ .orientation = 6 }, &n);
+    for (int64_t fail_at = 1;; fail_at++) {
+        failing_allocator a;
+        failing_allocator_init(&a, fail_at);
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
+        ls__decoder decoder = { .ctx = ctx };
+        ls_status status = ctx ? LS_OK : LS_ERR_MEMORY;
+        for (int turns = 0; turns < 2 && status == LS_OK; turns++) {
+            status = ls__decoder_probe_memory(&decoder, bytes, n, turns);
+            if (status != LS_OK) break;
+            ck_assert_int_eq(decoder.height, turns ? W : H);
+            ck_assert_int_eq(decoder.width, turns ? H : W);
+        }
+        if (status == LS_OK) status = ls__decode_region(&decoder, NULL);
+        if (status == LS_OK) status = ls__decoder_probe_memory(&decoder, bytes, n, false);
+        ck_assert(status == LS_OK || status == LS_ERR_MEMORY);
+        ck_assert(status == LS_OK || !ctx || strstr(decoder.reason, "memory"));
+        if (ctx) ls__decoder_free(&decoder);
+        ls_context_close(&ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        if (!failing_allocator_failed(&a)) break;
+    }
+    free(bytes), free(pixels);
+}
+END_TEST
+
 int main(void)
 {
-    return run_loop("decode_part", parts_have_the_pixels_of_the_whole, N_VARIANTS) |
-           RUN_SUITE("decode_part", parts_of_turned_images_are_turned,
-                     damage_anywhere_is_found_whichever_part_is_wanted,
+    return run_loop("decode_region", regions_have_the_pixels_of_the_whole, N_VARIANTS) |
+           RUN_SUITE("decode_region", regions_of_turned_images_are_turned,
+                     damage_anywhere_is_found_for_every_region,
                      a_file_known_to_be_whole_is_read_no_further_than_needed,
-                     only_the_part_takes_memory, a_reduced_image_shows_the_same);
+                     only_the_region_takes_memory, a_reduced_image_shows_the_same,
+                     a_probe_sets_the_upright_size_and_may_stand_alone);
 }
