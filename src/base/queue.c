@@ -117,13 +117,13 @@ ls_status ls__queue_open(ls_context *ctx, const char *what, int n_workers, int n
     ls_status status = LS_OK;
     ls__queue *queue = ls__zalloc(ctx, sizeof(*queue));
     if (!queue) return ls__fail_memory(ctx, what, sizeof(*queue));
-    queue->ctx = ctx;
-    queue->what = what;
-    queue->fn = fn;
-    queue->arg = arg;
-    queue->n_workers = n_workers;
-    queue->n_slots = n_slots;
-    queue->n_kept = n_kept;
+    *queue = (ls__queue){ .ctx = ctx,
+                          .what = what,
+                          .fn = fn,
+                          .arg = arg,
+                          .n_workers = n_workers,
+                          .n_slots = n_slots,
+                          .n_kept = n_kept };
     pthread_mutex_init(&queue->mutex, NULL);
     pthread_cond_init(&queue->work, NULL);
     pthread_cond_init(&queue->finish, NULL);

@@ -4,6 +4,7 @@
 #include "data/transform/resize_kernels.h"
 
 #include "../suite.h"
+#include "resize_support.h"
 #include "support.h"
 #include <math.h>
 #include <stdlib.h>
@@ -63,13 +64,13 @@ START_TEST(a_window_is_a_part_of_the_whole)
         const ls__image_view view = { pixels + 5 * channels, (W + 9) * channels, H, W, channels };
         const ls__window all = { 0, 0, TO_H, TO_W };
         uint8_t *whole = malloc(TO_H * TO_W * 3), *part = malloc(TO_H * TO_W * 3);
-        ck_assert(ls__resize(&resizer, &view, TO_H, TO_W, &all, whole));
+        ck_assert(resize_window(&resizer, &view, TO_H, TO_W, &all, whole));
         const ls__window windows[] = {
             { 0, 0, 1, 1 }, { 23, 89, 1, 1 }, { 3, 7, 10, 40 }, { 0, 80, 24, 10 }, { 20, 0, 4, 90 }
         };
         for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
             const ls__window *w = &windows[i];
-            ck_assert(ls__resize(&resizer, &view, TO_H, TO_W, w, part));
+            ck_assert(resize_window(&resizer, &view, TO_H, TO_W, w, part));
             for (int64_t y = 0; y < w->height; y++)
                 ck_assert_mem_eq(part + y * w->width * channels,
                                  whole + ((w->top + y) * TO_W + w->left) * channels,
@@ -179,9 +180,10 @@ START_TEST(one_channel_is_resized_as_each_of_three)
     for (int i = 0; i < H * W * 3; i++) rgb[i] = grey[i / 3];
     uint8_t out1[TO_H * TO_W], out3[TO_H * TO_W * 3];
     const ls__window all = { 0, 0, TO_H, TO_W };
-    ck_assert(ls__resize(&resizer, &(ls__image_view){ grey, W, H, W, 1 }, TO_H, TO_W, &all, out1));
     ck_assert(
-        ls__resize(&resizer, &(ls__image_view){ rgb, W * 3, H, W, 3 }, TO_H, TO_W, &all, out3));
+        resize_window(&resizer, &(ls__image_view){ grey, W, H, W, 1 }, TO_H, TO_W, &all, out1));
+    ck_assert(
+        resize_window(&resizer, &(ls__image_view){ rgb, W * 3, H, W, 3 }, TO_H, TO_W, &all, out3));
     for (int i = 0; i < TO_H * TO_W * 3; i++) ck_assert_int_eq(out3[i], out1[i / 3]);
     free(grey), free(rgb);
     ls__resizer_free(&resizer);

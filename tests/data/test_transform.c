@@ -3,6 +3,7 @@
 #include "data/transform/transform.h"
 
 #include "../suite.h"
+#include "resize_support.h"
 #include "support.h"
 #include <math.h>
 #include <stdlib.h>
@@ -254,7 +255,7 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_image)
     const ls__source source = ls__source_of_all(&view);
     const ls__window all = { 0, 0, 24, 36 };
     const ls_draw first = draw_of(0, 0);
-    ck_assert(ls__resize(&self.resizer, &view, 24, 36, &all, whole));
+    ck_assert(resize_window(&self.resizer, &view, 24, 36, &all, whole));
     ls__transform transform = { .resize = 24, .crop = C, .height = C, .width = C };
     ck_assert_int_eq(plan_and_apply(&transform, &first, &self, &source, dst, reason), LS_OK);
     for (int y = 0; y < C; y++)
@@ -302,7 +303,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
                    (size_t)box.width * 3);
         const ls__image_view alone = { cut, box.width * 3, box.height, box.width, 3 };
         const ls__window all = { 0, 0, C, C };
-        ck_assert(ls__resize(&self.resizer, &alone, C, C, &all, expected));
+        ck_assert(resize_window(&self.resizer, &alone, C, C, &all, expected));
         ck_assert_mem_eq(dst, expected, sizeof(dst));
     }
     free(pixels), free(cut);

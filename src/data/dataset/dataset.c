@@ -39,11 +39,17 @@ ls_dataset *ls__dataset_open(ls_context *ctx, const char *what)
     return dataset;
 }
 
-bool ls__dataset_make_classes(ls_dataset *dataset, int n_classes)
+bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names)
 {
-    dataset->class_names = ls__zalloc(dataset->owned.ctx, (size_t)n_classes * sizeof(char *));
-    if (dataset->class_names) dataset->n_classes = n_classes;
-    return dataset->class_names != NULL;
+    const ls_context *ctx = dataset->owned.ctx;
+    dataset->class_names = ls__zalloc(ctx, (size_t)n_classes * sizeof(char *));
+    if (!dataset->class_names) return false;
+    dataset->n_classes = n_classes;
+    for (int i = 0; i < n_classes; i++) {
+        dataset->class_names[i] = names ? ls__strdup(ctx, names[i]) : ls__format(ctx, "%d", i);
+        if (!dataset->class_names[i]) return false;
+    }
+    return true;
 }
 
 void ls_dataset_close(ls_dataset **dataset)
@@ -75,36 +81,27 @@ static ls_status probe_packed(const ls_dataset *dataset, int64_t i, bool honour_
 }
 
 ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool honour_exif,
-                            ls__decoder *decoder, int64_t *height, int64_t *width)
+                            ls__decoder *decoder)
 {
-    *height = dataset->height;
-    *width = dataset->width;
-    if (dataset->images) return LS_OK;
-    LS_TRY(dataset->pack ? probe_packed(dataset, sample, honour_exif, decoder)
-                         : ls__decoder_probe(decoder, dataset->paths[sample], honour_exif));
-    *height = decoder->height;
-    *width = decoder->width;
+    if (dataset->pack) return probe_packed(dataset, sample, honour_exif, decoder);
+    if (dataset->paths) return ls__decoder_probe(decoder, dataset->paths[sample], honour_exif);
+    decoder->height = dataset->height;
+    decoder->width = dataset->width;
     return LS_OK;
 }
 
-ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t sample, const ls__region *region,
-                             ls__decoder *decoder, ls__source *out)
+ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t i, const ls__region *region,
+                             ls__decoder *decoder)
 {
-    if (dataset->images) {
-        const int64_t row_bytes = dataset->width * dataset->channels;
-        const ls__image_view view = { dataset->images + sample * dataset->height * row_bytes,
-                                      row_bytes, dataset->height, dataset->width,
-                                      dataset->channels };
-        *out = ls__source_of_all(&view);
-        return LS_OK;
-    }
     if (dataset->pack) {
-        const ls__pack_sample packed =
-            ls__pack_sample_at(dataset->pack, dataset->packed_as[sample]);
-        return ls__pack_decode(dataset->pack, &packed, region, decoder, out);
+        const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
+        return ls__pack_decode(dataset->pack, &sample, region, decoder);
     }
-    LS_TRY(ls__decode_region(decoder, region));
-    *out = decoder->source;
+    if (dataset->paths) return ls__decode_region(decoder, region);
+    const int64_t height = dataset->height, row_bytes = dataset->width * dataset->channels;
+    const ls__image_view view = { dataset->images + i * height * row_bytes, row_bytes, height,
+                                  dataset->width, dataset->channels };
+    decoder->source = ls__source_of_all(&view);
     return LS_OK;
 }
 
@@ -186,15 +183,10 @@ static bool copy_memory(ls_dataset *dataset, const uint8_t *images, const ls_sha
     dataset->channels = (int)shape->dims[3];
     dataset->images = ls__alloc(ctx, image_bytes);
     dataset->labels = ls__alloc(ctx, label_bytes);
-    if (!dataset->images || !dataset->labels || !ls__dataset_make_classes(dataset, n_classes))
-        return false;
+    if (!dataset->images || !dataset->labels) return false;
     memcpy(dataset->images, images, image_bytes);
     memcpy(dataset->labels, labels, label_bytes);
-    for (int i = 0; i < n_classes; i++) {
-        dataset->class_names[i] = ls__format(ctx, "%d", i);
-        if (!dataset->class_names[i]) return false;
-    }
-    return true;
+    return ls__dataset_name_classes(dataset, n_classes, NULL);
 }
 
 ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,

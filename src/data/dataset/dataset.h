@@ -43,21 +43,21 @@ struct ls_dataset {
 /* An empty one, owned by ctx; NULL with an error kept. ls_dataset_close frees whatever is in it. */
 ls_dataset *ls__dataset_open(ls_context *ctx, const char *what);
 
-/* Room for that many class names, NULL each. */
-bool ls__dataset_make_classes(ls_dataset *dataset, int n_classes);
+/* Copies the class names; NULL: they are "0", "1", ... */
+bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names);
 
 /* For loaders: keeps the data set until as many releases. */
 void ls__dataset_retain(ls_dataset *dataset);
 void ls__dataset_release(ls_dataset *dataset);
 
-/* The size of a sample's upright image, before its pixels. Thread-safe with a decoder per thread;
- * errors as ls__decoder_probe. */
+/* The size of a sample's upright image, into decoder->height and width. Thread-safe with a decoder
+ * per thread; errors as ls__decoder_probe. */
 ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool honour_exif,
-                            ls__decoder *decoder, int64_t *height, int64_t *width);
-/* After a probe, once: at least the region of that sample's image, borrowed from the decoder or the
- * dataset. NULL: the whole image. Errors as ls__decode_region. */
+                            ls__decoder *decoder);
+/* After a probe, once: at least the region of that sample's image into decoder->source, borrowed
+ * until the next probe. NULL: the whole image. Errors as ls__decode_region. */
 ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t sample, const ls__region *region,
-                             ls__decoder *decoder, ls__source *out);
+                             ls__decoder *decoder);
 
 /* The decoders on which its pixels depend: those of the pack that holds pixels, else the library's.
  */

@@ -26,16 +26,11 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Where in `names`, which must be sorted; -1: it is not there. */
-static int64_t place_of(const char *const *names, int64_t n, const char *name)
+/* The index in `names`, which must be sorted; -1: not found. */
+static int64_t find_name(const char *const *names, int64_t n, const char *name)
 {
     const char *const *at = bsearch(&name, names, (size_t)n, sizeof(char *), compare_texts);
     return at ? at - names : -1;
-}
-
-static bool contains(const char *const *names, int64_t n, const char *name)
-{
-    return place_of(names, n, name) >= 0;
 }
 
 /* "'cat', 'dog', ... (10 in all)" into a buffer. */
@@ -69,10 +64,8 @@ static ls_status fail_part(reading *r, const char *file)
 static ls_status list_part(reading *r, const char *file, const char *name)
 {
     const ls__pack *pack = r->pack;
-    int64_t p = 0;
-    while (p < pack->n_parts && strcmp(ls__pack_text(pack, ls__pack_part(pack, p).name), name) != 0)
-        p++;
-    if (p == pack->n_parts) return fail_part(r, file);
+    const int64_t p = ls__pack_find_part(pack, name);
+    if (p < 0) return fail_part(r, file);
     const ls__pack_group part = ls__pack_part(pack, p);
     r->first_class = (int64_t)part.first;
     for (int64_t c = r->first_class; c < r->first_class + (int64_t)part.n; c++)
@@ -164,12 +157,10 @@ static ls_status read_classes(reading *r, int n_classes, const char *const *name
 {
     r->class_ends = ls__alloc(r->ctx, (size_t)n_classes * sizeof(int64_t));
     r->packed_as = ls__alloc(r->ctx, (size_t)n_classes * sizeof(int64_t));
-    if (!r->class_ends || !r->packed_as || !ls__dataset_make_classes(r->dataset, n_classes))
+    if (!r->class_ends || !r->packed_as || !ls__dataset_name_classes(r->dataset, n_classes, names))
         return ls__fail_memory(r->ctx, r->dir, (size_t)n_classes * sizeof(int64_t));
     for (int i = 0; i < n_classes; i++) {
-        r->dataset->class_names[i] = ls__strdup(r->ctx, names[i]);
-        if (!r->dataset->class_names[i]) return ls__fail_memory(r->ctx, r->dir, strlen(names[i]));
-        const int64_t found = place_of(r->found, r->top.folders.n, names[i]);
+        const int64_t found = find_name(r->found, r->top.folders.n, names[i]);
         if (found >= 0) LS_TRY(r->pack ? list_packed_class(r, i, found) : list_class(r, names[i]));
         r->class_ends[i] = r->files.images.n;
     }
@@ -264,7 +255,7 @@ enum { N_SPLITS = sizeof(splits) / sizeof(splits[0]) };
 /* The split number i or the next one that was found; NULL: no more. */
 static const char *next_split(const reading *r, int *i)
 {
-    while (*i < N_SPLITS && !contains(r->found, r->top.folders.n, splits[*i])) (*i)++;
+    while (*i < N_SPLITS && find_name(r->found, r->top.folders.n, splits[*i]) < 0) (*i)++;
     return *i < N_SPLITS ? splits[(*i)++] : NULL;
 }
 
@@ -284,7 +275,7 @@ static void warn(reading *r)
     int i = 0, n_splits = 0;
     const char *const first = next_split(r, &i), *const second = next_split(r, &i);
     const int64_t n = r->top.folders.n;
-    for (int s = 0; s < N_SPLITS; s++) n_splits += contains(r->found, n, splits[s]);
+    for (int s = 0; s < N_SPLITS; s++) n_splits += find_name(r->found, n, splits[s]) >= 0;
     if (n_splits == n && has_folders_in_classes(r->dataset)) {
         ls__warn(
             r->ctx,
@@ -326,7 +317,7 @@ static ls_status check_classes(reading *r, int n_classes, const char *const *cla
     }
     for (int64_t i = 0; i < r->top.folders.n && status == LS_OK; i++) {
         char text[256];
-        if (!contains(known, n_classes, r->found[i]))
+        if (find_name(known, n_classes, r->found[i]) < 0)
             status =
                 ls__fail(r->ctx, LS_ERR_MISMATCH,
                          "image folder '%s': found class folder '%s', which is not among the "

@@ -48,15 +48,10 @@ static bool copy_paths(ls_dataset *dataset, int64_t n, const char *const *paths)
 
 static bool copy_labels(ls_dataset *dataset, int64_t n, const int32_t *labels, int n_classes)
 {
-    const ls_context *ctx = dataset->owned.ctx;
-    dataset->labels = ls__alloc(ctx, (size_t)n * sizeof(int32_t));
-    if (!dataset->labels || (labels && !ls__dataset_make_classes(dataset, n_classes))) return false;
+    dataset->labels = ls__alloc(dataset->owned.ctx, (size_t)n * sizeof(int32_t));
+    if (!dataset->labels) return false;
     for (int64_t i = 0; i < n; i++) dataset->labels[i] = labels ? labels[i] : -1;
-    for (int i = 0; i < n_classes; i++) {
-        dataset->class_names[i] = ls__format(ctx, "%d", i);
-        if (!dataset->class_names[i]) return false;
-    }
-    return true;
+    return !labels || ls__dataset_name_classes(dataset, n_classes, NULL);
 }
 
 ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *const *paths,

@@ -94,6 +94,8 @@ ls_status ls__pack_open(const ls_context *ctx, const char *path, ls__pack *out,
 void ls__pack_close(ls__pack *pack);
 
 ls__pack_group ls__pack_part(const ls__pack *pack, int64_t i);
+/* The number of the part with this name; -1: none. */
+int64_t ls__pack_find_part(const ls__pack *pack, const char *name);
 ls__pack_group ls__pack_class(const ls__pack *pack, int64_t i);
 ls__pack_sample ls__pack_sample_at(const ls__pack *pack, int64_t i);
 static inline const char *ls__pack_text(const ls__pack *pack, uint64_t name)
@@ -114,9 +116,9 @@ bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data);
  * ls__decoder_probe, and LS_ERR_DATA for other data than those written. */
 ls_status ls__pack_probe(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
                          bool *sound, ls__decoder *decoder);
-/* After a probe: at least the region of the sample, borrowed from the decoder. NULL: all of it. */
+/* After a probe: at least the region of the sample into decoder->source. NULL: all of it. */
 ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample,
-                          const ls__region *region, ls__decoder *decoder, ls__source *out);
+                          const ls__region *region, ls__decoder *decoder);
 
 /* Splits "DIR/train.pack/train" into a file that is there and the rest ("" for none), in `file`,
  * whose size is that of the path at least. False when no front part of the path is a file. */

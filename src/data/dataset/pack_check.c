@@ -109,13 +109,6 @@ ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config 
     return status;
 }
 
-static bool has_part(const ls__pack *pack, const char *name)
-{
-    for (int64_t i = 0; i < pack->n_parts; i++)
-        if (strcmp(ls__pack_text(pack, ls__pack_part(pack, i).name), name) == 0) return true;
-    return false;
-}
-
 bool ls_pack_holds(const char *path, int n, const char *const *parts, bool *held)
 {
     const ls_context plain = { .allocator = ls__default_allocator };
@@ -127,7 +120,7 @@ bool ls_pack_holds(const char *path, int n, const char *const *parts, bool *held
     const bool is_file = sound || (stat(path, &there) == 0 && S_ISREG(there.st_mode));
     bool any = false;
     for (int i = 0; i < n; i++) {
-        held[i] = parts[i] && (sound ? has_part(&pack, parts[i]) : is_file);
+        held[i] = parts[i] && (sound ? ls__pack_find_part(&pack, parts[i]) >= 0 : is_file);
         any = any || held[i];
     }
     if (sound) ls__pack_close(&pack);

@@ -57,16 +57,27 @@ ls_status ls__pack_pread(const ls__pack *pack, uint64_t offset, size_t bytes, vo
 
 /* ---- Records ---- */
 
+static ls__pack_group group_at(const uint8_t *groups, int64_t i)
+{
+    const uint8_t *at = groups + i * LS__PACK_GROUP_BYTES;
+    return (ls__pack_group){ ls__le64(at), ls__le64(at + 8), ls__le64(at + 16) };
+}
+
 ls__pack_group ls__pack_part(const ls__pack *pack, int64_t i)
 {
-    const uint8_t *at = pack->parts + i * LS__PACK_GROUP_BYTES;
-    return (ls__pack_group){ ls__le64(at), ls__le64(at + 8), ls__le64(at + 16) };
+    return group_at(pack->parts, i);
 }
 
 ls__pack_group ls__pack_class(const ls__pack *pack, int64_t i)
 {
-    const uint8_t *at = pack->classes + i * LS__PACK_GROUP_BYTES;
-    return (ls__pack_group){ ls__le64(at), ls__le64(at + 8), ls__le64(at + 16) };
+    return group_at(pack->classes, i);
+}
+
+int64_t ls__pack_find_part(const ls__pack *pack, const char *name)
+{
+    for (int64_t i = 0; i < pack->n_parts; i++)
+        if (strcmp(ls__pack_text(pack, ls__pack_part(pack, i).name), name) == 0) return i;
+    return -1;
 }
 
 ls__pack_sample ls__pack_sample_at(const ls__pack *pack, int64_t i)

@@ -14,12 +14,10 @@ bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data)
 }
 
 /* Reads a range of the sample's data into decoder->buffer. */
-static ls_status load(const ls__pack *pack, uint64_t offset, uint64_t range_bytes,
-                      ls__decoder *decoder)
+static ls_status load(const ls__pack *pack, uint64_t offset, size_t bytes, ls__decoder *decoder)
 {
     /* Pixels are borrowed until the next sample, so a huge buffer is released only here. */
     if (decoder->buffer_capacity > LS__KEEP_BYTES) ls__decoder_drop_buffer(decoder);
-    const size_t bytes = (size_t)range_bytes;
     if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, bytes))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", bytes);
     return ls__pack_pread(pack, offset, bytes, decoder->buffer, decoder->reason);
@@ -28,7 +26,7 @@ static ls_status load(const ls__pack *pack, uint64_t offset, uint64_t range_byte
 static ls_status load_and_check(const ls__pack *pack, const ls__pack_sample *sample, bool *sound,
                                 ls__decoder *decoder)
 {
-    LS_TRY(load(pack, sample->offset, sample->bytes, decoder));
+    LS_TRY(load(pack, sample->offset, (size_t)sample->bytes, decoder));
     *sound = *sound || ls__pack_is_sound(sample, decoder->buffer);
     if (*sound) return LS_OK;
     return ls__undecodable(decoder, LS_ERR_DATA, "damaged in the pack: %llu bytes at offset %llu",
@@ -54,20 +52,13 @@ ls_status ls__pack_probe(const ls__pack *pack, const ls__pack_sample *sample, bo
 }
 
 ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample,
-                          const ls__region *region, ls__decoder *decoder, ls__source *out)
+                          const ls__region *region, ls__decoder *decoder)
 {
-    if (pack->form == LS__PACK_FILES) {
-        LS_TRY(ls__decode_region(decoder, region));
-        *out = decoder->source;
-        return LS_OK;
-    }
+    if (pack->form == LS__PACK_FILES) return ls__decode_region(decoder, region);
     const int64_t row_bytes = 3 * (int64_t)sample->width;
-    ls__image_view view = { decoder->file, row_bytes, sample->height, sample->width, 3 };
-    if (decoder->orientation > 1) {
-        LS_TRY(ls__decode_pixels(decoder, &view));
-        *out = decoder->source;
-        return LS_OK;
-    }
+    const ls__image_view view = { decoder->file, row_bytes, sample->height, sample->width, 3 };
+    if (decoder->orientation > 1) return ls__decode_pixels(decoder, &view);
+    ls__source *out = &decoder->source;
     *out = ls__source_of_all(&view);
     if (decoder->file) return LS_OK;
     if (region) { /* its rows */
@@ -75,7 +66,7 @@ ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample,
         out->view.height = region->window.height;
     }
     LS_TRY(load(pack, sample->offset + (uint64_t)(out->top * row_bytes),
-                (uint64_t)(out->view.height * row_bytes), decoder));
+                (size_t)(out->view.height * row_bytes), decoder));
     out->view.pixels = decoder->buffer;
     return LS_OK;
 }

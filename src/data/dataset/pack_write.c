@@ -66,10 +66,7 @@ static ls_status resize(const packing *p, worker *w, slot *s)
     if (!ls__resize_fits(from->height, from->width, height, width, w->decoder.reason,
                          LS__REASON_SIZE))
         return LS_ERR_DATA;
-    const ls__image_view view = { from->pixels, 3 * from->width, from->height, from->width, 3 };
-    const ls__window all = { 0, 0, height, width };
-    if (!ls__image_reserve(p->ctx, &s->image, height, width, 3) ||
-        !ls__resize(&w->resizer, &view, height, width, &all, s->image.pixels))
+    if (!ls__resize_image(&w->resizer, &w->decoder.source, height, width, &s->image))
         return ls__undecodable(&w->decoder, LS_ERR_MEMORY, "no memory to resize it");
     return LS_OK;
 }
@@ -107,7 +104,8 @@ static ls_status load(const packing *p, worker *w, slot *s, const char *path)
     s->file = buffer;
     s->file_capacity = capacity;
     s->data = s->file ? s->file : ""; /* an empty file needs no memory */
-    LS_TRY(ls__decode_memory(decoder, s->file, (size_t)s->sample.file_bytes, false));
+    LS_TRY(ls__decoder_probe_memory(decoder, s->file, (size_t)s->sample.file_bytes, false));
+    LS_TRY(ls__decode_region(decoder, NULL));
     return p->form == LS__PACK_PIXELS ? take_pixels(p, w, s) : LS_OK;
 }
 

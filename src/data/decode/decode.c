@@ -89,15 +89,6 @@ static ls_status probe_bytes(ls__decoder *decoder, bool honour_exif)
     return LS_OK;
 }
 
-ls_status ls__decoder_probe(ls__decoder *decoder, const char *path, bool honour_exif)
-{
-    begin(decoder);
-    ls_status status = ls__decoder_read(decoder, path);
-    if (status == LS_OK) status = probe_bytes(decoder, honour_exif);
-    if (status != LS_OK) end(decoder);
-    return status;
-}
-
 ls_status ls__decoder_probe_memory(ls__decoder *decoder, const void *file, size_t bytes,
                                    bool honour_exif)
 {
@@ -107,6 +98,12 @@ ls_status ls__decoder_probe_memory(ls__decoder *decoder, const void *file, size_
     const ls_status status = probe_bytes(decoder, honour_exif);
     if (status != LS_OK) end(decoder);
     return status;
+}
+
+ls_status ls__decoder_probe(ls__decoder *decoder, const char *path, bool honour_exif)
+{
+    LS_TRY(ls__decoder_read(decoder, path));
+    return ls__decoder_probe_memory(decoder, decoder->file, decoder->file_bytes, honour_exif);
 }
 
 ls_status ls__decoder_probe_pixels(ls__decoder *decoder, int64_t height, int64_t width,
@@ -131,16 +128,6 @@ static ls__region stored_region(const ls__decoder *decoder, const ls__region *up
     return out;
 }
 
-/* decoder->image, as stored, becomes decoder->source, upright. */
-static ls_status turn(ls__decoder *decoder)
-{
-    LS_TRY(ls__exif_turn(decoder));
-    const ls__image *image = &decoder->image;
-    decoder->source.view = (ls__image_view){ image->pixels, image->width * image->channels,
-                                             image->height, image->width, image->channels };
-    return LS_OK;
-}
-
 ls_status ls__decode_region(ls__decoder *decoder, const ls__region *region)
 {
     ls_status status = LS_OK;
@@ -148,21 +135,10 @@ ls_status ls__decode_region(ls__decoder *decoder, const ls__region *region)
         const ls__region stored = stored_region(decoder, region);
         status = ls__jpeg_decode(decoder, &stored);
     }
-    if (status == LS_OK) status = turn(decoder);
+    if (status == LS_OK) status = ls__exif_turn(decoder);
+    decoder->source.view = ls__source_of_image(&decoder->image).view;
     end(decoder);
     return status;
-}
-
-ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif)
-{
-    LS_TRY(ls__decoder_probe(decoder, path, honour_exif));
-    return ls__decode_region(decoder, NULL);
-}
-
-ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes, bool honour_exif)
-{
-    LS_TRY(ls__decoder_probe_memory(decoder, file, bytes, honour_exif));
-    return ls__decode_region(decoder, NULL);
 }
 
 ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored)

@@ -56,13 +56,6 @@ ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *windo
     return LS_OK;
 }
 
-static ls_status undecodable_errno(ls__decoder *decoder, int number)
-{
-    char text[LS__ERRNO_TEXT_SIZE];
-    return ls__undecodable(decoder, ls__file_status(number), "%s",
-                           ls__errno_text(number, text, sizeof(text)));
-}
-
 static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes)
 {
     if (file_bytes > LS__MAX_FILE_BYTES)
@@ -72,11 +65,14 @@ static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes
     if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, size))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
 
-    size_t n = 0;
-    while (n < size) {
+    char text[LS__ERRNO_TEXT_SIZE];
+    for (size_t n = 0; n < size;) {
         const ssize_t got = read(fd, (uint8_t *)decoder->buffer + n, size - n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return undecodable_errno(decoder, errno);
+        const int error = errno;
+        if (got < 0 && error == EINTR) continue;
+        if (got < 0)
+            return ls__undecodable(decoder, ls__file_status(error), "%s",
+                                   ls__errno_text(error, text, sizeof(text)));
         if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
         n += (size_t)got;
     }

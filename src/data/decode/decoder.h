@@ -55,10 +55,6 @@ ls_status ls__decode_region(ls__decoder *decoder, const ls__region *region);
 /* After ls__decoder_probe_pixels: turns a copy of these pixels upright, into decoder->source. */
 ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored);
 
-/* Probe and decoding of a whole image. */
-ls_status ls__decode_file(ls__decoder *decoder, const char *path, bool honour_exif);
-ls_status ls__decode_memory(ls__decoder *decoder, const void *file, size_t bytes, bool honour_exif);
-
 /* Reads a file into decoder->file. */
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 

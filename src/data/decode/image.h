@@ -60,5 +60,11 @@ static inline ls__source ls__source_of_all(const ls__image_view *view)
 {
     return (ls__source){ *view, 0, 0, view->height, view->width, 1 };
 }
+static inline ls__source ls__source_of_image(const ls__image *image)
+{
+    const int64_t row_bytes = image->width * image->channels;
+    return ls__source_of_all(&(ls__image_view){ image->pixels, row_bytes, image->height,
+                                                image->width, image->channels });
+}
 
 #endif

@@ -48,7 +48,7 @@ static void escape(j_common_ptr info)
     ls__jpeg *self = info->client_data;
     char text[JMSG_LENGTH_MAX];
     info->err->format_message(info, text);
-    snprintf(self->decoder->reason, sizeof(self->decoder->reason), "damaged JPEG: %s", text);
+    ls__undecodable(self->decoder, LS_ERR_DATA, "damaged JPEG: %s", text);
     longjmp(self->escape, 1);
 }
 
@@ -84,15 +84,6 @@ static void print_nothing(j_common_ptr info)
     (void)info;
 }
 
-static void refuse_scans(ls__jpeg *self)
-{
-    const j_decompress_ptr info = &self->info;
-    snprintf(self->decoder->reason, sizeof(self->decoder->reason),
-             "JPEG of %u x %u pixels in %d scans or more, which is too much work to decode",
-             info->image_width, info->image_height, info->input_scan_number);
-    longjmp(self->escape, 1);
-}
-
 /* Called before each row of blocks of each scan of a file that has several. */
 static void on_progress(j_common_ptr common)
 {
@@ -103,7 +94,13 @@ static void on_progress(j_common_ptr common)
         n_blocks += (int64_t)info->cur_comp_info[i]->width_in_blocks *
                     info->cur_comp_info[i]->v_samp_factor;
     self->scan_work += n_blocks * DCTSIZE2 * (info->arith_code ? ARITHMETIC_WORK : 1);
-    if (info->input_scan_number > MAX_SCANS || self->scan_work > MAX_SCAN_WORK) refuse_scans(self);
+    if (info->input_scan_number > MAX_SCANS || self->scan_work > MAX_SCAN_WORK) {
+        ls__undecodable(
+            self->decoder, LS_ERR_DATA,
+            "JPEG of %u x %u pixels in %d scans or more, which is too much work to decode",
+            info->image_width, info->image_height, info->input_scan_number);
+        longjmp(self->escape, 1);
+    }
 }
 
 /* CMYK with Adobe's marker is stored inverted; so red is C K / 255, rounded. */

@@ -29,26 +29,15 @@ static int64_t next_number(reader *in)
     return number;
 }
 
-static uint8_t to_byte(int64_t sample, int64_t most)
-{
-    if (sample > most) sample = most;
-    return (uint8_t)((sample * 255 + most / 2) / most);
-}
-
-static bool text_sample(reader *in, int64_t most, uint8_t *out)
-{
-    const int64_t sample = next_number(in);
-    if (sample < 0) return false;
-    *out = to_byte(sample, most);
-    return true;
-}
-
-static bool binary_sample(reader *in, int64_t most, uint8_t *out)
+static bool next_sample(reader *in, bool text, int64_t most, uint8_t *out)
 {
     const int bytes = most > 255 ? 2 : 1;
-    if (in->end - in->at < bytes) return false;
-    *out = to_byte(bytes == 2 ? ls__be16(in->at) : *in->at, most);
-    in->at += bytes;
+    if (!text && in->end - in->at < bytes) return false;
+    int64_t sample = text ? next_number(in) : bytes == 2 ? ls__be16(in->at) : *in->at;
+    if (sample < 0) return false;
+    if (!text) in->at += bytes;
+    if (sample > most) sample = most;
+    *out = (uint8_t)((sample * 255 + most / 2) / most);
     return true;
 }
 
@@ -67,11 +56,10 @@ ls_status ls__pnm_probe(ls__decoder *decoder)
         return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
     LS_TRY(ls__decoder_begin(decoder, height, width));
 
-    bool (*const sample)(reader *, int64_t, uint8_t *) = text ? text_sample : binary_sample;
     uint8_t *out = decoder->image.pixels;
     for (int64_t i = 0; i < height * width; i++, out += 3) {
         for (int c = 0; c < channels; c++)
-            if (!sample(&in, most, &out[c]))
+            if (!next_sample(&in, text, most, &out[c]))
                 return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
         if (channels == 1) out[1] = out[2] = out[0];
     }

@@ -109,18 +109,15 @@ static ls_status find_size(ls_loader *loader)
     }
     ls__decoder decoder = { .ctx = ctx, .max_pixels = loader->config.max_pixels };
     ls_status status = LS_ERR_DATA;
-    ls__source image;
-    int64_t sample = 0, height = 0, width = 0;
+    int64_t sample = 0;
     for (; sample < loader->dataset->n_samples; sample++) {
-        status = ls__dataset_probe(loader->dataset, sample, loader->config.honour_exif, &decoder,
-                                   &height, &width);
-        if (status == LS_OK)
-            status = ls__dataset_decode(loader->dataset, sample, NULL, &decoder, &image);
+        status = ls__dataset_probe(loader->dataset, sample, loader->config.honour_exif, &decoder);
+        if (status == LS_OK) status = ls__dataset_decode(loader->dataset, sample, NULL, &decoder);
         if (!ls__is_bad_image(status) || loader->config.on_bad_image == LS_BAD_IMAGE_FAIL) break;
     }
     if (status == LS_OK) {
-        transform->height = height;
-        transform->width = width;
+        transform->height = decoder.height;
+        transform->width = decoder.width;
         ls__resized_size(transform->resize, &transform->height, &transform->width);
     } else if (sample == loader->dataset->n_samples) {
         ls__fail(ctx, status, "ls_loader_open: none of the %lld images can be read",

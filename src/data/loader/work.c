@@ -64,16 +64,14 @@ static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
     ls__decoder *decoder = &worker->decoder;
     atomic_bool *known_whole = &loader->known_whole[sample];
     const ls_draw draw = transform_draw(loader, item, sample);
-    int64_t height, width;
     ls__sample_plan plan;
-    ls__source source;
-    LS_TRY(
-        ls__dataset_probe(dataset, sample, loader->config.honour_exif, decoder, &height, &width));
-    LS_TRY(ls__transform_plan(&loader->transform, &draw, height, width, &plan, decoder->reason));
+    LS_TRY(ls__dataset_probe(dataset, sample, loader->config.honour_exif, decoder));
+    LS_TRY(ls__transform_plan(&loader->transform, &draw, decoder->height, decoder->width, &plan,
+                              decoder->reason));
     plan.region.known_whole = atomic_load_explicit(known_whole, memory_order_relaxed);
-    LS_TRY(ls__dataset_decode(dataset, sample, &plan.region, decoder, &source));
+    LS_TRY(ls__dataset_decode(dataset, sample, &plan.region, decoder));
     atomic_store_explicit(known_whole, true, memory_order_relaxed);
-    if (ls__transform_apply(&plan, &worker->transformer, &source, dst)) return LS_OK;
+    if (ls__transform_apply(&plan, &worker->transformer, &decoder->source, dst)) return LS_OK;
     return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to transform it");
 }
 

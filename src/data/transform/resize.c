@@ -45,6 +45,17 @@ static void output_inputs(const ls__stretch *stretch, int64_t i, int64_t *begin,
     if (*end > stretch->limit) *end = stretch->limit;
 }
 
+ls__stretch ls__stretch_of(int64_t size, int reduction, int64_t at, int64_t out, int64_t from,
+                           int64_t n)
+{
+    return (ls__stretch){ .length = (double)size / reduction,
+                          .limit = (size + reduction - 1) / reduction,
+                          .at = at,
+                          .out = out,
+                          .from = from,
+                          .n = n };
+}
+
 void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n)
 {
     int64_t end, unused;
@@ -202,12 +213,6 @@ static void plan_place(plan *self, const ls__stretch *rows, const ls__stretch *c
     self->between = take(from, self->n_between, (size_t)self->between_bytes);
 }
 
-/* A whole direction. */
-static ls__stretch whole_stretch(int64_t in, int64_t out)
-{
-    return (ls__stretch){ .length = (double)in, .limit = in, .out = out, .n = out };
-}
-
 bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
                      char *reason, size_t reason_size)
 {
@@ -218,8 +223,8 @@ bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, in
                  LS__MAX_PIXELS);
         return false;
     }
-    const ls__stretch rows = whole_stretch(from_height, height);
-    const ls__stretch columns = whole_stretch(from_width, width);
+    const ls__stretch rows = ls__stretch_of(from_height, 1, 0, height, 0, height);
+    const ls__stretch columns = ls__stretch_of(from_width, 1, 0, width, 0, width);
     plan unused;
     block counted = { 0 };
     plan_place(&unused, &rows, &columns, 3, true, &counted);
@@ -289,14 +294,13 @@ bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from, const l
     return true;
 }
 
-bool ls__resize(ls__resizer *resizer, const ls__image_view *from, int64_t height, int64_t width,
-                const ls__window *window, uint8_t *dst)
+bool ls__resize_image(ls__resizer *resizer, const ls__source *from, int64_t height, int64_t width,
+                      ls__image *to)
 {
-    ls__stretch rows = whole_stretch(from->height, height);
-    ls__stretch columns = whole_stretch(from->width, width);
-    rows.from = window->top;
-    rows.n = window->height;
-    columns.from = window->left;
-    columns.n = window->width;
-    return ls__resize_region(resizer, from, &rows, &columns, dst);
+    const ls__stretch rows =
+        ls__stretch_of(from->height, from->reduction, from->top, height, 0, height);
+    const ls__stretch columns =
+        ls__stretch_of(from->width, from->reduction, from->left, width, 0, width);
+    return ls__image_reserve(resizer->ctx, to, height, width, from->view.channels) &&
+           ls__resize_region(resizer, &from->view, &rows, &columns, to->pixels);
 }

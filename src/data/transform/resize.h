@@ -15,6 +15,10 @@ typedef struct ls__stretch {
     bool mirror; /* the last output comes first; not of rows */
 } ls__stretch;
 
+/* One direction of an image of `size` pixels before its reduction, resized to `out`. */
+ls__stretch ls__stretch_of(int64_t size, int reduction, int64_t at, int64_t out, int64_t from,
+                           int64_t n);
+
 /* The input's pixels that those outputs are made of. */
 void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n);
 
@@ -37,12 +41,11 @@ enum { LS__MAX_RESIZE_BYTES = 1 << 30 };
 bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
                      char *reason, size_t reason_size);
 
-/* dst [window.height,window.width,channels], without gaps = that window of `from` resized to height
- * x width; only the window is computed. false when there is no memory. */
-bool ls__resize(ls__resizer *resizer, const ls__image_view *from, int64_t height, int64_t width,
-                const ls__window *window, uint8_t *dst);
+/* *to = the whole source resized to height x width. false when there is no memory. */
+bool ls__resize_image(ls__resizer *resizer, const ls__source *from, int64_t height, int64_t width,
+                      ls__image *to);
 
-/* The same, with both directions spelled out; dst [rows->n,columns->n,channels]. */
+/* dst [rows->n,columns->n,channels], without gaps; only these pixels are computed. */
 bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from, const ls__stretch *rows,
                        const ls__stretch *columns, uint8_t *dst);
 

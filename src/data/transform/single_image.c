@@ -18,7 +18,8 @@ ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif)
     }
     ls_tensor *image = NULL;
     ls__decoder decoder = { .ctx = ctx };
-    const ls_status status = ls__decode_file(&decoder, path, honour_exif);
+    ls_status status = ls__decoder_probe(&decoder, path, honour_exif);
+    if (status == LS_OK) status = ls__decode_region(&decoder, NULL);
     if (status == LS_OK) {
         const ls__image *decoded = &decoder.image;
         image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(decoded->height, decoded->width, 3),
@@ -60,24 +61,16 @@ ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width
     ls_context *ctx = image->owned.ctx;
     LS__ENTER_NULL(ctx);
     if (check_resize(ctx, image, height, width) != LS_OK) return NULL;
-    const int64_t in_height = image->shape.dims[0], in_width = image->shape.dims[1];
-
     ls_tensor *out = NULL;
     ls__resizer resizer = { .ctx = ctx };
     ls__image from = { 0 }, to = { 0 };
-    if (!ls__image_reserve(ctx, &from, in_height, in_width, 3) ||
-        !ls__image_reserve(ctx, &to, height, width, 3)) {
-        ls__fail_memory(ctx, "ls_image_resize", (size_t)(height * width * 3));
-        goto done;
+    bool has_memory = ls__image_reserve(ctx, &from, image->shape.dims[0], image->shape.dims[1], 3);
+    if (has_memory && ls_tensor_read(image, from.pixels, image->bytes) == LS_OK) {
+        const ls__source source = ls__source_of_image(&from);
+        has_memory = ls__resize_image(&resizer, &source, height, width, &to);
+        if (has_memory) out = ls_tensor_from(ctx, LS_U8, LS_SHAPE(height, width, 3), to.pixels);
     }
-    if (ls_tensor_read(image, from.pixels, image->bytes) != LS_OK) goto done;
-    const ls__image_view view = { from.pixels, in_width * 3, in_height, in_width, 3 };
-    const ls__window all = { 0, 0, height, width };
-    if (ls__resize(&resizer, &view, height, width, &all, to.pixels))
-        out = ls_tensor_from(ctx, LS_U8, LS_SHAPE(height, width, 3), to.pixels);
-    else
-        ls__fail_memory(ctx, "ls_image_resize", (size_t)(height * width * 3));
-done:
+    if (!has_memory) ls__fail_memory(ctx, "ls_image_resize", (size_t)(height * width * 3));
     ls__resizer_free(&resizer);
     ls__image_free(ctx, &from);
     ls__image_free(ctx, &to);

@@ -124,18 +124,6 @@ static ls_status misfit(const ls__transform *self, int64_t height, int64_t width
     return LS_ERR_DATA;
 }
 
-/* An image's direction of `size` pixels, resized to `out` of which a window is cut. */
-static ls__stretch resize_stretch(int64_t size, int reduction, int64_t at, int64_t out,
-                                  int64_t from, int64_t n)
-{
-    return (ls__stretch){ .length = (double)size / reduction,
-                          .limit = (size + reduction - 1) / reduction,
-                          .at = at,
-                          .out = out,
-                          .from = from,
-                          .n = n };
-}
-
 /* A direction of a box, which is cut before it is resized: nothing beyond it counts. */
 static ls__stretch box_stretch(int64_t begin, int64_t size, int reduction, int64_t at, int64_t out)
 {
@@ -180,9 +168,9 @@ static ls__window window_inputs(const ls__sample_plan *plan, int64_t height, int
 {
     const ls__window *crop = &plan->crop;
     const ls__stretch rows =
-        resize_stretch(height, 1, 0, plan->resized_height, crop->top, crop->height);
+        ls__stretch_of(height, 1, 0, plan->resized_height, crop->top, crop->height);
     const ls__stretch columns =
-        resize_stretch(width, 1, 0, plan->resized_width, crop->left, crop->width);
+        ls__stretch_of(width, 1, 0, plan->resized_width, crop->left, crop->width);
     ls__window out;
     ls__stretch_needs(&rows, &out.top, &out.height);
     ls__stretch_needs(&columns, &out.left, &out.width);
@@ -284,24 +272,6 @@ static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixe
     }
 }
 
-/* *out = the whole image resized, in memory of self. */
-static bool resize_whole(ls__transformer *self, const ls__sample_plan *plan, const ls__source *from,
-                         ls__source *out)
-{
-    const int64_t height = plan->resized_height, width = plan->resized_width;
-    const int channels = from->view.channels;
-    if (!ls__image_reserve(self->resizer.ctx, &self->resized, height, width, channels))
-        return false;
-    const ls__stretch rows =
-        resize_stretch(from->height, from->reduction, from->top, height, 0, height);
-    const ls__stretch columns =
-        resize_stretch(from->width, from->reduction, from->left, width, 0, width);
-    const ls__image_view resized = { self->resized.pixels, width * channels, height, width,
-                                     channels };
-    *out = ls__source_of_all(&resized);
-    return ls__resize_region(&self->resizer, &from->view, &rows, &columns, self->resized.pixels);
-}
-
 /* The crop window, resized to the sample or cut from the resized image. */
 static bool resize_crop(ls__transformer *self, const ls__sample_plan *plan, const ls__source *from,
                         uint8_t *dst)
@@ -313,9 +283,9 @@ static bool resize_crop(ls__transformer *self, const ls__sample_plan *plan, cons
         rows = box_stretch(crop->top, crop->height, reduction, from->top, plan->height);
         columns = box_stretch(crop->left, crop->width, reduction, from->left, plan->width);
     } else {
-        rows = resize_stretch(from->height, reduction, from->top, plan->resized_height, crop->top,
+        rows = ls__stretch_of(from->height, reduction, from->top, plan->resized_height, crop->top,
                               crop->height);
-        columns = resize_stretch(from->width, reduction, from->left, plan->resized_width,
+        columns = ls__stretch_of(from->width, reduction, from->left, plan->resized_width,
                                  crop->left, crop->width);
     }
     columns.mirror = plan->flip;
@@ -333,7 +303,11 @@ bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
 {
     ls__source resized;
     if (plan->resize_first) {
-        if (!resize_whole(self, plan, source, &resized)) return false;
+        ls__image *image = &self->resized;
+        if (!ls__resize_image(&self->resizer, source, plan->resized_height, plan->resized_width,
+                              image))
+            return false;
+        resized = ls__source_of_image(image);
         source = &resized;
     }
     if (plan->mode != LS__CROP_COPY) return resize_crop(self, plan, source, dst);
