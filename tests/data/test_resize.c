@@ -84,7 +84,7 @@ START_TEST(a_window_is_a_part_of_the_whole)
 END_TEST
 
 /* The definition, pixel by pixel: along rows first, rounded to bytes, then along columns. */
-static uint8_t weigh(const uint8_t *pixels, int64_t step, const ls__stretch *s, int64_t i)
+static uint8_t weigh(const uint8_t *pixels, int64_t step, const ls__resize_axis *s, int64_t i)
 {
     const double scale = s->length / (double)s->out, support = scale < 1 ? 1 : scale;
     const double centre = s->begin + ((double)(s->from + i) + 0.5) * scale;
@@ -102,8 +102,8 @@ static uint8_t weigh(const uint8_t *pixels, int64_t step, const ls__stretch *s, 
     return (uint8_t)(sum >> 22 > 255 ? 255 : sum >> 22);
 }
 
-static void plain_resize(const ls__image_view *from, const ls__stretch *rows,
-                         const ls__stretch *columns, uint8_t *dst)
+static void plain_resize(const ls__image_view *from, const ls__resize_axis *rows,
+                         const ls__resize_axis *columns, uint8_t *dst)
 {
     const int c = from->channels;
     uint8_t *between = malloc((size_t)(from->height * columns->n * c));
@@ -120,11 +120,11 @@ static void plain_resize(const ls__image_view *from, const ls__stretch *rows,
 }
 
 /* A direction of `size` pixels, or of that part of it which an output needs. */
-static ls__stretch random_stretch(uint32_t *state, int64_t size, int64_t *first, int64_t *n)
+static ls__resize_axis random_stretch(uint32_t *state, int64_t size, int64_t *first, int64_t *n)
 {
     uint32_t r[4];
     for (int i = 0; i < 4; i++) r[i] = (*state = *state * 1664525u + 1013904223u) >> 8;
-    ls__stretch out = { .length = (double)size, .limit = size, .out = 1 + r[0] % 90 };
+    ls__resize_axis out = { .length = (double)size, .limit = size, .out = 1 + r[0] % 90 };
     if (r[3] % 2) {
         out.begin = (double)(r[1] % 8) / 8;
         out.length -= out.begin + (double)(r[2] % 8) / 8;
@@ -133,7 +133,7 @@ static ls__stretch random_stretch(uint32_t *state, int64_t size, int64_t *first,
         out.from = r[1] % out.out;
         out.n = 1 + r[2] % (out.out - out.from);
     }
-    ls__stretch_needs(&out, first, n);
+    ls__axis_inputs(&out, first, n);
     out.at = *first;
     return out;
 }
@@ -147,8 +147,8 @@ START_TEST(all_kernels_follow_the_definition)
     for (int round = 0; round < 600; round++) {
         int64_t top, left, height, width;
         const int64_t whole = 2 + state % (round % 3 == 0 ? 12 : 200);
-        const ls__stretch rows = random_stretch(&state, whole, &top, &height);
-        ls__stretch columns = random_stretch(&state, 2 + state % 150, &left, &width);
+        const ls__resize_axis rows = random_stretch(&state, whole, &top, &height);
+        ls__resize_axis columns = random_stretch(&state, 2 + state % 150, &left, &width);
         columns.mirror = round % 4 == 1;
         const int channels = round % 5 == 4 ? 1 : 3;
         uint8_t *pixels = draw_image((int)height, (int)width, channels, (unsigned)round);

@@ -1,4 +1,4 @@
-/* dataset.c: what all data sets have in common, and the one that lies in memory. */
+/* dataset.c: the parts common to all datasets, and datasets in memory. */
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
@@ -69,7 +69,7 @@ void ls__dataset_release(ls_dataset *dataset)
     if (--dataset->n_loaders == 0 && dataset->closed) free_dataset(dataset);
 }
 
-/* Each sample's data are checked when they are first read; by two threads at once does no harm. */
+/* A sample's data are checked when they are first read. Two threads may do so at once. */
 static ls_status probe_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
                               ls__decoder *decoder)
 {

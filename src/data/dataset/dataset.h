@@ -1,4 +1,4 @@
-/* dataset.h: samples with labels, in files or in memory, as the loader sees them. */
+/* dataset.h: samples with labels, in files, in a pack or in memory. */
 #ifndef LS_DATA_DATASET_DATASET_H
 #define LS_DATA_DATASET_DATASET_H
 
@@ -10,7 +10,7 @@
 
 struct ls_dataset {
     ls__owned owned;
-    int n_loaders; /* open over it; the memory goes when it is closed and they are too */
+    int n_loaders; /* open over it; the memory is freed when all are closed */
     bool closed;
 
     int64_t n_samples;
@@ -21,8 +21,7 @@ struct ls_dataset {
     int64_t n_ignored;
     char *ignored_example; /* NULL when none */
 
-    /* In files, or in a pack that stands for them: n_samples paths, each in path_text. Else NULL.
-     */
+    /* In files, or in a pack of them: n_samples paths, each in path_text. Else NULL. */
     const char **paths;
     char *path_text;
     size_t root_length; /* bytes of each path before the part that names the sample */
@@ -30,7 +29,7 @@ struct ls_dataset {
     /* In a pack. Else NULL. */
     ls__pack *pack;
     int64_t *packed_as;        /* n_samples: the sample's number in the pack */
-    atomic_bool *packed_sound; /* n_samples: its data were found to be those that were written */
+    atomic_bool *packed_sound; /* n_samples: its data had the right hash */
 
     /* In memory: [n_samples,height,width,channels]. Else NULL. */
     uint8_t *images;
@@ -40,13 +39,13 @@ struct ls_dataset {
     bool has_digest, digest_of_contents;
 };
 
-/* An empty one, owned by ctx; NULL with an error kept. ls_dataset_close frees whatever is in it. */
+/* An empty dataset, owned by ctx; NULL with an error kept. ls_dataset_close frees its members. */
 ls_dataset *ls__dataset_open(ls_context *ctx, const char *what);
 
 /* Copies the class names; NULL: they are "0", "1", ... */
 bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names);
 
-/* For loaders: keeps the data set until as many releases. */
+/* For loaders: the dataset stays until as many releases. */
 void ls__dataset_retain(ls_dataset *dataset);
 void ls__dataset_release(ls_dataset *dataset);
 
@@ -59,8 +58,7 @@ ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool hono
 ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t sample, const ls__region *region,
                              ls__decoder *decoder);
 
-/* The decoders on which its pixels depend: those of the pack that holds pixels, else the library's.
- */
+/* The decoders that its pixels depend on: those of a pack of pixels, else the library's. */
 const char *ls__dataset_decoders(const ls_dataset *dataset);
 
 #endif

@@ -1,4 +1,4 @@
-/* dataset_digest.c: which data a data set holds, as one digest. */
+/* dataset_digest.c: one digest of a dataset's samples. */
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What each sample adds: words of 64 bits. */
+/* The words of 64 bits that each sample adds. */
 enum { LABEL, NAME, SIZE, CONTENTS, N_WORDS };
 
-/* A file that can't be read: the loader finds out, and may go on without it. */
+/* A file that can't be read is no error here, because the loader may replace it. */
 #define UNREADABLE UINT64_MAX
 
 static ls_status add_file(const ls_dataset *dataset, int64_t sample, bool contents,
@@ -32,8 +32,8 @@ static ls_status add_file(const ls_dataset *dataset, int64_t sample, bool conten
     return status == LS_ERR_MEMORY ? status : LS_OK;
 }
 
-/* As the file that was packed counts. What was resized is a data set of its own: its names are
- * hashed with the size as seed, and it counts by its pixels. */
+/* The words of the file that was packed. A resized pack is a dataset of its own: its names are
+ * hashed with the size as seed, and its pixels in place of the file. */
 static void add_packed(const ls_dataset *dataset, int64_t i, uint64_t words[N_WORDS])
 {
     const ls__pack *pack = dataset->pack;

@@ -53,7 +53,7 @@ bool ls__is_image_name(const char *name)
 
 typedef enum kind { KIND_FILE, KIND_FOLDER, KIND_BROKEN_LINK, KIND_OTHER } kind;
 
-/* Most file systems tell in the entry itself, which saves a call for each of a million files. */
+/* Most file systems give the kind in the entry, which saves a system call for each file. */
 static kind kind_of(DIR *folder, const struct dirent *entry)
 {
     if (entry->d_type == DT_REG) return KIND_FILE;

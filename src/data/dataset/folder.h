@@ -20,10 +20,10 @@ static inline const char *ls__text_list_get(const ls__text_list *list, int64_t i
 }
 void ls__text_list_free(ls__text_list *list);
 
-/* Does the name end like an image that we read? Any case. */
+/* Whether the name has the extension of an image format that is read, in any case. */
 bool ls__is_image_name(const char *name);
 
-/* What lies in one folder, dot names left out. */
+/* The contents of one folder, without names that begin with a dot. */
 typedef struct ls__folder_content {
     ls__text_list folders; /* names, unsorted; links to folders count */
     int64_t n_files, n_images;
@@ -34,7 +34,7 @@ ls_status ls__folder_list(ls_context *ctx, const char *path, ls__folder_content 
 /* All image files below a folder, at any depth, unsorted, appended to `images` as whole paths.
  * Others are counted; *example is the first of them in byte order, owned, NULL when none. A link
  * that leads back to a folder above it is an error. A link to nowhere is listed if its name is an
- * image's: it is found unreadable when its turn comes. */
+ * image's; decoding it will fail. */
 typedef struct ls__folder_files {
     ls__text_list images;
     int64_t n_ignored;

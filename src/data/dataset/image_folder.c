@@ -60,7 +60,7 @@ static ls_status fail_part(reading *r, const char *file)
                     file, text);
 }
 
-/* The part's classes become what is found. */
+/* The part's classes become the folders found. */
 static ls_status list_part(reading *r, const char *file, const char *name)
 {
     const ls__pack *pack = r->pack;
@@ -86,7 +86,7 @@ static ls_status list_pack(reading *r, const char *file, const char *name)
                : ls__fail(r->ctx, status, "image folder '%s': file '%s': %s", r->dir, file, reason);
 }
 
-/* A folder, or a file that stands for one. */
+/* A folder or a pack. */
 static ls_status list(reading *r)
 {
     const char *part;
@@ -167,7 +167,7 @@ static ls_status read_classes(reading *r, int n_classes, const char *const *name
     return LS_OK;
 }
 
-/* The pack becomes the data set's. A class's samples are sorted in both. */
+/* The pack becomes the dataset's. A class's samples are sorted in both. */
 static ls_status take_pack(reading *r)
 {
     ls_dataset *dataset = r->dataset;
@@ -185,7 +185,7 @@ static ls_status take_pack(reading *r)
     return LS_OK;
 }
 
-/* The list of paths becomes the data set's. */
+/* The list of paths becomes the dataset's. */
 static ls_status take_samples(reading *r)
 {
     ls_dataset *dataset = r->dataset;
@@ -259,7 +259,7 @@ static const char *next_split(const reading *r, int *i)
     return *i < N_SPLITS ? splits[(*i)++] : NULL;
 }
 
-/* Lies no image in a class folder itself, all in folders below it? */
+/* Whether all images lie in folders below the class folders. */
 static bool has_folders_in_classes(const ls_dataset *dataset)
 {
     for (int64_t i = 0; i < dataset->n_samples; i++) {
@@ -269,7 +269,7 @@ static bool has_folders_in_classes(const ls_dataset *dataset)
     return true;
 }
 
-/* Mistakes that are no errors. */
+/* Warnings about likely mistakes. */
 static void warn(reading *r)
 {
     int i = 0, n_splits = 0;

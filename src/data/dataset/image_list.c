@@ -1,4 +1,4 @@
-/* image_list.c: a data set over a list of files that the caller has. */
+/* image_list.c: a dataset over a list of files. */
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"

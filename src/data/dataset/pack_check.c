@@ -1,5 +1,4 @@
-/* pack_check.c: looks at a pack without a data set: is all of it what was written, what is in it.
- */
+/* pack_check.c: checks a pack against its hashes, and lists its parts. */
 #include "data/dataset/pack.h"
 
 #include "base/context.h"
@@ -20,7 +19,7 @@ typedef struct checking {
     ls_context *ctx;
     const char *path;
     ls__pack pack;
-    uint64_t at; /* what comes before it was checked */
+    uint64_t at; /* all bytes before it are checked */
     void *buffer;
     size_t capacity;
 } checking;
@@ -31,7 +30,7 @@ static bool is_gap(const checking *c, uint64_t end)
     return end >= c->at && end - c->at < LS__PACK_BLOCK;
 }
 
-/* Reads from c->at to `end` into the buffer, which then exists even where nothing is to be read. */
+/* Reads from c->at to `end` into the buffer, which is never NULL then. */
 static ls_status read_to(checking *c, uint64_t end, char reason[LS__REASON_SIZE])
 {
     const size_t bytes = (size_t)(end - c->at);

@@ -16,11 +16,11 @@ static const char what[] = "ls_pack_write";
 
 enum { MAX_WORKERS = 1024, MAX_SIDE = 1 << 16, SLOTS_PER_WORKER = 4 };
 
-/* A sample on its way. */
+/* A sample between reading and writing. */
 typedef struct slot {
     void *file; /* the image file */
     size_t file_capacity;
-    ls__image image; /* its pixels, where they are wanted */
+    ls__image image; /* its pixels, in a pack of pixels */
     ls__pack_sample sample;
     const void *data;
     ls_status status; /* of reading and decoding */
@@ -48,7 +48,7 @@ typedef struct packing {
     int64_t n_bad;
 } packing;
 
-/* ---- What workers do ---- */
+/* ---- Workers ---- */
 
 /* The part that sample number i of all is in; i becomes its number there. */
 static const ls_pack_part *find_part(const packing *p, int64_t *i)
@@ -89,7 +89,7 @@ static ls_status take_pixels(const packing *p, worker *w, slot *s)
     return LS_OK;
 }
 
-/* The file, and that it can be decoded. */
+/* Reads the file and decodes it. */
 static ls_status load(const packing *p, worker *w, slot *s, const char *path)
 {
     ls__decoder *decoder = &w->decoder;
@@ -109,7 +109,7 @@ static ls_status load(const packing *p, worker *w, slot *s, const char *path)
     return p->form == LS__PACK_PIXELS ? take_pixels(p, w, s) : LS_OK;
 }
 
-/* A file that could be read stays as it is in a pack of files: whoever decodes it will see. */
+/* A pack of files holds a file that was read but not decoded as it is. */
 static void take_reason(const packing *p, slot *s)
 {
     if (p->form == LS__PACK_FILES && s->data) return;
@@ -141,7 +141,7 @@ static void fill(void *arg, const ls__queue_item *item)
     s->sample.hash = is_file ? s->sample.file_hash : ls__hash(s->data, (size_t)s->sample.bytes, 0);
 }
 
-/* ---- What the caller's thread does ---- */
+/* ---- The caller's thread ---- */
 
 static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, int64_t i)
 {
@@ -168,7 +168,7 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
     return LS_OK;
 }
 
-/* Replacing a file must not take an image away. */
+/* A file that is overwritten must not be one of the images. */
 static ls_status check_replaced(const packing *p, const struct stat *there)
 {
     for (int i = 0; i < p->n_parts; i++) {

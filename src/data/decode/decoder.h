@@ -61,7 +61,7 @@ ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 /* Releases decoder->buffer. */
 void ls__decoder_drop_buffer(ls__decoder *decoder);
 
-/* "libjpeg-turbo 2.1.5": the decoders on which pixels may depend. */
+/* "libjpeg-turbo 2.1.5": the decoders that pixels may depend on. */
 const char *ls__decoders(void);
 
 /* ---- For the formats ---- */
@@ -87,10 +87,9 @@ ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
 /* After ls__decoder_check: makes room for a window of the reduced image. */
 ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction);
 
-/* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or it makes no sense.
- */
+/* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or an invalid one. */
 int ls__exif_orientation(const uint8_t *file, size_t bytes);
-/* Turns decoder->image upright, and decoder->source's place with it. */
+/* Turns decoder->image upright, and the offsets and sizes in decoder->source. */
 ls_status ls__exif_turn(ls__decoder *decoder);
 /* Where a window of the upright image lies in the stored one, whose size is given. */
 ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,

@@ -1,6 +1,6 @@
-/* exif.c: which way is up. Cameras store images as the sensor lies and note the turn in the EXIF
- * tag Orientation (0x0112 of the first directory), in an APP1 segment of JPEG or the eXIf chunk of
- * PNG. Broken notes are taken for absent ones: they say nothing about the pixels. */
+/* exif.c: the orientation of an image. Cameras store images as the sensor lies and write the turn
+ * into the EXIF tag Orientation (0x0112 of the first directory), in an APP1 segment of JPEG or the
+ * eXIf chunk of PNG. Damaged EXIF data are ignored, because no pixel depends on them. */
 #include "data/decode/decoder.h"
 
 #include <string.h>
@@ -111,18 +111,18 @@ ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
 }
 
 /* The sizes of a turned image that was reduced must be multiples of its reduction. */
-static void turn_place(ls__source *source, int orientation, int64_t height, int64_t width)
+static void turn_source(ls__source *source, int orientation, int64_t height, int64_t width)
 {
     const ls__window stored = { source->top, source->left, height, width };
     const ls__window whole = { 0, 0, source->height, source->width };
     const ls__window upright = transposed(orientation, &whole);
     source->height = upright.height;
     source->width = upright.width;
-    const ls__window place =
+    const ls__window window =
         mirrored(orientation, source->height / source->reduction, source->width / source->reduction,
                  transposed(orientation, &stored));
-    source->top = place.top;
-    source->left = place.left;
+    source->top = window.top;
+    source->left = window.left;
 }
 
 ls_status ls__exif_turn(ls__decoder *decoder)
@@ -135,9 +135,9 @@ ls_status ls__exif_turn(ls__decoder *decoder)
     const int64_t width = transpose ? from->height : from->width;
     if (!ls__image_reserve(decoder->ctx, &decoder->scratch, height, width, 3))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to turn the image");
-    turn_place(&decoder->source, orientation, from->height, from->width);
+    turn_source(&decoder->source, orientation, from->height, from->width);
 
-    /* Steps in bytes through the stored image as the upright one is walked along. */
+    /* Steps in bytes through the stored image for one row and one column of the upright one. */
     const int64_t row_bytes = 3 * from->width;
     int64_t down = transpose ? 3 : row_bytes, right = transpose ? row_bytes : 3;
     const uint8_t *start = from->pixels;

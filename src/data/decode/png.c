@@ -1,9 +1,9 @@
-/* png.c: PNG through stb_image, after a check of the file's own.
+/* png.c: PNG through stb_image, after checks of our own.
  *
- * stb_image looks at neither checksums nor the end of a palette (an index beyond it reads what
- * happens to lie on the stack), and keeps the name of an unknown chunk in a variable that all
- * threads share. So first the chunks are walked: known critical ones only, sums right, IEND
- * reached, the palette filled up to what the depth can address. Grey becomes RGB, 16 bits keep the
+ * stb_image checks neither checksums nor the end of a palette (an index beyond it reads undefined
+ * bytes of the stack), and keeps the name of an unknown chunk in a variable that all threads share.
+ * So the chunks are checked first: only known critical ones, right checksums, IEND reached, the
+ * palette filled up to what the depth can address. Grey becomes RGB, 16 bits keep the
  * upper 8, alpha is dropped without blending. */
 #include "data/decode/decoder.h"
 
@@ -93,15 +93,15 @@ static uint32_t crc_of(const crc_tables *crc, const uint8_t *p, size_t n)
     return ~c;
 }
 
-typedef struct walk {
+typedef struct chunks {
     crc_tables crc;
     int64_t height, width;
     int depth, colour_type;
     size_t palette_at, palette_bytes; /* of its chunk's data; 0 = no palette */
     size_t data_bytes;                /* of all IDAT chunks */
-} walk;
+} chunks;
 
-static ls_status walk_header(ls__decoder *decoder, walk *self, const uint8_t *data, size_t bytes)
+static ls_status check_header(ls__decoder *decoder, chunks *self, const uint8_t *data, size_t bytes)
 {
     if (bytes != HEADER_BYTES)
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: header of %zu bytes", bytes);
@@ -112,12 +112,12 @@ static ls_status walk_header(ls__decoder *decoder, walk *self, const uint8_t *da
     return LS_OK;
 }
 
-/* One critical chunk, whose sum is right. */
-static ls_status walk_chunk(ls__decoder *decoder, walk *self, const char *type, size_t at,
-                            size_t bytes)
+/* One critical chunk, whose checksum is right. */
+static ls_status check_chunk(ls__decoder *decoder, chunks *self, const char *type, size_t at,
+                             size_t bytes)
 {
     const uint8_t *data = decoder->file + at;
-    if (memcmp(type, "IHDR", 4) == 0) return walk_header(decoder, self, data, bytes);
+    if (memcmp(type, "IHDR", 4) == 0) return check_header(decoder, self, data, bytes);
     if (memcmp(type, "PLTE", 4) == 0) {
         self->palette_at = at;
         self->palette_bytes = bytes;
@@ -131,8 +131,8 @@ static ls_status walk_chunk(ls__decoder *decoder, walk *self, const char *type, 
     return LS_OK;
 }
 
-/* Chunks: length, type, data, sum over type and data. Critical types begin with a capital. */
-static ls_status walk_chunks(ls__decoder *decoder, walk *self)
+/* Chunks: length, type, data, checksum over type and data. Critical types begin with a capital. */
+static ls_status check_chunks(ls__decoder *decoder, chunks *self)
 {
     const uint8_t *file = decoder->file;
     const size_t bytes = decoder->file_bytes;
@@ -150,7 +150,7 @@ static ls_status walk_chunks(ls__decoder *decoder, walk *self)
         if (critical) {
             if (crc_of(&self->crc, file + at + 4, length + 4) != ls__be32(file + at + 8 + length))
                 return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: wrong checksum");
-            LS_TRY(walk_chunk(decoder, self, type, at + 8, length));
+            LS_TRY(check_chunk(decoder, self, type, at + 8, length));
         }
         last = memcmp(type, "IEND", 4) == 0;
         at += CHUNK_BYTES + length;
@@ -158,10 +158,10 @@ static ls_status walk_chunks(ls__decoder *decoder, walk *self)
     return LS_OK;
 }
 
-/* Entries up to 256 are added, black, in a copy. The chunk's sum, now wrong, is not looked at
+/* Entries up to 256 are added, black, in a copy. The chunk's checksum, now wrong, is not read
  * again.
  */
-static ls_status fill_palette(ls__decoder *decoder, const walk *self)
+static ls_status fill_palette(ls__decoder *decoder, const chunks *self)
 {
     enum { INDEXED = 3, FULL_BYTES = 3 * 256 };
     if (self->colour_type != INDEXED || self->palette_bytes >= FULL_BYTES) return LS_OK;
@@ -189,9 +189,9 @@ static ls_status fill_palette(ls__decoder *decoder, const walk *self)
 
 ls_status ls__png_probe(ls__decoder *decoder)
 {
-    walk self = { 0 };
+    chunks self = { 0 };
     crc_open(&self.crc);
-    LS_TRY(walk_chunks(decoder, &self));
+    LS_TRY(check_chunks(decoder, &self));
     LS_TRY(fill_palette(decoder, &self));
     LS_TRY(ls__decoder_check(decoder, self.height, self.width));
     ls__image_free(decoder->ctx, &decoder->image); /* stb_image's block takes its place */

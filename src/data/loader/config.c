@@ -1,5 +1,5 @@
-/* config.c: a loader's configuration, checked and completed. What would have no effect is an
- * error, not ignored. */
+/* config.c: checks a loader's configuration and fills in defaults. A field without effect is an
+ * error. */
 #include "data/loader/loader.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 enum { MAX_SIDE = 1 << 16, MAX_WORKERS = 1024, MAX_PREFETCH = 1024, DEFAULT_PREFETCH = 4 };
 
 static const float imagenet_mean[3] = { 0.485f, 0.456f, 0.406f };
-static const float imagenet_deviation[3] = { 0.229f, 0.224f, 0.225f };
+static const float imagenet_std[3] = { 0.229f, 0.224f, 0.225f };
 
 const char *ls__sample_text(const ls_dataset *dataset, int64_t sample,
                             char buffer[LS__SAMPLE_TEXT_SIZE])
@@ -86,7 +86,7 @@ static ls_status complete_normalisation(ls_context *ctx, ls_loader_config *c, in
     for (int i = 0; i < 3; i++) given = given || c->mean[i] != 0 || c->std[i] != 0;
     for (int i = 0; i < 3 && !given; i++) {
         c->mean[i] = channels == 3 ? imagenet_mean[i] : 0.449f;
-        c->std[i] = channels == 3 ? imagenet_deviation[i] : 0.226f;
+        c->std[i] = channels == 3 ? imagenet_std[i] : 0.226f;
     }
     for (int i = 0; i < channels; i++) {
         if (!isfinite(c->mean[i]) || !(c->std[i] > 0) || !isfinite(c->std[i]))

@@ -1,4 +1,4 @@
-/* loader.c: the caller's side of a loader. */
+/* loader.c: opening a loader, and the caller's thread. */
 #include "data/loader/loader.h"
 
 #include "base/clock.h"
@@ -12,23 +12,23 @@ enum { MAX_EPOCHS = 1 << 20 };
 
 /* ---- Opening and closing. ---- */
 
-static void free_bads(const ls_context *ctx, ls__place *place)
+static void free_bads(const ls_context *ctx, ls__item_result *result)
 {
-    while (place->bads) {
-        ls__bad *bad = place->bads;
-        place->bads = bad->next;
+    while (result->bads) {
+        ls__bad_sample *bad = result->bads;
+        result->bads = bad->next;
         ls__free(ctx, bad);
     }
 }
 
-static void forget_places(ls_loader *loader)
+static void clear_results(ls_loader *loader)
 {
     for (int i = 0; loader->slots && i < loader->n_slots; i++)
-        for (int64_t k = 0; loader->slots[i].places && k < loader->config.batch; k++)
-            free_bads(loader->owned.ctx, &loader->slots[i].places[k]);
+        for (int64_t k = 0; loader->slots[i].results && k < loader->config.batch; k++)
+            free_bads(loader->owned.ctx, &loader->slots[i].results[k]);
 }
 
-static void forget_bads(ls_loader *loader)
+static void clear_bads(ls_loader *loader)
 {
     for (int64_t i = 0; i < loader->n_bads; i++)
         ls__free(loader->owned.ctx, loader->bads[i].reason);
@@ -40,13 +40,13 @@ static void close_loader(ls__owned *self)
     ls_loader *loader = (ls_loader *)self;
     const ls_context *ctx = self->ctx;
     ls__queue_close(&loader->queue);
-    forget_places(loader);
+    clear_results(loader);
     ls__staging_close(loader);
     for (int i = 0; loader->workers && i < loader->n_workers; i++) {
         ls__decoder_free(&loader->workers[i].decoder);
         ls__transformer_free(&loader->workers[i].transformer);
     }
-    forget_bads(loader);
+    clear_bads(loader);
     ls__free(ctx, loader->bads);
     ls__free(ctx, loader->slots);
     ls__free(ctx, loader->workers);
@@ -68,13 +68,13 @@ static ls_shape image_shape(const ls_loader *loader, int64_t n)
                     loader->dataset->channels);
 }
 
-static ls_status open_parts(ls_loader *loader, const ls_loader_config *config)
+static ls_status open_members(ls_loader *loader, const ls_loader_config *config)
 {
     ls_context *ctx = loader->owned.ctx;
     LS_TRY(ls__loader_configure(loader, config));
     const int n_threads = loader->config.workers;
     loader->host_memory = ctx->device->backend->host_memory;
-    const int n_kept = loader->host_memory ? 0 : 1; /* on its way to the device */
+    const int n_kept = loader->host_memory ? 0 : 1; /* being uploaded */
     loader->sample_bytes =
         (size_t)(loader->transform.height * loader->transform.width * loader->dataset->channels);
     loader->n_slots = n_kept + (n_threads == 0 ? 1 : loader->config.prefetch + 1);
@@ -111,7 +111,7 @@ ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
     loader->dataset = dataset;
     ls__dataset_retain(dataset);
     ls__own(ctx, &loader->owned, close_loader);
-    if (open_parts(loader, config) != LS_OK) ls_loader_close(&loader);
+    if (open_members(loader, config) != LS_OK) ls_loader_close(&loader);
     return loader;
 }
 
@@ -152,9 +152,9 @@ ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start_at: step is %lld, wanted 0 to %lld",
                         (long long)step, (long long)loader->n_steps);
     ls__queue_stop(loader->queue);
-    forget_places(loader);
-    LS_TRY(ls__staging_give_back(loader));
-    LS_TRY(ls__staging_settle(loader, true));
+    clear_results(loader);
+    LS_TRY(ls__staging_release(loader));
+    LS_TRY(ls__staging_wait(loader, true));
     loader->started = true;
     loader->status = LS_OK;
     loader->epoch = epoch;
@@ -164,7 +164,7 @@ ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
     return LS_OK;
 }
 
-/* Where in the list of bad samples this one is, or belongs. */
+/* The index of this sample in the list of bad ones, or where it belongs. */
 static int64_t find_bad(const ls_loader *loader, int64_t sample)
 {
     int64_t low = 0, high = loader->n_bads;
@@ -178,7 +178,7 @@ static int64_t find_bad(const ls_loader *loader, int64_t sample)
     return low;
 }
 
-static ls_status remember_bad(ls_loader *loader, int64_t sample, const char *why)
+static ls_status add_bad(ls_loader *loader, int64_t sample, const char *why)
 {
     ls_context *ctx = loader->owned.ctx;
     const int64_t at = find_bad(loader, sample);
@@ -204,51 +204,50 @@ static ls_status remember_bad(ls_loader *loader, int64_t sample, const char *why
 ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
                               const char *const *reasons)
 {
-    forget_bads(loader);
-    for (int64_t i = 0; i < n; i++) LS_TRY(remember_bad(loader, samples[i], reasons[i]));
+    clear_bads(loader);
+    for (int64_t i = 0; i < n; i++) LS_TRY(add_bad(loader, samples[i], reasons[i]));
     return LS_OK;
 }
 
-static ls_status fail_place(ls_loader *loader, const ls__place *place)
+static ls_status fail_item(ls_loader *loader, const ls__item_result *result)
 {
     ls_context *ctx = loader->owned.ctx;
-    const ls__bad *first = place->bads, *last = first;
+    const ls__bad_sample *first = result->bads, *last = first;
     int64_t n_tried = 0;
-    for (const ls__bad *bad = first; bad; bad = bad->next, n_tried++) last = bad;
-    /* A status of the place's own: there was no memory to note a sample. */
-    if (!last || last->status != place->status)
-        return ls__fail(ctx, place->status, "loader: epoch %lld, step %lld: out of memory",
+    for (const ls__bad_sample *bad = first; bad; bad = bad->next, n_tried++) last = bad;
+    /* No bad sample has this status: there was no memory to report one. */
+    if (!last || last->status != result->status)
+        return ls__fail(ctx, result->status, "loader: epoch %lld, step %lld: out of memory",
                         (long long)loader->epoch, (long long)loader->step);
     char text[2][LS__SAMPLE_TEXT_SIZE];
     ls__sample_text(loader->dataset, first->sample, text[0]);
     ls__sample_text(loader->dataset, last->sample, text[1]);
     if (n_tried == 1)
-        return ls__fail(ctx, place->status, "loader: epoch %lld, step %lld: %s: %s",
+        return ls__fail(ctx, result->status, "loader: epoch %lld, step %lld: %s: %s",
                         (long long)loader->epoch, (long long)loader->step, text[0], first->reason);
-    return ls__fail(ctx, place->status,
+    return ls__fail(ctx, result->status,
                     "loader: epoch %lld, step %lld: %lld replacements for %.200s failed too, the "
                     "last of them %.200s: %s",
                     (long long)loader->epoch, (long long)loader->step, (long long)n_tried - 1,
                     text[0], text[1], last->reason);
 }
 
-/* Takes note of the bad samples, place by place, up to the first place that could not be filled:
- * what is noted and what is reported depends on the order of the batch alone. */
-static ls_status settle(ls_loader *loader, ls__slot *slot, int64_t n)
+/* Lists the bad samples, image by image, up to the first image that could not be filled: the list
+ * and the error depend on the order of the batch alone. */
+static ls_status report_bads(ls_loader *loader, ls__slot *slot, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        ls__place *place = &slot->places[i];
-        if (place->status == LS_OK && !place->bads) continue;
-        for (const ls__bad *bad = place->bads; bad; bad = bad->next)
-            if (ls__is_bad_image(bad->status))
-                LS_TRY(remember_bad(loader, bad->sample, bad->reason));
-        if (place->status != LS_OK) return fail_place(loader, place);
-        free_bads(loader->owned.ctx, place);
+        ls__item_result *result = &slot->results[i];
+        if (result->status == LS_OK && !result->bads) continue;
+        for (const ls__bad_sample *bad = result->bads; bad; bad = bad->next)
+            if (ls__is_bad_image(bad->status)) LS_TRY(add_bad(loader, bad->sample, bad->reason));
+        if (result->status != LS_OK) return fail_item(loader, result);
+        free_bads(loader->owned.ctx, result);
     }
     return LS_OK;
 }
 
-static ls_status hand_out(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch *batch)
+static ls_status deliver(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch *batch)
 {
     ls_context *ctx = loader->owned.ctx;
     void *memory;
@@ -283,8 +282,8 @@ bool ls_loader_next(ls_loader *loader, ls_batch *batch)
                                   batch ? "no epoch was started" : "batch is NULL");
         return false;
     }
-    loader->status = ls__staging_settle(loader, false);
-    if (loader->status == LS_OK) loader->status = ls__staging_give_back(loader);
+    loader->status = ls__staging_wait(loader, false);
+    if (loader->status == LS_OK) loader->status = ls__staging_release(loader);
     if (loader->status != LS_OK) return stop(loader);
     const double before = ls__now_seconds();
     const int index = ls__queue_take(loader->queue);
@@ -294,8 +293,8 @@ bool ls_loader_next(ls_loader *loader, ls_batch *batch)
     const int64_t left = loader->dataset->n_samples - loader->step * loader->config.batch;
     const int64_t n = left < loader->config.batch ? left : loader->config.batch;
     ls__slot *slot = &loader->slots[index];
-    loader->status = settle(loader, slot, n);
-    if (loader->status == LS_OK) loader->status = hand_out(loader, slot, n, batch);
+    loader->status = report_bads(loader, slot, n);
+    if (loader->status == LS_OK) loader->status = deliver(loader, slot, n, batch);
     if (loader->status != LS_OK) return stop(loader);
     loader->n_images += n;
     loader->step++;

@@ -1,5 +1,4 @@
-/* loader.h: what a loader is made of: a ring of batches, and workers that fill them image by
- * image. */
+/* loader.h: the loader: a ring of batches, and workers that fill them image by image. */
 #ifndef LS_DATA_LOADER_LOADER_H
 #define LS_DATA_LOADER_LOADER_H
 
@@ -9,38 +8,38 @@
 #include "tensor/tensor.h"
 #include <stdatomic.h>
 
-/* A sample that could not be used, on its way from a worker to the caller. */
-typedef struct ls__bad {
-    struct ls__bad *next;
+/* A sample that could not be used, as a worker reports it to the caller. */
+typedef struct ls__bad_sample {
+    struct ls__bad_sample *next;
     int64_t sample;
     ls_status status;
     char reason[LS__REASON_SIZE];
-} ls__bad;
+} ls__bad_sample;
 
-/* One image's place in a batch: whether it was filled, and which samples were tried in vain. */
-typedef struct ls__place {
+/* How one image of a batch was filled. */
+typedef struct ls__item_result {
     ls_status status;
-    ls__bad *bads; /* in the order of the attempts; not all there when there was no memory */
-} ls__place;
+    ls__bad_sample *bads; /* those tried before, in order; incomplete when out of memory */
+} ls__item_result;
 
-/* A batch in the making, ready, or in the caller's hands. */
+/* A batch that is being filled, ready, or held by the caller. */
 typedef struct ls__slot {
     void *block; /* labels, then pixels, of a full batch: memory that the host can write */
     int32_t *label_values; /* in it */
     uint8_t *pixels;
     int64_t *samples;
-    ls__place *places;
-    ls__event *uploaded; /* this and the next: where the device's memory is elsewhere */
-    bool uploading;      /* the block must stay as it is */
+    ls__item_result *results;
+    ls__event *uploaded; /* this and the next: only where host_memory is false */
+    bool uploading;      /* the block must not be written */
 } ls__slot;
 
-/* Device memory that batches are copied to where the host can't write it. With two of them one is
- * filled while the device still works on the other. */
-typedef struct ls__staging {
+/* Device memory that batches are copied to where the host can't write it. There are two, so that
+ * one is filled while the device still reads the other. */
+typedef struct ls__staging_buffer {
     void *memory;    /* as a slot's block */
-    ls__event *read; /* the device has done what was asked of it with the batch before */
-} ls__staging;
-enum { LS__N_STAGES = 2 };
+    ls__event *read; /* the device has finished with the batch before */
+} ls__staging_buffer;
+enum { LS__N_STAGING_BUFFERS = 2 };
 
 /* A worker's own memory. */
 typedef struct ls__loader_worker {
@@ -66,17 +65,17 @@ struct ls_loader {
     ls__queue *queue;
     int n_slots, n_workers; /* n_workers: at least 1, for the caller's thread */
     ls__slot *slots;
-    ls__staging stages[LS__N_STAGES];
+    ls__staging_buffer staging[LS__N_STAGING_BUFFERS];
     int64_t n_uploads;
-    int out; /* the slot in the caller's hands, where it was uploaded; -1 = none */
-    ls_tensor image_view, label_view; /* what the caller gets of it */
+    int held_slot; /* the slot that the caller holds, where it was uploaded; -1 = none */
+    ls_tensor image_view, label_view; /* its tensors for the caller */
     ls__loader_worker *workers;
-    /* n_samples: read once without a complaint, so that the next time only the part that is wanted
-     * is looked at. It saves time and changes nothing, as long as the files stay as they are. */
+    /* n_samples: read once without an error, so that data after the region are not read again. It
+     * saves time and changes no result, as long as the files do not change. */
     atomic_bool *known_whole;
 
     bool started;
-    int64_t epoch, step; /* step: the next to be handed out */
+    int64_t epoch, step; /* step: the next one to deliver */
     ls_status status;    /* of the epoch */
     int64_t n_images;
     double wait_seconds;
@@ -84,29 +83,30 @@ struct ls_loader {
     int64_t n_bads, bad_capacity;
 };
 
-/* Checks the configuration against the data set and fills in defaults: config, transform, n_steps.
+/* Checks the configuration against the dataset and fills in defaults: config, transform, n_steps.
  * Errors are kept in the context. */
 ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config);
 
-/* Makes these n samples, in ascending order, the ones that are known to be unreadable: what a run
- * that goes on had found. Copied. */
+/* Sets the samples that are known to be unreadable, n in ascending order, copied: those that a
+ * resumed run had found. */
 ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
                               const char *const *reasons);
 
-/* ---- Blocks' way to the device, in loader_staging.c ---- */
+/* ---- Staging: how blocks get to the device ---- */
 
-/* Memory of slots and stages. */
+/* Allocates the slots' blocks and the staging buffers. */
 ls_status ls__staging_open(ls_loader *loader);
 /* Waits for uploads. */
 void ls__staging_close(ls_loader *loader);
-/* The caller has asked the device for all that it wants of the batch in its hands. */
-ls_status ls__staging_give_back(ls_loader *loader);
-/* Waits until workers may write to all slots but the one in the caller's hands, or to all. */
-ls_status ls__staging_settle(ls_loader *loader, bool all);
-/* Where on the device the first `bytes` of the slot's block are for what is queued from now on. */
+/* The caller has queued all its work on the batch that it holds. */
+ls_status ls__staging_release(ls_loader *loader);
+/* Waits until workers may write to all slots but the held one, or to all. */
+ls_status ls__staging_wait(ls_loader *loader, bool all);
+/* Uploads the first `bytes` of the slot's block. *memory: where work queued from now on reads them.
+ */
 ls_status ls__staging_upload(ls_loader *loader, ls__slot *slot, size_t bytes, void **memory);
 
-/* Fills one place: an ls__queue_fn whose arg is the loader. */
+/* Fills one image of a batch: an ls__queue_fn whose arg is the loader. */
 void ls__loader_fill(void *loader, const ls__queue_item *item);
 
 /* "image 'cats/1.jpg'" or "sample 7", for messages. */

@@ -1,14 +1,15 @@
-/* staging.c: how batches get to the device.
+/* staging.c: uploads batches to the device.
  *
- * Where the host can write the device's memory, workers do. Elsewhere they write to host memory
- * that the device copies from by itself, and nobody waits for that in turn:
+ * Where the host can write the device's memory, workers write there. Elsewhere they write to host
+ * memory that the device copies asynchronously:
  *
- *   block    workers write it; uploaded; workers may write it again when `uploaded` has happened,
- *            which is looked at a batch later, when it long has
- *   stage    uploaded to, after `read`, which is recorded when the caller asks for the next batch;
- *            read by what is queued after that, which the backend makes wait for the upload
+ *   block    written by workers, then uploaded; workers may write it again after `uploaded`, which
+ *            is waited for one batch later, when it has long happened
+ *   buffer   target of the upload, after `read`, which is recorded when the caller takes the next
+ *            batch; the backend makes work queued afterwards wait for the upload
  *
- * So while the device works on one batch the next is copied, and the host is at most two ahead. */
+ * So the next batch is copied while the device computes on one, and the host is at most two ahead.
+ */
 #include "data/loader/loader.h"
 
 #include "base/error.h"
@@ -30,20 +31,20 @@ static ls_status open_slot(const ls_loader *loader, ls__slot *slot, size_t bytes
     LS_TRY(allocate(loader, loader->host_memory ? ctx->pool : ctx->host_pool, LS__STREAM_COMPUTE,
                     bytes, &slot->block));
     slot->samples = ls__alloc(ctx, n * sizeof(int64_t));
-    slot->places = ls__zalloc(ctx, n * sizeof(ls__place));
-    if (!slot->samples || !slot->places)
-        return ls__fail_memory(ctx, "ls_loader_open", n * sizeof(ls__place));
+    slot->results = ls__zalloc(ctx, n * sizeof(ls__item_result));
+    if (!slot->samples || !slot->results)
+        return ls__fail_memory(ctx, "ls_loader_open", n * sizeof(ls__item_result));
     slot->label_values = slot->block;
     slot->pixels = (uint8_t *)slot->block + loader->label_bytes;
     if (loader->host_memory) return LS_OK;
     return ctx->device->backend->event_open(ctx->device, &slot->uploaded);
 }
 
-static ls_status open_stage(const ls_loader *loader, ls__staging *stage, size_t bytes)
+static ls_status open_buffer(const ls_loader *loader, ls__staging_buffer *buffer, size_t bytes)
 {
     ls__device *device = loader->owned.ctx->device;
-    LS_TRY(allocate(loader, loader->owned.ctx->pool, LS__STREAM_COPY, bytes, &stage->memory));
-    return device->backend->event_open(device, &stage->read);
+    LS_TRY(allocate(loader, loader->owned.ctx->pool, LS__STREAM_COPY, bytes, &buffer->memory));
+    return device->backend->event_open(device, &buffer->read);
 }
 
 ls_status ls__staging_open(ls_loader *loader)
@@ -51,10 +52,10 @@ ls_status ls__staging_open(ls_loader *loader)
     const size_t n = (size_t)loader->config.batch;
     loader->label_bytes = ls__round_up(n * sizeof(int32_t), 64);
     const size_t bytes = loader->label_bytes + n * loader->sample_bytes;
-    loader->out = -1;
+    loader->held_slot = -1;
     for (int i = 0; i < loader->n_slots; i++) LS_TRY(open_slot(loader, &loader->slots[i], bytes));
-    for (int i = 0; !loader->host_memory && i < LS__N_STAGES; i++)
-        LS_TRY(open_stage(loader, &loader->stages[i], bytes));
+    for (int i = 0; !loader->host_memory && i < LS__N_STAGING_BUFFERS; i++)
+        LS_TRY(open_buffer(loader, &loader->staging[i], bytes));
     return LS_OK;
 }
 
@@ -62,40 +63,40 @@ void ls__staging_close(ls_loader *loader)
 {
     ls_context *ctx = loader->owned.ctx;
     const ls__backend *backend = ctx->device->backend;
-    if (loader->slots && ls__staging_settle(loader, true) != LS_OK)
-        (void)backend->wait(ctx->device); /* nothing may be read any more */
+    if (loader->slots && ls__staging_wait(loader, true) != LS_OK)
+        (void)backend->wait(ctx->device); /* no copy may still read the blocks */
     for (int i = 0; loader->slots && i < loader->n_slots; i++) {
         ls__slot *slot = &loader->slots[i];
         if (slot->uploaded) backend->event_close(ctx->device, slot->uploaded);
         ls__pool_release(loader->host_memory ? ctx->pool : ctx->host_pool, slot->block);
-        ls__free(ctx, slot->places);
+        ls__free(ctx, slot->results);
         ls__free(ctx, slot->samples);
     }
-    for (int i = 0; i < LS__N_STAGES; i++) {
-        if (loader->stages[i].read) backend->event_close(ctx->device, loader->stages[i].read);
-        ls__pool_release(ctx->pool, loader->stages[i].memory);
+    for (int i = 0; i < LS__N_STAGING_BUFFERS; i++) {
+        if (loader->staging[i].read) backend->event_close(ctx->device, loader->staging[i].read);
+        ls__pool_release(ctx->pool, loader->staging[i].memory);
     }
 }
 
-static ls__staging *stage_of(ls_loader *loader, int64_t upload)
+static ls__staging_buffer *buffer_of(ls_loader *loader, int64_t upload)
 {
-    return &loader->stages[upload % LS__N_STAGES];
+    return &loader->staging[upload % LS__N_STAGING_BUFFERS];
 }
 
-ls_status ls__staging_give_back(ls_loader *loader)
+ls_status ls__staging_release(ls_loader *loader)
 {
     ls__device *device = loader->owned.ctx->device;
-    if (loader->out < 0) return LS_OK;
-    loader->out = -1;
-    return device->backend->event_record(device, stage_of(loader, loader->n_uploads - 1)->read);
+    if (loader->held_slot < 0) return LS_OK;
+    loader->held_slot = -1;
+    return device->backend->event_record(device, buffer_of(loader, loader->n_uploads - 1)->read);
 }
 
-ls_status ls__staging_settle(ls_loader *loader, bool all)
+ls_status ls__staging_wait(ls_loader *loader, bool all)
 {
     ls__device *device = loader->owned.ctx->device;
     for (int i = 0; i < loader->n_slots; i++) {
         ls__slot *slot = &loader->slots[i];
-        if (!slot->uploading || (i == loader->out && !all)) continue;
+        if (!slot->uploading || (i == loader->held_slot && !all)) continue;
         LS_TRY(device->backend->event_wait(device, slot->uploaded));
         slot->uploading = false;
     }
@@ -107,12 +108,12 @@ ls_status ls__staging_upload(ls_loader *loader, ls__slot *slot, size_t bytes, vo
     ls__device *device = loader->owned.ctx->device;
     *memory = slot->block;
     if (loader->host_memory) return LS_OK;
-    const ls__staging *stage = stage_of(loader, loader->n_uploads);
-    LS_TRY(device->backend->upload(device, stage->memory, slot->block, bytes, stage->read,
+    const ls__staging_buffer *buffer = buffer_of(loader, loader->n_uploads);
+    LS_TRY(device->backend->upload(device, buffer->memory, slot->block, bytes, buffer->read,
                                    slot->uploaded));
     slot->uploading = true;
     loader->n_uploads++;
-    loader->out = (int)(slot - loader->slots);
-    *memory = stage->memory;
+    loader->held_slot = (int)(slot - loader->slots);
+    *memory = buffer->memory;
     return LS_OK;
 }

@@ -1,11 +1,11 @@
-/* work.c: what workers do: fill one place of a batch. No pixel depends on which worker it is
- * or on what it did before: a file that was read to its end once is just read less far later. And
- * nothing touches the context's error. */
+/* work.c: the workers' part: fills one image of a batch. No pixel depends on the worker or on what
+ * it did before; a file that was read to its end once is only read less far later. Nothing here
+ * touches the context's error. */
 #include "data/loader/loader.h"
 
 #include <stdio.h>
 
-/* Replacements tried for one place. When half of all files are bad, this many in a row have a
+/* Replacements tried for one image. When half of all files are bad, this many in a row have a
  * probability of 2^-100. */
 enum { MAX_REPLACEMENTS = 100 };
 
@@ -16,12 +16,12 @@ static int64_t sample_at(const ls_loader *loader, int64_t position)
                                       (uint64_t)loader->dataset->n_samples, (uint64_t)position);
 }
 
-/* What the numbers of a worker's sequence are for. */
+/* Uses of a worker's sequence of random numbers. */
 enum { WORKER_TRANSFORMS, WORKER_REPLACES };
 
-/* Names the place's draws when workers have sequences of their own, in which it is the turn of the
- * item's image. By W workers batch b is dealt to worker b % W, whoever it is that makes it; the
- * caller's thread, when there are no workers, has one more sequence. */
+/* The draws of an item when workers have sequences of their own. Of W workers, batch b belongs to
+ * the sequence of worker b % W, whichever thread computes it. Without workers the caller's thread
+ * has one more sequence. */
 static ls_draw worker_draw(const ls_loader *loader, const ls__queue_item *item, int use)
 {
     const int64_t n = loader->config.workers;
@@ -42,7 +42,7 @@ static ls_draw transform_draw(const ls_loader *loader, const ls__queue_item *ite
                       .sample = (uint64_t)sample };
 }
 
-/* Any sample, of any class, may take a bad one's place. */
+/* Any sample, of any class, may replace a bad one. */
 static int64_t replacement(const ls_loader *loader, const ls__queue_item *item, int64_t bad_sample,
                            uint32_t attempt)
 {
@@ -75,9 +75,10 @@ static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
     return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to transform it");
 }
 
-static ls__bad *new_bad(const ls_context *ctx, int64_t sample, ls_status status, const char *reason)
+static ls__bad_sample *new_bad(const ls_context *ctx, int64_t sample, ls_status status,
+                               const char *reason)
 {
-    ls__bad *bad = ls__alloc(ctx, sizeof(*bad));
+    ls__bad_sample *bad = ls__alloc(ctx, sizeof(*bad));
     if (!bad) return NULL;
     bad->next = NULL;
     bad->sample = sample;
@@ -91,22 +92,22 @@ void ls__loader_fill(void *arg, const ls__queue_item *item)
     const ls_loader *loader = arg;
     const ls__slot *slot = &loader->slots[item->slot];
     ls__loader_worker *worker = &loader->workers[item->worker];
-    ls__place *place = &slot->places[item->item];
+    ls__item_result *result = &slot->results[item->item];
     uint8_t *dst = slot->pixels + (size_t)item->item * loader->sample_bytes;
 
     const int64_t original = sample_at(loader, item->step * loader->config.batch + item->item);
     int64_t sample = original;
-    ls__bad **end = &place->bads;
+    ls__bad_sample **end = &result->bads;
     for (uint32_t attempt = 0;; attempt++) {
-        place->status = load(loader, worker, item, sample, dst);
-        if (place->status == LS_OK) break;
-        *end = new_bad(loader->owned.ctx, sample, place->status, worker->decoder.reason);
+        result->status = load(loader, worker, item, sample, dst);
+        if (result->status == LS_OK) break;
+        *end = new_bad(loader->owned.ctx, sample, result->status, worker->decoder.reason);
         if (!*end) {
-            place->status = LS_ERR_MEMORY;
+            result->status = LS_ERR_MEMORY;
             return;
         }
         end = &(*end)->next;
-        if (!ls__is_bad_image(place->status) || loader->config.on_bad_image == LS_BAD_IMAGE_FAIL ||
+        if (!ls__is_bad_image(result->status) || loader->config.on_bad_image == LS_BAD_IMAGE_FAIL ||
             attempt == MAX_REPLACEMENTS)
             return;
         sample = replacement(loader, item, original, attempt);

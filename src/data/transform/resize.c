@@ -10,17 +10,17 @@
 #include <math.h>
 #include <stdio.h>
 
-/* How many input pixels an output one is wide; half of what it is made of. */
-static double stretch_support(const ls__stretch *stretch)
+/* Half the width, in input pixels, of the triangle. */
+static double axis_support(const ls__resize_axis *axis)
 {
-    const double scale = stretch->length / (double)stretch->out;
+    const double scale = axis->length / (double)axis->out;
     return scale < 1 ? 1 : scale;
 }
 
-/* The most inputs that one output may take in. */
-static int64_t axis_stride(const ls__stretch *stretch)
+/* The most inputs of one output. */
+static int64_t axis_stride(const ls__resize_axis *axis)
 {
-    return 2 * (int64_t)ceil(stretch_support(stretch)) + 1;
+    return 2 * (int64_t)ceil(axis_support(axis)) + 1;
 }
 
 static double triangle(double x)
@@ -30,41 +30,41 @@ static double triangle(double x)
 }
 
 /* Only +, -, *, / of doubles here and below: the same everywhere. */
-static double output_centre(const ls__stretch *stretch, int64_t i)
+static double output_centre(const ls__resize_axis *axis, int64_t i)
 {
-    const double scale = stretch->length / (double)stretch->out;
-    return stretch->begin + ((double)(stretch->from + i) + 0.5) * scale;
+    const double scale = axis->length / (double)axis->out;
+    return axis->begin + ((double)(axis->from + i) + 0.5) * scale;
 }
 
-static void output_inputs(const ls__stretch *stretch, int64_t i, int64_t *begin, int64_t *end)
+static void output_inputs(const ls__resize_axis *axis, int64_t i, int64_t *begin, int64_t *end)
 {
-    const double centre = output_centre(stretch, i), support = stretch_support(stretch);
+    const double centre = output_centre(axis, i), support = axis_support(axis);
     *begin = (int64_t)(centre - support + 0.5);
     *end = (int64_t)(centre + support + 0.5);
     if (*begin < 0) *begin = 0;
-    if (*end > stretch->limit) *end = stretch->limit;
+    if (*end > axis->limit) *end = axis->limit;
 }
 
-ls__stretch ls__stretch_of(int64_t size, int reduction, int64_t at, int64_t out, int64_t from,
-                           int64_t n)
+ls__resize_axis ls__axis_of(int64_t size, int reduction, int64_t at, int64_t out, int64_t from,
+                            int64_t n)
 {
-    return (ls__stretch){ .length = (double)size / reduction,
-                          .limit = (size + reduction - 1) / reduction,
-                          .at = at,
-                          .out = out,
-                          .from = from,
-                          .n = n };
+    return (ls__resize_axis){ .length = (double)size / reduction,
+                              .limit = (size + reduction - 1) / reduction,
+                              .at = at,
+                              .out = out,
+                              .from = from,
+                              .n = n };
 }
 
-void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n)
+void ls__axis_inputs(const ls__resize_axis *axis, int64_t *first, int64_t *n)
 {
     int64_t end, unused;
-    output_inputs(stretch, 0, first, &unused);
-    output_inputs(stretch, stretch->n - 1, &unused, &end);
+    output_inputs(axis, 0, first, &unused);
+    output_inputs(axis, axis->n - 1, &unused, &end);
     *n = end - *first;
 }
 
-/* Weights in groups of taps; what is missing of the last group weighs nothing. */
+/* Weights in groups of taps; the last group is filled up with zeros. */
 static void pack_weights(const int32_t *weights, int64_t count, int16_t *packed)
 {
     for (int64_t k = 0; k < count; k += LS__TAPS_AT_ONCE, packed += LS__GROUP_WORDS) {
@@ -82,23 +82,23 @@ static void pack_weights(const int32_t *weights, int64_t count, int16_t *packed)
 }
 
 /* raw is room for axis.stride doubles. */
-static void axis_fill(ls__axis *self, const ls__stretch *stretch, double *raw)
+static void axis_fill(ls__axis_weights *self, const ls__resize_axis *axis, double *raw)
 {
-    const double shrink = 1 / stretch_support(stretch);
-    for (int64_t i = 0; i < stretch->n; i++) {
-        const double centre = output_centre(stretch, i);
+    const double shrink = 1 / axis_support(axis);
+    for (int64_t i = 0; i < axis->n; i++) {
+        const double centre = output_centre(axis, i);
         int64_t begin, end;
-        output_inputs(stretch, i, &begin, &end);
+        output_inputs(axis, i, &begin, &end);
         double sum = 0;
         for (int64_t k = 0; k < end - begin; k++) {
             raw[k] = triangle(((double)(begin + k) - centre + 0.5) * shrink);
             sum += raw[k];
         }
-        const int64_t to = stretch->mirror ? stretch->n - 1 - i : i;
+        const int64_t to = axis->mirror ? axis->n - 1 - i : i;
         int32_t *weights = self->weights + to * self->stride;
         for (int64_t k = 0; k < end - begin; k++)
             weights[k] = (int32_t)(0.5 + raw[k] / sum * (1 << LS__WEIGHT_BITS));
-        self->first[to] = begin - stretch->at;
+        self->first[to] = begin - axis->at;
         self->count[to] = end - begin;
         if (self->packed)
             pack_weights(weights, end - begin,
@@ -108,7 +108,7 @@ static void axis_fill(ls__axis *self, const ls__stretch *stretch, double *raw)
 
 /* ---- In plain C. ---- */
 
-static void plain_rgb_rows(const ls__axis *columns, int64_t n, int64_t in_width,
+static void plain_rgb_rows(const ls__axis_weights *columns, int64_t n, int64_t in_width,
                            const uint8_t *const *in, uint8_t *const *out)
 {
     (void)in_width;
@@ -116,7 +116,7 @@ static void plain_rgb_rows(const ls__axis *columns, int64_t n, int64_t in_width,
         for (int64_t x = 0; x < n; x++) ls__weigh_pixel(columns, x, 3, in[r], out[r] + 3 * x);
 }
 
-static void grey_rows(const ls__axis *columns, int64_t n, const uint8_t *const *in,
+static void grey_rows(const ls__axis_weights *columns, int64_t n, const uint8_t *const *in,
                       uint8_t *const *out)
 {
     for (int r = 0; r < LS__ROWS_AT_ONCE; r++)
@@ -162,17 +162,17 @@ void ls__resizer_free(ls__resizer *resizer)
     *resizer = (ls__resizer){ .ctx = resizer->ctx };
 }
 
-/* Parts of the one block of memory, in the order of their alignment. */
+/* The arrays in the one block of memory. */
 typedef struct plan {
     const ls__resize_kernels *kernels;
-    ls__axis rows, columns;
+    ls__axis_weights rows, columns;
     double *raw;
     const uint8_t **inputs; /* of an output row: longest */
     uint8_t *between;       /* the last n_between rows after the first pass, in turn */
     int64_t n_between, between_bytes;
 } plan;
 
-/* Taken from one after the other; only counted as long as there is no memory. */
+/* A bump allocator; it only counts while memory is NULL. */
 typedef struct block {
     uint8_t *memory;
     size_t used;
@@ -185,10 +185,11 @@ static void *take(block *from, int64_t n, size_t item_bytes)
     return from->memory ? from->memory + at : NULL;
 }
 
-static void axis_place(ls__axis *self, const ls__stretch *stretch, bool packed, block *from)
+static void axis_place(ls__axis_weights *self, const ls__resize_axis *axis, bool packed,
+                       block *from)
 {
-    const int64_t n = stretch->n;
-    self->stride = axis_stride(stretch);
+    const int64_t n = axis->n;
+    self->stride = axis_stride(axis);
     self->group_stride = (self->stride + LS__TAPS_AT_ONCE - 1) / LS__TAPS_AT_ONCE;
     self->first = take(from, n, sizeof(int64_t));
     self->count = take(from, n, sizeof(int64_t));
@@ -198,7 +199,7 @@ static void axis_place(ls__axis *self, const ls__stretch *stretch, bool packed, 
 }
 
 /* No product here comes near 2^63: images have at most 2^28 pixels. */
-static void plan_place(plan *self, const ls__stretch *rows, const ls__stretch *columns,
+static void plan_place(plan *self, const ls__resize_axis *rows, const ls__resize_axis *columns,
                        int channels, bool packed, block *from)
 {
     axis_place(&self->rows, rows, false, from);
@@ -223,8 +224,8 @@ bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, in
                  LS__MAX_PIXELS);
         return false;
     }
-    const ls__stretch rows = ls__stretch_of(from_height, 1, 0, height, 0, height);
-    const ls__stretch columns = ls__stretch_of(from_width, 1, 0, width, 0, width);
+    const ls__resize_axis rows = ls__axis_of(from_height, 1, 0, height, 0, height);
+    const ls__resize_axis columns = ls__axis_of(from_width, 1, 0, width, 0, width);
     plan unused;
     block counted = { 0 };
     plan_place(&unused, &rows, &columns, 3, true, &counted);
@@ -237,8 +238,8 @@ bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, in
     return false;
 }
 
-static bool plan_open(ls__resizer *resizer, int channels, const ls__stretch *rows,
-                      const ls__stretch *columns, plan *out)
+static bool plan_open(ls__resizer *resizer, int channels, const ls__resize_axis *rows,
+                      const ls__resize_axis *columns, plan *out)
 {
     *out = (plan){ .kernels = resizer->kernels ? resizer->kernels : ls__resize_kernels_at(0) };
     const bool packed = out->kernels->packed && channels == 3;
@@ -275,8 +276,8 @@ static void first_pass(const plan *self, const ls__image_view *from, int64_t n, 
         grey_rows(&self->columns, n, in, out);
 }
 
-bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from, const ls__stretch *rows,
-                       const ls__stretch *columns, uint8_t *dst)
+bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from,
+                       const ls__resize_axis *rows, const ls__resize_axis *columns, uint8_t *dst)
 {
     plan p;
     if (!plan_open(resizer, from->channels, rows, columns, &p)) return false;
@@ -297,10 +298,10 @@ bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from, const l
 bool ls__resize_image(ls__resizer *resizer, const ls__source *from, int64_t height, int64_t width,
                       ls__image *to)
 {
-    const ls__stretch rows =
-        ls__stretch_of(from->height, from->reduction, from->top, height, 0, height);
-    const ls__stretch columns =
-        ls__stretch_of(from->width, from->reduction, from->left, width, 0, width);
+    const ls__resize_axis rows =
+        ls__axis_of(from->height, from->reduction, from->top, height, 0, height);
+    const ls__resize_axis columns =
+        ls__axis_of(from->width, from->reduction, from->left, width, 0, width);
     return ls__image_reserve(resizer->ctx, to, height, width, from->view.channels) &&
            ls__resize_region(resizer, &from->view, &rows, &columns, to->pixels);
 }

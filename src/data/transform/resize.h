@@ -5,22 +5,22 @@
 #include "base/strict_math.h"
 #include "data/decode/image.h"
 
-/* One direction of a resize: of the `out` pixels that the interval begin .. begin + length of the
- * input's pixels is resized to, those from .. from + n - 1 are made. Only the input's pixels 0 ..
- * limit - 1 count, and the view that is read begins at pixel `at` of them (or before, below 0). */
-typedef struct ls__stretch {
+/* One axis of a resize: the interval begin .. begin + length of the input's pixels becomes `out`
+ * pixels, of which from .. from + n - 1 are computed. Only the input's pixels 0 .. limit - 1 count,
+ * and the view that is read begins at pixel `at` of them (or before, below 0). */
+typedef struct ls__resize_axis {
     double begin, length;
     int64_t limit, at;
     int64_t out, from, n;
-    bool mirror; /* the last output comes first; not of rows */
-} ls__stretch;
+    bool mirror; /* the last output comes first; columns only */
+} ls__resize_axis;
 
-/* One direction of an image of `size` pixels before its reduction, resized to `out`. */
-ls__stretch ls__stretch_of(int64_t size, int reduction, int64_t at, int64_t out, int64_t from,
-                           int64_t n);
+/* One axis of an image of `size` pixels before its reduction, resized to `out`. */
+ls__resize_axis ls__axis_of(int64_t size, int reduction, int64_t at, int64_t out, int64_t from,
+                            int64_t n);
 
-/* The input's pixels that those outputs are made of. */
-void ls__stretch_needs(const ls__stretch *stretch, int64_t *first, int64_t *n);
+/* The range of the input's pixels that the outputs depend on. */
+void ls__axis_inputs(const ls__resize_axis *axis, int64_t *first, int64_t *n);
 
 /* Memory for weights and rows, kept from one image to the next. Start with all zero but ctx. */
 typedef struct ls__resizer {
@@ -32,11 +32,11 @@ typedef struct ls__resizer {
 
 void ls__resizer_free(ls__resizer *resizer);
 
-/* Whether an image of from_height x from_width may be resized to height x width: it has at most
- * LS__MAX_PIXELS then, and ls__resizer.memory at most LS__MAX_RESIZE_BYTES. The memory grows with
- * the sides, not with the pixels: from 3 x 3 to a height of 2^28 takes 7.5 GB of weights. Weights
- * are counted as the kernels with the largest ones need them, so that the answer does not depend on
- * the processor. The reason, where it is false: "3 x 3 pixels resized to ...". */
+/* Whether an image of from_height x from_width may be resized to height x width: the result has at
+ * most LS__MAX_PIXELS, and ls__resizer.memory at most LS__MAX_RESIZE_BYTES. The memory grows with
+ * the sides, not with the pixels: 3 x 3 to a height of 2^28 takes 7.5 GB of weights. The size of
+ * the weights is that of the kernels with the largest ones, so that the result does not depend on
+ * the processor. Sets the reason where it is false: "3 x 3 pixels resized to ...". */
 enum { LS__MAX_RESIZE_BYTES = 1 << 30 };
 bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
                      char *reason, size_t reason_size);
@@ -46,7 +46,7 @@ bool ls__resize_image(ls__resizer *resizer, const ls__source *from, int64_t heig
                       ls__image *to);
 
 /* dst [rows->n,columns->n,channels], without gaps; only these pixels are computed. */
-bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from, const ls__stretch *rows,
-                       const ls__stretch *columns, uint8_t *dst);
+bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from,
+                       const ls__resize_axis *rows, const ls__resize_axis *columns, uint8_t *dst);
 
 #endif

@@ -75,11 +75,11 @@ static inline void four_pixels(const int16_t *packed, int64_t n_groups, int64_t 
 
 _Static_assert(LS__ROWS_AT_ONCE == 4, "four_rows has as many");
 
-static void rgb_rows(const ls__axis *columns, int64_t n, int64_t in_width, const uint8_t *const *in,
-                     uint8_t *const *out)
+static void rgb_rows(const ls__axis_weights *columns, int64_t n, int64_t in_width,
+                     const uint8_t *const *in, uint8_t *const *out)
 {
     const four_rows rows = { in[0], in[1], in[2], in[3], out[0], out[1], out[2], out[3] };
-    const ls__axis axis = *columns;
+    const ls__axis_weights axis = *columns;
     const int64_t group_stride = axis.group_stride * LS__GROUP_WORDS;
     for (int64_t x = 0; x < n; x++) {
         const int64_t n_groups = (axis.count[x] + LS__TAPS_AT_ONCE - 1) / LS__TAPS_AT_ONCE;

@@ -1,5 +1,5 @@
-/* resize_kernels.h: what resize.c does with most of its time, once in plain C and once per
- * instruction set that pays. Sums of integers: the same bits from all of them. */
+/* resize_kernels.h: the inner loops of resize.c, in plain C and per instruction set. They sum
+ * integers, so all give the same bits. */
 #ifndef LS_DATA_TRANSFORM_RESIZE_KERNELS_H
 #define LS_DATA_TRANSFORM_RESIZE_KERNELS_H
 
@@ -21,22 +21,22 @@ enum {
     LS__GROUP_WORDS = 32
 };
 
-/* One direction: output i is the sum over k < count[i] of input[first[i] + k] * weights[i * stride
+/* Output i is the sum over k < count[i] of input[first[i] + k] * weights[i * stride
  * + k]. */
-typedef struct ls__axis {
+typedef struct ls__axis_weights {
     int64_t *first, *count;
     int32_t *weights;
     int64_t stride;
-    int16_t *packed; /* the same weights, group_stride groups per output; NULL = not wanted */
+    int16_t *packed; /* the same weights, group_stride groups per output; NULL = none */
     int64_t group_stride;
-} ls__axis;
+} ls__axis_weights;
 
 typedef struct ls__resize_kernels {
     const char *name;
-    bool packed; /* rgb_rows wants packed weights */
-    /* Along LS__ROWS_AT_ONCE rows of in_width RGB pixels, to n. Writes at most a byte too much. */
-    void (*rgb_rows)(const ls__axis *columns, int64_t n, int64_t in_width, const uint8_t *const *in,
-                     uint8_t *const *out);
+    bool packed; /* rgb_rows reads packed weights */
+    /* Along LS__ROWS_AT_ONCE rows of in_width RGB pixels, to n. May write one byte more. */
+    void (*rgb_rows)(const ls__axis_weights *columns, int64_t n, int64_t in_width,
+                     const uint8_t *const *in, uint8_t *const *out);
     /* One output row of n bytes from `count` rows between the passes. */
     void (*add_rows)(int64_t n, const uint8_t *const *rows, const int32_t *weights, int64_t count,
                      uint8_t *out);
@@ -49,7 +49,7 @@ static inline uint8_t ls__weighed_byte(int32_t sum)
 }
 
 /* One output pixel of `channels`, which is a constant where this is inlined. */
-static inline void ls__weigh_pixel(const ls__axis *columns, int64_t x, int channels,
+static inline void ls__weigh_pixel(const ls__axis_weights *columns, int64_t x, int channels,
                                    const uint8_t *in, uint8_t *out)
 {
     const uint8_t *pixel = in + columns->first[x] * channels;

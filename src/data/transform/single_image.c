@@ -1,4 +1,4 @@
-/* single_image.c: single images for programs. */
+/* single_image.c: ls_image_load and ls_image_resize. */
 #include "data/decode/decoder.h"
 #include "data/transform/resize.h"
 

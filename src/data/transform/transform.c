@@ -28,13 +28,13 @@ static double uniform(uint32_t word)
     return word * 0x1p-32;
 }
 
-/* The place of a window of `size` in 0..limit-1, at random. */
+/* A random offset of a window of `size` pixels within `limit`. */
 static int64_t offset_below(uint32_t high, uint32_t low, int64_t limit, int64_t size)
 {
     return (int64_t)ls_random_below(high, low, (uint64_t)(limit - size + 1));
 }
 
-/* Half of an even number; of an odd one the even neighbour, as Python rounds. */
+/* n / 2 rounded half to even, as Python rounds. */
 static int64_t half_to_even(int64_t n)
 {
     const int64_t half = n / 2;
@@ -50,7 +50,7 @@ void ls__resized_size(int64_t resize, int64_t *height, int64_t *width)
     *shorter = resize;
 }
 
-/* A box of that aspect ratio's limit, or the whole image, in the centre. */
+/* The central box with the nearest allowed aspect ratio. */
 static ls__window central_box(const ls__transform *self, int64_t height, int64_t width)
 {
     ls__window box = { 0, 0, height, width };
@@ -72,24 +72,24 @@ ls__window ls__random_box(const ls__transform *self, const ls_draw *draw, int64_
 {
     const double low = ls__log2(self->ratio_min), high = ls__log2(self->ratio_max);
     for (uint32_t attempt = 0; attempt < BOX_TRIES; attempt++) {
-        uint32_t shape[4], place[4];
+        uint32_t shape[4], offset[4];
         draw_block(self, draw, BLOCK_BOX + 2 * attempt, shape);
-        draw_block(self, draw, BLOCK_BOX + 2 * attempt + 1, place);
-        const double part =
+        draw_block(self, draw, BLOCK_BOX + 2 * attempt + 1, offset);
+        const double scale =
             self->scale_min + uniform(shape[0]) * (self->scale_max - self->scale_min);
-        const double area = part * (double)height * (double)width;
+        const double area = scale * (double)height * (double)width;
         const double ratio = ls__exp2(low + uniform(shape[1]) * (high - low));
         ls__window box = { .height = (int64_t)rint(sqrt(area / ratio)),
                            .width = (int64_t)rint(sqrt(area * ratio)) };
         if (box.height < 1 || box.height > height || box.width < 1 || box.width > width) continue;
-        box.top = offset_below(place[0], place[1], height, box.height);
-        box.left = offset_below(place[2], place[3], width, box.width);
+        box.top = offset_below(offset[0], offset[1], height, box.height);
+        box.left = offset_below(offset[2], offset[3], width, box.width);
         return box;
     }
     return central_box(self, height, width);
 }
 
-/* The window that becomes the sample, of an image of that size; it may reach into the padding. */
+/* The crop window of an image of that size; it may reach into the padding. */
 static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t height,
                         int64_t width, ls__window *out)
 {
@@ -124,16 +124,17 @@ static ls_status misfit(const ls__transform *self, int64_t height, int64_t width
     return LS_ERR_DATA;
 }
 
-/* A direction of a box, which is cut before it is resized: nothing beyond it counts. */
-static ls__stretch box_stretch(int64_t begin, int64_t size, int reduction, int64_t at, int64_t out)
+/* One axis of a crop that is cut before it is resized: no pixel beyond it counts. */
+static ls__resize_axis crop_axis(int64_t begin, int64_t size, int reduction, int64_t at,
+                                 int64_t out)
 {
     const int64_t first = begin / reduction;
-    return (ls__stretch){ .begin = (double)begin / reduction - (double)first,
-                          .length = (double)size / reduction,
-                          .limit = (begin + size + reduction - 1) / reduction - first,
-                          .at = at - first,
-                          .out = out,
-                          .n = out };
+    return (ls__resize_axis){ .begin = (double)begin / reduction - (double)first,
+                              .length = (double)size / reduction,
+                              .limit = (begin + size + reduction - 1) / reduction - first,
+                              .at = at - first,
+                              .out = out,
+                              .n = out };
 }
 
 /* ---- The plan. ---- */
@@ -153,7 +154,7 @@ static ls__window inside(ls__window window, int64_t height, int64_t width)
     return (ls__window){ top, left, bottom - top, right - left };
 }
 
-/* The most an image can be reduced without falling below what it is resized to. */
+/* The largest reduction that leaves an image no smaller than the size it is resized to. */
 static int most_reduction(int64_t height, int64_t width, int64_t to_height, int64_t to_width)
 {
     int reduction = 8;
@@ -167,13 +168,13 @@ static ls__window window_inputs(const ls__sample_plan *plan, int64_t height, int
                                 int reduction)
 {
     const ls__window *crop = &plan->crop;
-    const ls__stretch rows =
-        ls__stretch_of(height, 1, 0, plan->resized_height, crop->top, crop->height);
-    const ls__stretch columns =
-        ls__stretch_of(width, 1, 0, plan->resized_width, crop->left, crop->width);
+    const ls__resize_axis rows =
+        ls__axis_of(height, 1, 0, plan->resized_height, crop->top, crop->height);
+    const ls__resize_axis columns =
+        ls__axis_of(width, 1, 0, plan->resized_width, crop->left, crop->width);
     ls__window out;
-    ls__stretch_needs(&rows, &out.top, &out.height);
-    ls__stretch_needs(&columns, &out.left, &out.width);
+    ls__axis_inputs(&rows, &out.top, &out.height);
+    ls__axis_inputs(&columns, &out.left, &out.width);
     /* Of reduced pixels one more may be needed on each side. */
     const int64_t more = reduction > 1 ? reduction : 0;
     return inside((ls__window){ out.top - more, out.left - more, out.height + 2 * more,
@@ -234,8 +235,7 @@ ls_status ls__transform_plan(const ls__transform *self, const ls_draw *draw, int
 
 /* ---- Applying it. ---- */
 
-/* The window's pixels of an image, of which from->view shows at least those inside; zeros where it
- * lies outside. */
+/* Copies the window, with zeros outside of the image. */
 static void copy_window(const ls__source *from, const ls__window *window, uint8_t *dst)
 {
     const int channels = from->view.channels;
@@ -278,15 +278,15 @@ static bool resize_crop(ls__transformer *self, const ls__sample_plan *plan, cons
 {
     const ls__window *crop = &plan->crop;
     const int reduction = from->reduction;
-    ls__stretch rows, columns;
+    ls__resize_axis rows, columns;
     if (plan->mode == LS__CROP_RESIZE) {
-        rows = box_stretch(crop->top, crop->height, reduction, from->top, plan->height);
-        columns = box_stretch(crop->left, crop->width, reduction, from->left, plan->width);
+        rows = crop_axis(crop->top, crop->height, reduction, from->top, plan->height);
+        columns = crop_axis(crop->left, crop->width, reduction, from->left, plan->width);
     } else {
-        rows = ls__stretch_of(from->height, reduction, from->top, plan->resized_height, crop->top,
-                              crop->height);
-        columns = ls__stretch_of(from->width, reduction, from->left, plan->resized_width,
-                                 crop->left, crop->width);
+        rows = ls__axis_of(from->height, reduction, from->top, plan->resized_height, crop->top,
+                           crop->height);
+        columns = ls__axis_of(from->width, reduction, from->left, plan->resized_width, crop->left,
+                              crop->width);
     }
     columns.mirror = plan->flip;
     return ls__resize_region(&self->resizer, &from->view, &rows, &columns, dst);

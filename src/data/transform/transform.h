@@ -28,7 +28,7 @@ void ls__transformer_free(ls__transformer *self);
  * aspect ratio, rounded down, as torchvision's Resize. 0 changes nothing. */
 void ls__resized_size(int64_t resize, int64_t *height, int64_t *width);
 
-/* The box that a random resized crop cuts from an image of that size; draw as below. */
+/* The box that a random resized crop cuts from an image of that size. */
 ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, int64_t height,
                           int64_t width);
 
@@ -44,7 +44,7 @@ typedef struct ls__sample_plan {
     ls__window crop; /* of the resized image; it may reach into the padding */
     bool flip;
     int64_t height, width; /* of the sample */
-    ls__region region;     /* of the image: what the sample is made of */
+    ls__region region;     /* of the image: the pixels that the sample depends on */
 } ls__sample_plan;
 
 /* Makes the plan for an upright image of that size. The random numbers are the words of the draw's
