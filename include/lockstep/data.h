@@ -1,8 +1,8 @@
-/* data.h: folders of images, and the loader that makes batches of them.
+/* data.h: image datasets, and the loader that makes batches of them.
  *
  * A batch is a function of (seed, epoch, step, config) alone: the order is a keyed permutation of
  * the samples, and each random choice is keyed by (seed, epoch, sample). The number of workers
- * never changes a byte (unless one asks for that: LS_SEED_BY_WORKER). */
+ * never changes a byte (except with LS_SEED_BY_WORKER). */
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H
 
@@ -25,20 +25,20 @@ typedef struct ls_loader ls_loader;
  * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read.
  * Names that begin with a dot are skipped. Links to files and folders are followed. Errors: no such
  * folder, no class folders, a class folder without images, a link back to a folder above it, a pack
- * that is damaged or has no such part; each says what was found and what was expected. A warning
- * (ls_context_warning): one class only; classes that are called train, val or test; class folders
- * in folders of these names, that is a folder opened one level too high. */
+ * that is damaged or has no such part; each message names what was found and what was expected.
+ * Warnings (ls_context_warning): one class only; classes that are called train, val or test; class
+ * folders in folders of these names, which means a folder opened one level too high. */
 LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 
 /* The same, with the classes given: for validation data, whose numbering must be that of the
- * training data. A folder that is not in `classes` is an error; a class without a folder just has
- * no samples. Labels follow the order of `classes`. */
+ * training data. A folder that is not in `classes` is an error; a class without a folder has no
+ * samples. Labels follow the order of `classes`. */
 LS_API ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n_classes,
                                                 const char *const *classes);
 
-/* A list of files of the caller's own, as `paths`, with labels in 0..n_classes-1; both are copied,
- * classes are called "0", "1", ... labels NULL and n_classes 0: files without labels, for
- * prediction; their label is -1. No file is touched before the loader comes to it. */
+/* A list of image files with labels in 0..n_classes-1. Both arrays are copied; the classes are
+ * called "0", "1", ... labels NULL and n_classes 0: files without labels, for prediction; their
+ * label is -1. No file is opened before the loader reads it. */
 LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *const *paths,
                                       const int32_t *labels, int n_classes);
 
@@ -47,7 +47,7 @@ LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *co
 LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,
                                           const int32_t *labels, int n_classes);
 
-/* What loaders over it still need lives until they are closed. */
+/* Loaders over the dataset stay valid; its memory is freed when they are closed, too. */
 LS_API void ls_dataset_close(ls_dataset **dataset);
 LS_API int64_t ls_dataset_count(const ls_dataset *dataset);
 LS_API int ls_dataset_class_count(const ls_dataset *dataset);
@@ -60,20 +60,19 @@ LS_API int ls_dataset_label(const ls_dataset *dataset, int64_t sample); /* -1 ou
  * none). */
 LS_API int64_t ls_dataset_ignored_count(const ls_dataset *dataset, const char **example);
 
-/* Which data these are: a digest of the samples in order, with labels, paths (below the folder that
- * was opened) and sizes; with `contents` also of the files' bytes, which reads them all. Samples in
- * memory count by their pixels. A file that can't be read counts as such, it is no error. The
- * digest is made once and kept; checkpoints hold it, the one with contents where it was asked for.
- */
+/* A digest of the samples in order: their labels, paths (below the folder that was opened) and
+ * sizes; with `contents` also the files' bytes, which reads them all. For samples in memory it
+ * covers the pixels. An unreadable file is no error; the digest covers that it is unreadable. The
+ * digest is computed once and kept. Checkpoints store it. */
 LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out);
 
 /* ---- One image file. ---- */
 
-/* The largest image, in pixels, that is decoded where no limit is set: 256 MiB of RGB. Pillow warns
+/* The largest image, in pixels, that is decoded when no limit is set: 256 MiB of RGB. Pillow warns
  * of a decompression bomb above the same number (Image.MAX_IMAGE_PIXELS). A limit that is set may
  * be LS_LARGEST_MAX_PIXELS at most, so that an image of 8 bytes per pixel stays below 2^31 bytes.
  *
- * Decoding a file takes, also where it was made to take as much as possible, at most
+ * Decoding a file, even a hostile one, takes at most
  *   memory: 24 bytes per pixel (PNG; JPEG 14, BMP and PNM 6) and 4 times the file,
  *   time: 50 ns per pixel, 3 s for the scans of a JPEG, and 2 us per byte of the file (measured on
  *     one core of a Xeon server): 4 to 8 s at the default limit, and 2 s per MB.
@@ -115,28 +114,27 @@ typedef enum ls_bad_image {
                           counted and listed when its batch is handed out */
 } ls_bad_image;
 
-/* By worker is what PyTorch does with worker_init_fn: each worker has a sequence of its own, from
- * the seed and its number, begun anew each epoch, and takes every workers-th batch. So the NUMBER
- * OF WORKERS CHANGES THE RESULTS, and none are other results than one. A fixed number repeats, also
- * from the middle of an epoch. It is there so that experiments can show what it does. The order of
- * the samples is the same in both. */
+/* LS_SEED_BY_WORKER imitates PyTorch's worker_init_fn: each worker has a sequence of its own, from
+ * the seed and its number, restarted each epoch, and takes every workers-th batch. So the NUMBER OF
+ * WORKERS CHANGES THE RESULTS; 0 and 1 workers differ, too. With a fixed number of workers a run
+ * repeats, also from the middle of an epoch. It is meant for experiments. The order of the samples
+ * is the same in both. */
 typedef enum ls_seeding {
     LS_SEED_BY_SAMPLE, /* random choices are keyed by (seed, epoch, sample) */
     LS_SEED_BY_WORKER
 } ls_seeding;
 
-/* Of a JPEG file only what the crop needs is decoded, with the pixels of the whole image. FAST
- * does so in a smaller version where one will do: JPEG files can be decoded at 1/2, 1/4 or 1/8 of
- * their size, and the smallest is taken that is no smaller than what it will be resized to. Other
- * pixels, a bit less sharp; a part of a run's identity. LS_ERR_INVALID for data that are pixels
- * already: in memory, or in a pack of them. */
+/* Only the region of a JPEG file that the crop needs is decoded. EXACT gives the pixels of the
+ * whole image. FAST decodes at 1/2, 1/4 or 1/8 of the size: the smallest that is no smaller than
+ * the size it is resized to. The pixels differ and are slightly less sharp. A part of a run's
+ * identity. LS_ERR_INVALID for datasets in memory and packs of pixels. */
 typedef enum ls_decode { LS_DECODE_EXACT, LS_DECODE_FAST } ls_decode;
 
 typedef struct ls_loader_config {
     int64_t batch;  /* images per batch; required */
     int workers;    /* threads that load; 0 = the calling thread loads */
-    int prefetch;   /* batches that may be ready or under way ahead of the caller, where there are
-                       workers; 0 = 4. Several workers share a batch, so few are enough */
+    int prefetch;   /* with workers: batches that may be ready or in progress ahead of the caller;
+                       0 = 4. Several workers share a batch, so few are enough */
     bool shuffle;   /* order by keyed permutation of the epoch; otherwise by sample number */
     bool drop_last; /* leave out the last batch when it would be smaller; an error when none is left
                      */
@@ -144,8 +142,8 @@ typedef struct ls_loader_config {
     ls_decode decode;
     ls_bad_image on_bad_image;
     /* Images of more pixels are bad images, from what their header says; 0 =
-     * LS_DEFAULT_MAX_PIXELS. A part of a run's identity, because it decides which images are
-     * replaced. LS_ERR_INVALID for data in memory. */
+     * LS_DEFAULT_MAX_PIXELS. A part of a run's identity, because it determines which images are
+     * replaced. LS_ERR_INVALID for datasets in memory. */
     int64_t max_pixels;
     ls_seeding seeding;
 
@@ -168,14 +166,14 @@ typedef struct ls_loader_config {
     float mean[3], std[3];
 } ls_loader_config;
 
-/* Opens a loader over a data set. Batches and threads are all made here. The threads block all
- * signals and never call back into the program but for the allocator. */
+/* Opens a loader over a dataset. All batches and threads are created here. The threads block all
+ * signals and call nothing of the program but the allocator. */
 LS_API ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config);
 LS_API void ls_loader_close(ls_loader **loader);
 
-/* What a net needs to know of its input. */
+/* A net's input. */
 typedef struct ls_input_spec {
-    ls_spec image;         /* u8 [batch,H,W,C], or f32 which is taken as it is */
+    ls_spec image;         /* u8 [batch,H,W,C], or f32, which is not normalised */
     float mean[4], std[4]; /* for u8, per channel; std 0 = mean 0, std 1: just x / 255 */
     int n_classes;         /* 0 = no labels */
 } ls_input_spec;
@@ -188,17 +186,17 @@ LS_API int64_t ls_loader_step_count(const ls_loader *loader);
 typedef struct ls_batch {
     const ls_tensor *images; /* u8 [n,H,W,C] */
     const ls_tensor *labels; /* i32 [n] */
-    const int64_t *samples;  /* n sample numbers, those that were really loaded */
-    int64_t n;               /* images; in a batch made by hand 0 = as many as the tensor has */
+    const int64_t *samples;  /* n sample numbers: those that were loaded */
+    int64_t n; /* images; in a batch of the caller's own 0 = as many as the tensor has */
     int64_t epoch, step;
 } ls_batch;
 
 /* Begins an epoch (0 to 2^20 - 1) at its first step, or at any step (for resuming). Work for an
- * epoch under way is dropped. */
+ * epoch in progress is dropped. */
 LS_API ls_status ls_loader_start(ls_loader *loader, int64_t epoch);
 LS_API ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step);
-/* The next batch in order. false at the end of the epoch, or on an error: ls_loader_status tells
- * which. When several images of a batch are bad, the error is about the first in its order. */
+/* The next batch in order. false at the end of the epoch and on an error, which ls_loader_status
+ * returns. When several images of a batch are bad, the error names the first in its order. */
 LS_API bool ls_loader_next(ls_loader *loader, ls_batch *batch);
 LS_API ls_status ls_loader_status(const ls_loader *loader);
 

@@ -1,26 +1,25 @@
 /* pack.h: a folder of images in one file.
  *
  * All numbers are little-endian, all hashes XXH3-64 with seed 0. The file is written from front to
- * end, so that what is at its end tells where things are:
+ * end, so the index is at its end:
  *
  *   header   64 bytes   magic; u32 version, form (0 files, 1 pixels), resize (shorter side in
  *                       pixels, 0 = not resized), 0; zeros; u64 hash of the 56 bytes before it
  *   data                of each sample, in their order, each at a multiple of 64: its file, or its
- *                       pixels u8 [height,width,3] as its file holds them (EXIF's turn not done),
- *                       or why it could not be read
+ *                       pixels u8 [height,width,3] as its file holds them (not turned by EXIF),
+ *                       or the reason why it could not be read
  *   index    64 bytes   u64 numbers of parts, classes, samples; u64 bytes of text; u64 text of the
  *                       decoders that made the pixels; zeros
  *            24 each    parts: u64 name, first class, number of classes
  *            24 each    classes: u64 name, first sample, number of samples
  *            64 each    samples: see ls__pack_sample
- *                       text: names, each ended by a 0; they are given by their offset in it
+ *                       text: names, each ended by a 0; a name's number is its offset here
  *   trailer  64 bytes   end magic; u64 bytes of the file, place and bytes of the index, its hash,
  *                       hash of the header; u64 0; u64 hash of the 56 bytes before it
  *
- * A part is what would be one image folder, its name that of the folder within the one packed, ""
- * where that was the image folder itself. Parts follow each other, classes lie within their part,
- * samples within their class. Classes are sorted by name, samples by theirs, which begins with the
- * class's: "cat/1.jpg". */
+ * A part holds one image folder. Its name is that of the folder within the packed one, "" where
+ * that was the image folder itself. Parts follow each other, classes lie within their part, samples
+ * within their class, sorted by name. A sample's name begins with its class: "cat/1.jpg". */
 #ifndef LS_DATA_DATASET_PACK_H
 #define LS_DATA_DATASET_PACK_H
 
@@ -39,8 +38,7 @@ enum {
 
 typedef enum ls__pack_form { LS__PACK_FILES, LS__PACK_PIXELS } ls__pack_form;
 
-/* What a sample's data are: a file or pixels, as the pack's form has it, or the reason why it could
- * not be read. */
+/* A sample's data: a file or pixels, by the pack's form, or the reason why it could not be read. */
 typedef enum ls__pack_state {
     LS__PACK_SOUND,
     LS__PACK_NOT_FOUND, /* LS_ERR_NOT_FOUND */
@@ -49,7 +47,7 @@ typedef enum ls__pack_state {
     LS__PACK_N_STATES
 } ls__pack_state;
 
-/* Of a file whose size or bytes are not known. */
+/* Size or hash of a file that could not be read. */
 #define LS__PACK_UNKNOWN UINT64_MAX
 
 /* In the file in this order: six u64, two u32, two u16, u32 0. */
@@ -72,8 +70,8 @@ static inline uint64_t ls__le64(const uint8_t *p)
 
 /* ---- Reading ---- */
 
-/* An open pack. Its index is a copy in memory; samples are read from the file when they are needed,
- * so a file that another process truncates gives an error and no signal. */
+/* An open pack. Its index is a copy in memory. Samples are read by pread, so a file that another
+ * process truncates causes an error and no signal. */
 typedef struct ls__pack {
     const ls_context *ctx; /* its allocator holds the index */
     int fd;
@@ -87,8 +85,8 @@ typedef struct ls__pack {
     const char *text;
 } ls__pack;
 
-/* Opens a pack and checks all of it but the data: what the index says is sound afterwards, also in
- * a hostile file. LS_ERR_FORMAT: damaged, or no pack; LS_ERR_MEMORY; else as ls__decoder_read. */
+/* Opens a pack and checks all but the data, so that the index of a hostile file can be trusted.
+ * LS_ERR_FORMAT: damaged, or no pack; LS_ERR_MEMORY; else as ls__decoder_read. */
 ls_status ls__pack_open(const ls_context *ctx, const char *path, ls__pack *out,
                         char reason[LS__REASON_SIZE]);
 void ls__pack_close(ls__pack *pack);
@@ -108,7 +106,7 @@ static inline const char *ls__pack_text(const ls__pack *pack, uint64_t name)
 ls_status ls__pack_pread(const ls__pack *pack, uint64_t offset, size_t bytes, void *out,
                          char reason[LS__REASON_SIZE]);
 
-/* Is this the sample's data as it was written? */
+/* Whether the data have the sample's hash. */
 bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data);
 
 /* Sets decoder->height and width. Reads the data and compares them with their hash unless *sound is

@@ -1,4 +1,4 @@
-/* pack_open.c: opens a pack: copies its index into memory and trusts nothing in it unchecked. */
+/* pack_open.c: opens a pack: copies its index into memory and checks all of it. */
 #include "data/dataset/pack.h"
 
 #include "base/alloc.h"

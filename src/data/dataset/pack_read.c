@@ -17,7 +17,8 @@ bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data)
 static ls_status load(const ls__pack *pack, uint64_t offset, size_t bytes, ls__decoder *decoder)
 {
     /* Pixels are borrowed until the next sample, so a huge buffer is released only here. */
-    if (decoder->buffer_capacity > LS__KEEP_BYTES) ls__decoder_drop_buffer(decoder);
+    if (decoder->buffer_capacity > LS__KEEP_BYTES)
+        ls__buffer_free(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity);
     if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, bytes))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", bytes);
     return ls__pack_pread(pack, offset, bytes, decoder->buffer, decoder->reason);

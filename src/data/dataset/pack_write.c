@@ -96,8 +96,7 @@ static ls_status load(const packing *p, worker *w, slot *s, const char *path)
     LS_TRY(ls__decoder_read(decoder, path));
     s->sample.file_bytes = s->sample.bytes = decoder->file_bytes;
     s->sample.file_hash = ls__hash(decoder->file, decoder->file_bytes, 0);
-    void *buffer =
-        decoder->buffer; /* the slot keeps the file, the decoder gets the slot's memory */
+    void *buffer = decoder->buffer; /* the slot keeps the file, the decoder the slot's memory */
     const size_t capacity = decoder->buffer_capacity;
     decoder->buffer = s->file;
     decoder->buffer_capacity = s->file_capacity;
@@ -160,11 +159,7 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
                                 s->data));
     /* One huge image should not hold its memory until the end. */
     if (s->image.capacity > LS__KEEP_BYTES) ls__image_free(p->ctx, &s->image);
-    if (s->file_capacity > LS__KEEP_BYTES) {
-        ls__free(p->ctx, s->file);
-        s->file = NULL;
-        s->file_capacity = 0;
-    }
+    if (s->file_capacity > LS__KEEP_BYTES) ls__buffer_free(p->ctx, &s->file, &s->file_capacity);
     return LS_OK;
 }
 
@@ -209,7 +204,7 @@ static ls_status write_all(packing *p)
     if (p->n_bad == p->n_samples)
         return ls__fail(p->ctx, LS_ERR_DATA, "%s: '%s': none of the %lld images can be used", what,
                         p->path, (long long)p->n_samples);
-    LS_TRY(check_path(p)); /* somebody may have written one meanwhile */
+    LS_TRY(check_path(p)); /* another process may have written one meanwhile */
     return ls__pack_file_finish(&p->file);
 }
 
@@ -235,7 +230,7 @@ static void close_all(packing *p)
         ls__resizer_free(&p->workers[i].resizer);
     }
     for (int i = 0; p->slots && i < p->n_slots; i++) {
-        ls__free(p->ctx, p->slots[i].file);
+        ls__buffer_free(p->ctx, &p->slots[i].file, &p->slots[i].file_capacity);
         ls__image_free(p->ctx, &p->slots[i].image);
     }
     ls__free(p->ctx, p->slots);

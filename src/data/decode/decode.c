@@ -54,7 +54,8 @@ static void begin(ls__decoder *decoder)
 static void end(ls__decoder *decoder)
 {
     ls__jpeg_close(decoder);
-    if (decoder->buffer_capacity > LS__KEEP_BYTES) ls__decoder_drop_buffer(decoder);
+    if (decoder->buffer_capacity > LS__KEEP_BYTES)
+        ls__buffer_free(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity);
     if (decoder->scratch.capacity > LS__KEEP_BYTES) ls__image_free(decoder->ctx, &decoder->scratch);
     decoder->file = NULL;
     decoder->file_bytes = 0;

@@ -92,10 +92,3 @@ ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
     close(fd);
     return status;
 }
-
-void ls__decoder_drop_buffer(ls__decoder *decoder)
-{
-    ls__free(decoder->ctx, decoder->buffer);
-    decoder->buffer = NULL;
-    decoder->buffer_capacity = 0;
-}

@@ -58,9 +58,6 @@ ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored);
 /* Reads a file into decoder->file. */
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 
-/* Releases decoder->buffer. */
-void ls__decoder_drop_buffer(ls__decoder *decoder);
-
 /* "libjpeg-turbo 2.1.5": the decoders that pixels may depend on. */
 const char *ls__decoders(void);
 

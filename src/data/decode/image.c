@@ -10,6 +10,13 @@ bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, 
     return *memory != NULL;
 }
 
+void ls__buffer_free(const ls_context *ctx, void **memory, size_t *capacity)
+{
+    ls__free(ctx, *memory);
+    *memory = NULL;
+    *capacity = 0;
+}
+
 bool ls__image_reserve(const ls_context *ctx, ls__image *image, int64_t height, int64_t width,
                        int channels)
 {

@@ -26,6 +26,7 @@ void ls__image_free(const ls_context *ctx, ls__image *image);
 
 /* Grows *memory to at least `bytes`; the contents are lost. */
 bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes);
+void ls__buffer_free(const ls_context *ctx, void **memory, size_t *capacity);
 
 /* Borrowed pixels: u8 [height,width,channels], channels 1 or 3, rows row_bytes apart. */
 typedef struct ls__image_view {

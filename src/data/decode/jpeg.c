@@ -7,8 +7,8 @@
  * is made of the lower frequencies alone: it has less detail, and other pixels than a resized
  * image.
  *
- * The decompressor that has read the header is kept for the pixels. Each function that calls
- * libjpeg and may fail has its own setjmp, because the one of the probe ends with it.
+ * The decompressor that has read the header is kept for the pixels. The probe and the decoding each
+ * call setjmp, because a jump into a function that has returned is undefined.
  *
  * libjpeg warns of most damage, fills up with grey and continues; here a warning that speaks of
  * damaged pixels is an error (see is_harmless), so that no half image is ever trained on. A new

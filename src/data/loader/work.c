@@ -80,9 +80,7 @@ static ls__bad_sample *new_bad(const ls_context *ctx, int64_t sample, ls_status 
 {
     ls__bad_sample *bad = ls__alloc(ctx, sizeof(*bad));
     if (!bad) return NULL;
-    bad->next = NULL;
-    bad->sample = sample;
-    bad->status = status;
+    *bad = (ls__bad_sample){ .sample = sample, .status = status };
     snprintf(bad->reason, sizeof(bad->reason), "%s", reason);
     return bad;
 }

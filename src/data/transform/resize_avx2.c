@@ -43,7 +43,7 @@ static inline void add_group(const int16_t *packed, const uint8_t *pixels, __m25
     *high = _mm256_add_epi32(*high, _mm256_madd_epi16(spread, high_weights));
 }
 
-/* Pointers by value: stores of bytes might change what is in memory, for all the compiler knows. */
+/* Pointers by value, because stores of bytes may alias anything in memory. */
 typedef struct four_rows {
     const uint8_t *in0, *in1, *in2, *in3;
     uint8_t *out0, *out1, *out2, *out3;
