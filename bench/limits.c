@@ -2,7 +2,7 @@
 #include "limits.h"
 #include "base/threads.h"
 #include "cpu/cpu.h"
-#include "cpu/conv/small_channels/unroll.h"
+#include "cpu/simd/compiler.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static double multiply_plain(void)
         vector sums[CHAINS];                                                                       \
         const vector half = prefix##_set1_ps(0.5f), one = prefix##_set1_ps(1);                     \
         for (int j = 0; j < CHAINS; j++) sums[j] = one;                                            \
-        for (int i = 0; i < ROUNDS; i++) UNROLL                                                    \
+        for (int i = 0; i < ROUNDS; i++) LS__UNROLL                                                \
         for (int j = 0; j < CHAINS; j++) sums[j] = prefix##_fmadd_ps(sums[j], half, one);          \
         for (int j = 0; j < CHAINS; j++) sink = first(sums[j]);                                    \
         return 2.0 * (lanes)*CHAINS * ROUNDS;                                                      \

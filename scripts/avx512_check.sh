@@ -11,12 +11,12 @@
 #            fast: ./configure --enable-x86-64 --enable-avx --enable-evex --enable-all-optimizations --with-nogui
 #   MODEL    the processor [corei7_skylake_x], of those that bochs --help cpu lists
 #   FEATURES what to add to it, as Bochs 3.0's add_features: "avx512vnni, avx512bf16" [nothing]
-#   TESTS    what to run of native_math, onednn, bf16, winograd, gemm, op_values, op_bits, and train [all of them but op_bits]
+#   TESTS    what to run of simd_math, onednn, bf16, winograd, implicit_gemm, op_values, op_bits, and train [all of them but op_bits]
 #   STEP     every how manyth of 2000 op cases to run [19]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bochs=${BOCHS:-bochs} model=${MODEL:-corei7_skylake_x}
-tests=${TESTS:-train native_math winograd gemm bf16 op_values onednn} step=${STEP:-19}
+tests=${TESTS:-train simd_math winograd implicit_gemm bf16 op_values onednn} step=${STEP:-19}
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "scripts/avx512_check.sh" >&2; exit 2; }
 if [ $# -lt 1 ] || [ $# -gt 2 ] || [ ! -d "$1" ]; then usage; fi
 build=$(cd "$1" && pwd)

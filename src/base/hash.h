@@ -15,7 +15,7 @@
  * - Two messages of different size differ in the last step, which mixes the size in.
  *
  * This is no protection against someone who looks for collisions. It takes five multiplications of
- * 32 by 32 bits per word, so it keeps up with memory (cpu/native/digest.c). */
+ * 32 by 32 bits per word, so it keeps up with memory (cpu/ops/digest.c). */
 #ifndef LS_BASE_HASH_H
 #define LS_BASE_HASH_H
 

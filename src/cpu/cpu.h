@@ -1,11 +1,11 @@
 /* cpu.h: the CPU device, and what its providers of kernels share.
  *
- * An op's kernel comes from one of six providers: winograd (our own 3x3 convolutions), narrow (our
- * own convolutions of few input channels), gemm (our own convolutions as matrix products: 1x1 and
- * strided ones), oneDNN (convolution, linear), native (our own fixed-order kernels for everything
- * between), reference (plain C for every op and layout: the oracle of every test). A seventh,
- * emulated, runs ops with 16-bit operands through theirs, of which winograd, gemm and native take
- * bf16 themselves too, and oneDNN where the processor multiplies it.
+ * An op's kernel comes from one of six providers: winograd (our own 3x3 convolutions), direct (our
+ * own convolutions of few input channels), implicit gemm (our own convolutions as matrix products:
+ * 1x1 and strided ones), oneDNN (convolution, linear), own (our own kernels of the other ops, of
+ * fixed order), reference (plain C for every op and layout: the oracle of every test). A seventh,
+ * emulated, runs ops with 16-bit operands through their f32 kernels. Of the six, winograd, implicit
+ * gemm and own take bf16 themselves too, and oneDNN where the processor multiplies it.
  *
  * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
 #ifndef LS_CPU_CPU_H
@@ -74,7 +74,7 @@ static inline int64_t ls__round_up_to(int64_t n, int64_t step)
 }
 
 extern const ls__cpu_provider ls__onednn_provider;
-extern const ls__cpu_provider ls__native_provider;
+extern const ls__cpu_provider ls__ops_provider;
 extern const ls__cpu_provider ls__reference_provider;
 
 /* The backend table, which the registry names. */

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/own_kernels.h"
 #include "cpu/memory.h"
-#include "cpu/conv/small_channels/narrow.h"
+#include "cpu/conv/small_channels/small_channels.h"
 #include "cpu/emulated.h"
-#include "cpu/conv/implicit_gemm/gemm.h"
+#include "cpu/conv/implicit_gemm/implicit_gemm.h"
 #include "cpu/conv/winograd/winograd.h"
 #include "cpu/onednn/onednn.h"
 #include <stdio.h>
@@ -17,9 +17,11 @@
 /* Best first. */
 static const ls__cpu_provider *const providers[] = {
 #if defined(__x86_64__)
-    &ls__winograd_provider, &ls__narrow_provider, &ls__gemm_provider,
+    &ls__winograd_provider,      &ls__small_channels_provider,
+    &ls__implicit_gemm_provider,
 #endif
-    &ls__onednn_provider,   &ls__native_provider, &ls__reference_provider, &ls__emulated_provider,
+    &ls__onednn_provider,        &ls__ops_provider,
+    &ls__reference_provider,     &ls__emulated_provider,
 };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 

@@ -80,7 +80,7 @@ static void digest_piece(void *arg, int64_t task, int thread)
     piece_job *job = arg;
     const size_t begin = (size_t)task * PIECE_BYTES;
     ls__digest_sum sum = { { 0, 0 } };
-    ls__native_digest(job->isa, &sum, job->src + begin, piece_size(job, task), job->offset + begin);
+    ls__ops_digest(job->isa, &sum, job->src + begin, piece_size(job, task), job->offset + begin);
     atomic_fetch_add_explicit(&job->lanes[0], sum.lanes[0], memory_order_relaxed);
     atomic_fetch_add_explicit(&job->lanes[1], sum.lanes[1], memory_order_relaxed);
 }

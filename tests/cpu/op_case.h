@@ -68,7 +68,7 @@ op_case *add_case(case_list *list, ls__op_kind kind, int n_operands, const ls__o
 
 /* ---- Running. ---- */
 
-/* A context of so many threads whose native kernels use this ISA; -1 = the machine's best. */
+/* A context of so many threads whose own kernels use this ISA; -1 = the machine's best. */
 ls_context *open_cpu(int threads, int isa);
 
 /* One block per operand, NULL where absent, with guard bytes around it. Inputs are filled from the

@@ -8,15 +8,15 @@ static const struct {
     const char *kernel;
     int64_t in, out, size, taps, stride; /* taps: a side of the window */
 } layers[] = {
-    { "winograd 4x4", 16, 16, 32, 3, 1 },   { "winograd 4x4", 32, 32, 16, 3, 1 },
-    { "winograd 4x4", 64, 64, 8, 3, 1 },    { "winograd 4x4", 64, 64, 32, 3, 1 },
-    { "winograd 4x4", 128, 128, 16, 3, 1 }, { "winograd 4x4", 256, 256, 8, 3, 1 },
-    { "winograd 4x4", 512, 512, 4, 3, 1 },  { "winograd 4x4", 64, 64, 56, 3, 1 },
-    { "winograd 4x4", 128, 128, 28, 3, 1 }, { "winograd 4x4", 256, 256, 14, 3, 1 },
-    { "winograd 4x4", 512, 512, 7, 3, 1 },  { "gemm", 64, 128, 16, 3, 2 },
-    { "gemm", 256, 512, 8, 3, 2 },          { "gemm", 512, 512, 14, 3, 2 },
-    { "gemm", 64, 256, 56, 1, 1 },          { "gemm", 1024, 256, 14, 1, 1 },
-    { "gemm", 2048, 512, 7, 1, 1 },         { "gemm", 512, 1024, 28, 1, 2 },
+    { "winograd 4x4", 16, 16, 32, 3, 1 },    { "winograd 4x4", 32, 32, 16, 3, 1 },
+    { "winograd 4x4", 64, 64, 8, 3, 1 },     { "winograd 4x4", 64, 64, 32, 3, 1 },
+    { "winograd 4x4", 128, 128, 16, 3, 1 },  { "winograd 4x4", 256, 256, 8, 3, 1 },
+    { "winograd 4x4", 512, 512, 4, 3, 1 },   { "winograd 4x4", 64, 64, 56, 3, 1 },
+    { "winograd 4x4", 128, 128, 28, 3, 1 },  { "winograd 4x4", 256, 256, 14, 3, 1 },
+    { "winograd 4x4", 512, 512, 7, 3, 1 },   { "implicit gemm", 64, 128, 16, 3, 2 },
+    { "implicit gemm", 256, 512, 8, 3, 2 },  { "implicit gemm", 512, 512, 14, 3, 2 },
+    { "implicit gemm", 64, 256, 56, 1, 1 },  { "implicit gemm", 1024, 256, 14, 1, 1 },
+    { "implicit gemm", 2048, 512, 7, 1, 1 }, { "implicit gemm", 512, 1024, 28, 1, 2 },
 };
 enum { N_LAYERS = sizeof layers / sizeof layers[0], N_DIRECTIONS = 3 };
 static const double LARGEST_ERROR = 5e-6; /* relative, L2 */

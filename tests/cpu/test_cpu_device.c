@@ -76,10 +76,10 @@ START_TEST(unknown_kernel_is_an_error)
     ls_context *ctx = open_device(1, NULL);
     const ls__op op = relu_op();
     ls__kernel *kernel;
-    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "nativeish", &kernel),
+    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "ownership", &kernel),
                      LS_ERR_NOT_FOUND);
     ck_assert_ptr_null(kernel);
-    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "nativeish"));
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "ownership"));
     ls_context_close(&ctx);
 }
 END_TEST
@@ -87,7 +87,8 @@ END_TEST
 /* A plan may name kernels that another version has. */
 START_TEST(kernels_go_by_their_whole_names)
 {
-    static const char *const names[] = { "winograd 2x2", "winograd", "gemm 4", "narrow 4" };
+    static const char *const names[] = { "winograd 2x2", "winograd", "implicit gemm 4",
+                                         "direct 4" };
     const ls__op op = conv_op(LS__OP_CONV2D, 8, 16, 16);
     ls_context *ctx = open_device(1, NULL);
     for (int i = 0; i < 4; i++) {
@@ -112,7 +113,7 @@ START_TEST(layouts_of_others_are_left_to_the_reference)
         ctx->device->backend->candidates(ctx->device, &op, candidates, LS__MAX_CANDIDATES), 1);
     ck_assert_str_eq(candidates[0].name, "reference");
     ls__kernel *kernel;
-    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "native", &kernel),
+    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "own", &kernel),
                      LS_ERR_UNSUPPORTED);
     ls_context_close(&ctx);
 }
@@ -165,7 +166,7 @@ START_TEST(digest_is_the_same_on_every_instruction_set)
                 for (size_t size = 0; size <= BYTES - begin; size++) {
                     ls__digest_sum plain = { { 1, 2 } }, sum = plain;
                     ls__digest_bytes(&plain, bytes + begin, size, offsets[o]);
-                    ls__native_digest(isa, &sum, bytes + begin, size, offsets[o]);
+                    ls__ops_digest(isa, &sum, bytes + begin, size, offsets[o]);
                     ck_assert_mem_eq(&sum, &plain, sizeof sum);
                 }
 }
@@ -178,7 +179,7 @@ static void run_cast(ls_context *ctx, ls_dtype to, void *dst, ls_dtype from, voi
     const ls__operand x = { from, LS_SHAPE(N_HALVES), 0 }, y = { to, LS_SHAPE(N_HALVES), 0 };
     const ls__op op = { .kind = LS__OP_CAST, .n_operands = 2, .operands = { x, y } };
     ls__kernel *kernel;
-    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "native", &kernel), LS_OK);
+    ck_assert_int_eq(ctx->device->backend->kernel_open(ctx->device, &op, "own", &kernel), LS_OK);
     ck_assert_int_eq(kernel->run(kernel, (void *[]){ src, dst }, NULL, NULL), LS_OK);
     kernel->close(kernel);
 }
@@ -218,7 +219,7 @@ static void use_device(ls_context *ctx)
     ls__cpu *cpu = (ls__cpu *)ctx->device;
     const ls__backend *backend = ctx->device->backend;
     const ls__op op = relu_op();
-    static const char *const names[] = { "native", "reference" };
+    static const char *const names[] = { "own", "reference" };
     for (int i = 0; i < 2; i++) {
         ls__kernel *kernel;
         if (backend->kernel_open(ctx->device, &op, names[i], &kernel) == LS_OK)
@@ -257,8 +258,8 @@ START_TEST(convolutions_without_memory)
         int64_t size, in, out;
     } layers[] = { { "winograd 4x4", 16, 32, 32 },
                    { "winograd 4x4", 4, 512, 512 },
-                   { "gemm", 8, 64, 64 },
-                   { "narrow", 8, 3, 16 } };
+                   { "implicit gemm", 8, 64, 64 },
+                   { "direct", 8, 3, 16 } };
     const int layer = _i / 3;
     const char *name = layers[layer].name;
     const ls__op op = conv_op((ls__op_kind)(LS__OP_CONV2D + _i % 3), layers[layer].size,

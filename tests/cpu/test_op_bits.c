@@ -54,7 +54,7 @@ END_TEST
 
 /* Convolution and linear layers are left to oneDNN, fused norms but for norm_apply to devices that
  * gain by them; all else is our own. */
-static bool wants_native(const op_case *c)
+static bool expects_own(const op_case *c)
 {
     const ls__op_kind kind = c->op.kind;
     return !is_conv_or_linear(kind) && (!ls__op_is_optional(kind) || kind == LS__OP_NORM_APPLY);
@@ -68,10 +68,10 @@ static void compare_isas(ls_context *const *contexts, const op_case *c)
     fill_buffers(c, &inputs, true);
     ls__candidate kernels[LS__MAX_CANDIDATES];
     const int n = list_kernels(contexts[0], c, false, kernels);
-    int n_native = 0;
+    int n_own = 0;
     for (int k = 0; k < n; k++) {
-        if (!strstr(kernels[k].name, "native")) continue; /* or "emulated native" */
-        n_native++;
+        if (!strstr(kernels[k].name, "own")) continue; /* or "emulated own" */
+        n_own++;
         for (int isa = 0; isa < N_ISAS && contexts[isa]; isa++) {
             op_buffers *b = isa == 0 ? &first : &other;
             copy_buffers(c, &inputs, b);
@@ -79,7 +79,7 @@ static void compare_isas(ls_context *const *contexts, const op_case *c)
             check_same(c, kernels[k].name, &first, b, "instruction set", isa);
         }
     }
-    ck_assert_msg((n_native > 0) == wants_native(c), "%s: %d native kernels", c->name, n_native);
+    ck_assert_msg((n_own > 0) == expects_own(c), "%s: %d own kernels", c->name, n_own);
     free_buffers(&first);
     free_buffers(&other);
     free_buffers(&inputs);
@@ -112,21 +112,21 @@ static int compare_emulated(ls_context *ctx, const op_case *c)
 {
     ls__candidate kernels[LS__MAX_CANDIDATES];
     const int n = list_kernels(ctx, c, false, kernels);
-    op_buffers inputs, native = { 0 }, emulated = { 0 };
+    op_buffers inputs, own = { 0 }, emulated = { 0 };
     int n_compared = 0;
     fill_buffers(c, &inputs, true);
     for (int k = 0; k < n; k++) {
         const char *name = kernels[k].name, *twin = name + sizeof PREFIX - 1;
         if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 || !has_kernel(kernels, n, twin))
             continue;
-        copy_buffers(c, &inputs, &native);
+        copy_buffers(c, &inputs, &own);
         copy_buffers(c, &inputs, &emulated);
-        run_kernel(ctx, c, twin, &native);
+        run_kernel(ctx, c, twin, &own);
         run_kernel(ctx, c, name, &emulated);
-        check_same(c, twin, &native, &emulated, "emulation", 0);
+        check_same(c, twin, &own, &emulated, "emulation", 0);
         n_compared++;
     }
-    free_buffers(&native);
+    free_buffers(&own);
     free_buffers(&emulated);
     free_buffers(&inputs);
     return n_compared;

@@ -8,39 +8,43 @@
 
 static const char NAME[] = "winograd 4x4";
 
-extern const ls__wino_lanes ls__wino_pairs, ls__wino_pairs_bf16; /* 16 wide, of AVX2 */
+extern const ls__winograd_transforms ls__winograd_pairs,
+    ls__winograd_bf16_pairs; /* 16 wide, of AVX2 */
 
-static void run_lanes(ls_context *ctx, const op_case *c, const ls__wino_lanes *lanes, op_buffers *b)
+static void run_table(ls_context *ctx, const op_case *c, const ls__winograd_transforms *table,
+                      op_buffers *b)
 {
     ls__kernel *kernel;
-    ck_assert_int_eq(ls__wino_open((ls__cpu *)ctx->device, &c->op, lanes, NAME, &kernel), LS_OK);
+    ck_assert_int_eq(ls__conv_open(&ls__winograd_algorithm, (ls__cpu *)ctx->device, &c->op, table,
+                                   NAME, &kernel),
+                     LS_OK);
     fill_buffers(c, b, false);
     run_and_close(ctx, c, kernel, b);
 }
 
 /* 16 wide, in f32 and bf16: pairs of AVX2 registers, and registers of AVX-512 where the machine has
  * them. */
-static const ls__wino_lanes *const wide_lanes[][2] = {
-    { &ls__wino_pairs, &ls__wino_pairs_bf16 },
-    { &ls__wino_avx512, &ls__wino_avx512_bf16 },
+static const ls__winograd_transforms *const tables_of_16[][2] = {
+    { &ls__winograd_pairs, &ls__winograd_bf16_pairs },
+    { &ls__winograd_avx512, &ls__winograd_bf16_avx512 },
 };
 
 static void check_widths(ls_context *ctx, const op_case *c)
 {
-    const int n_wide = ls__isa_detect() >= LS__ISA_AVX512 ? 2 : 1;
+    const int n_tables = ls__isa_detect() >= LS__ISA_AVX512 ? 2 : 1;
     const int out = ls__op_inputs(c->op.kind);
     const bool bf16 = c->op.operands[0].dtype == LS_BF16;
-    op_buffers narrow, wide;
-    run_lanes(ctx, c, bf16 ? &ls__wino_avx2_bf16 : &ls__wino_avx2, &narrow);
-    for (int i = 0; i < n_wide; i++) {
-        run_lanes(ctx, c, wide_lanes[i][bf16], &wide);
-        ck_assert_msg(memcmp(narrow.memory[out], wide.memory[out], narrow.bytes[out]) == 0,
-                      "%s: bits of 8 lanes and of 16 (%s) differ", c->name,
+    op_buffers of_8, of_16;
+    run_table(ctx, c, bf16 ? &ls__winograd_bf16_avx2 : &ls__winograd_avx2, &of_8);
+    for (int i = 0; i < n_tables; i++) {
+        run_table(ctx, c, tables_of_16[i][bf16], &of_16);
+        ck_assert_msg(memcmp(of_8.memory[out], of_16.memory[out], of_8.bytes[out]) == 0,
+                      "%s: bits of vectors of 8 and of 16 (%s) differ", c->name,
                       i == 0 ? "pairs" : "AVX-512");
-        compare_buffers(c, NAME, &wide, &narrow);
-        free_buffers(&wide);
+        compare_buffers(c, NAME, &of_16, &of_8);
+        free_buffers(&of_16);
     }
-    free_buffers(&narrow);
+    free_buffers(&of_8);
 }
 
 START_TEST(widths)

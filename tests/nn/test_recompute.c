@@ -217,7 +217,7 @@ START_TEST(what_is_computed_again)
     }
     char text[16384];
     ck_assert_int_gt(ls_net_describe(r.net, text, sizeof text), 0);
-    ck_assert(strstr(text, "norm_apply native (recomputed)"));
+    ck_assert(strstr(text, "norm_apply own (recomputed)"));
     ls_context_close(&r.ctx);
 }
 END_TEST

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
-#include "cpu/conv_roles.h"
+#include "cpu/conv/roles.h"
 #include "cpu/onednn/onednn.h"
 #include <stdatomic.h>
 #include <stdio.h>

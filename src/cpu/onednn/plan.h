@@ -2,7 +2,7 @@
 #ifndef LS_CPU_ONEDNN_PLAN_H
 #define LS_CPU_ONEDNN_PLAN_H
 
-#include "cpu/conv_roles.h"
+#include "cpu/conv/roles.h"
 #include "cpu/onednn/onednn.h"
 
 /* Tasks are sub-batches of images times slices of channels: of the output's channels, where the

@@ -1,17 +1,18 @@
 /* activation.c: ReLU, addition and dropout: element-wise, over memory in its own order. */
 #include "base/random.h"
-#include "cpu/ops/element.h"
+#include "cpu/ops/ops.h"
+#include "cpu/simd/element.h"
 
 /* Tasks begin at cache lines. */
 enum { LINE = 64 / sizeof(ls__element) };
 
-static ls__range elements(const ls__native *k, int64_t task)
+static ls__range elements(const ls__ops_kernel *k, int64_t task)
 {
     return ls__piece(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
 }
 
 /* All operands lie alike. */
-static bool plan_elements(ls__native *k, ls__native_task run)
+static bool plan_elements(ls__ops_kernel *k, ls__ops_task run)
 {
     const ls__operand *first = &k->op.operands[0];
     if (first->dtype != ls__element_type) return false;
@@ -24,7 +25,7 @@ static bool plan_elements(ls__native *k, ls__native_task run)
 }
 
 /* x -> y */
-static void relu(const ls__native *k, int64_t task)
+static void relu(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
     ls__element *y = k->buffers[1];
@@ -36,13 +37,13 @@ static void relu(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_relu(ls__native *k)
+static bool plan_relu(ls__ops_kernel *k)
 {
     return plan_elements(k, relu);
 }
 
 /* y dy -> dx */
-static void relu_backward(const ls__native *k, int64_t task)
+static void relu_backward(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *y = k->buffers[0], *dy = k->buffers[1];
     ls__element *dx = k->buffers[2];
@@ -52,13 +53,13 @@ static void relu_backward(const ls__native *k, int64_t task)
         dx[i] = ls__put(ls__where(ls__get(y[i]) > 0, ls__get(dy[i])));
 }
 
-static bool plan_relu_backward(ls__native *k)
+static bool plan_relu_backward(ls__ops_kernel *k)
 {
     return plan_elements(k, relu_backward);
 }
 
 /* a b -> y */
-static void add(const ls__native *k, int64_t task)
+static void add(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *a = k->buffers[0], *b = k->buffers[1];
     ls__element *y = k->buffers[2];
@@ -67,7 +68,7 @@ static void add(const ls__native *k, int64_t task)
     for (int64_t i = r.begin; i < r.end; i++) y[i] = ls__put(ls__get(a[i]) + ls__get(b[i]));
 }
 
-static void add_relu(const ls__native *k, int64_t task)
+static void add_relu(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *a = k->buffers[0], *b = k->buffers[1];
     ls__element *y = k->buffers[2];
@@ -79,7 +80,7 @@ static void add_relu(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_add(ls__native *k)
+static bool plan_add(ls__ops_kernel *k)
 {
     return plan_elements(k, k->op.u.add.relu ? add_relu : add);
 }
@@ -119,7 +120,7 @@ static void draw_words(const ls__philox_input *input, const uint64_t samples[DRA
     memcpy(words[3], c3, sizeof c3);
 }
 
-static ls__philox_input dropout_input(const ls__native *k)
+static ls__philox_input dropout_input(const ls__ops_kernel *k)
 {
     return ls__random_input(k->step->seed, &(ls_draw){ .stream = LS_RANDOM_DROPOUT,
                                                        .layer = k->op.u.dropout.layer,
@@ -136,7 +137,7 @@ static int64_t logical(const ls__planes *p, int64_t offset)
 }
 
 /* Where a multiple of four channels lies together, four elements in memory share one draw. */
-static void dropout_quads(const ls__native *k, int64_t task)
+static void dropout_quads(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
     ls__element *y = k->buffers[1];
@@ -167,7 +168,7 @@ static void dropout_quads(const ls__native *k, int64_t task)
     }
 }
 
-static void dropout_singles(const ls__native *k, int64_t task)
+static void dropout_singles(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
     ls__element *y = k->buffers[1];
@@ -185,14 +186,14 @@ static void dropout_singles(const ls__native *k, int64_t task)
 }
 
 /* x -> y, and dy -> dx with the same draws */
-static bool plan_dropout(ls__native *k)
+static bool plan_dropout(ls__ops_kernel *k)
 {
     k->planes = ls__planes_of(&k->op.operands[0]);
     const bool quads = k->planes.groups == 1 || k->planes.width % 4 == 0;
     return plan_elements(k, quads ? dropout_quads : dropout_singles);
 }
 
-const ls__native_plan LS__ELEMENT_NAME(ls__native_activation)[LS__N_OPS] = {
+const ls__ops_plan LS__ELEMENT_NAME(ls__ops_activation)[LS__N_OPS] = {
     [LS__OP_RELU] = plan_relu,
     [LS__OP_RELU_BACKWARD] = plan_relu_backward,
     [LS__OP_ADD] = plan_add,

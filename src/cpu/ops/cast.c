@@ -1,20 +1,18 @@
 /* cast.c: f32 to bf16 or f16 and back, over memory in its own order: x -> y. */
 #include "base/half.h"
-#include "cpu/ops/native.h"
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include "cpu/ops/ops.h"
+#include "cpu/simd/half.h"
 
 /* Tasks begin at cache lines. */
 enum { LINE = 32 };
 
-static ls__range share(const ls__native *k, int64_t task)
+static ls__range share(const ls__ops_kernel *k, int64_t task)
 {
     return ls__piece(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
 }
 
 #define CAST_TASK(name, from, to, convert)                                                         \
-    static void name(const ls__native *k, int64_t task)                                            \
+    static void name(const ls__ops_kernel *k, int64_t task)                                        \
     {                                                                                              \
         const from *restrict x = k->buffers[0];                                                    \
         to *restrict y = k->buffers[1];                                                            \
@@ -25,41 +23,39 @@ CAST_TASK(f32_to_bf16, float, uint16_t, ls__f32_to_bf16)
 CAST_TASK(bf16_to_f32, uint16_t, float, ls__bf16_to_f32)
 
 /* As base/half.h, bit by bit, where the processor has no instruction for it. */
-static void f32_to_f16(const ls__native *k, int64_t task)
+static void f32_to_f16(const ls__ops_kernel *k, int64_t task)
 {
     const float *x = k->buffers[0];
     uint16_t *y = k->buffers[1];
     const ls__range r = share(k, task);
     int64_t i = r.begin;
 #if defined(__F16C__)
-    for (; i + 8 <= r.end; i += 8)
-        _mm_storeu_si128((__m128i *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
+    for (; i + 8 <= r.end; i += 8) ls__write_8_f16(x + i, y + i);
 #endif
     for (; i < r.end; i++) y[i] = ls__f32_to_f16(x[i]);
 }
 
-static void f16_to_f32(const ls__native *k, int64_t task)
+static void f16_to_f32(const ls__ops_kernel *k, int64_t task)
 {
     const uint16_t *x = k->buffers[0];
     float *y = k->buffers[1];
     const ls__range r = share(k, task);
     int64_t i = r.begin;
 #if defined(__F16C__)
-    for (; i + 8 <= r.end; i += 8)
-        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+    for (; i + 8 <= r.end; i += 8) ls__read_8_f16(x + i, y + i);
 #endif
     for (; i < r.end; i++) y[i] = ls__f16_to_f32(x[i]);
 }
 
-static bool plan_cast(ls__native *k)
+static bool plan_cast(ls__ops_kernel *k)
 {
-    static const ls__native_task tasks[LS_N_DTYPES][LS_N_DTYPES] = {
+    static const ls__ops_task tasks[LS_N_DTYPES][LS_N_DTYPES] = {
         [LS_F32] = { [LS_BF16] = f32_to_bf16, [LS_F16] = f32_to_f16 },
         [LS_BF16] = { [LS_F32] = bf16_to_f32 },
         [LS_F16] = { [LS_F32] = f16_to_f32 },
     };
     const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
-    const ls__native_task task = tasks[x->dtype][y->dtype];
+    const ls__ops_task task = tasks[x->dtype][y->dtype];
     if (!task || x->block != y->block) return false;
     k->n_chunks = ls__pass_tasks(ls__count(x));
     k->bytes = (double)ls__count(x) * (sizeof(float) + sizeof(uint16_t));
@@ -67,6 +63,6 @@ static bool plan_cast(ls__native *k)
     return true;
 }
 
-const ls__native_plan LS__ISA_NAME(ls__native_cast)[LS__N_OPS] = {
+const ls__ops_plan LS__ISA_NAME(ls__ops_cast)[LS__N_OPS] = {
     [LS__OP_CAST] = plan_cast,
 };

@@ -4,7 +4,7 @@
 #ifndef LS_CPU_OPS_CHANNEL_SUMS_H
 #define LS_CPU_OPS_CHANNEL_SUMS_H
 
-#include "cpu/ops/native.h"
+#include "cpu/ops/ops.h"
 
 /* Channels whose parameters a task keeps in registers; with one channel a row (N,C,H,W), as many
  * places stand beside each other instead. */
@@ -16,23 +16,23 @@ enum { MIN_ROWS = 32 };
 /* Inside the workspace: two sums per group, chunk and channel; then vectors of one per channel. */
 enum { N_VECTORS = 3 };
 
-static int64_t n_rows(const ls__native *k)
+static int64_t n_rows(const ls__ops_kernel *k)
 {
     return k->planes.images * k->planes.places;
 }
 
-static int64_t n_channels(const ls__native *k)
+static int64_t n_channels(const ls__ops_kernel *k)
 {
     return k->planes.groups * k->planes.width;
 }
 
-static double *partial(const ls__native *k, int which, int64_t group, int64_t chunk)
+static double *partial(const ls__ops_kernel *k, int which, int64_t group, int64_t chunk)
 {
     double *sums = (double *)k->workspace + which * n_channels(k) * k->n_chunks;
     return sums + (group * k->n_chunks + chunk) * k->planes.width;
 }
 
-static float *vector(const ls__native *k, int which)
+static float *vector(const ls__ops_kernel *k, int which)
 {
     return (float *)((double *)k->workspace + 2 * n_channels(k) * k->n_chunks) +
            which * n_channels(k);
@@ -45,7 +45,7 @@ typedef struct walk {
     int64_t offset, rows; /* of the present span */
 } walk;
 
-static walk walk_of(const ls__native *k, int64_t task)
+static walk walk_of(const ls__ops_kernel *k, int64_t task)
 {
     walk w = { .group = task % k->planes.groups, .chunk = task / k->planes.groups };
     const ls__range rows = ls__piece(n_rows(k), k->n_chunks, w.chunk, 4);
@@ -54,7 +54,7 @@ static walk walk_of(const ls__native *k, int64_t task)
     return w;
 }
 
-static bool next_span(const ls__native *k, walk *w)
+static bool next_span(const ls__ops_kernel *k, walk *w)
 {
     const ls__planes *p = &k->planes;
     if (w->row >= w->end) return false;
@@ -67,7 +67,7 @@ static bool next_span(const ls__native *k, walk *w)
 
 /* Channel parameters of a group as a task's loops read them: a copy that can stay in registers,
  * repeated where a row is one channel. */
-static const float *lanes(const ls__native *k, const float *values, float copy[LANES])
+static const float *lanes(const ls__ops_kernel *k, const float *values, float copy[LANES])
 {
     const int64_t width = k->planes.width;
     if (width > LANES) return values;
@@ -75,7 +75,7 @@ static const float *lanes(const ls__native *k, const float *values, float copy[L
     return copy;
 }
 
-static const float *group_values(const ls__native *k, const void *values, int64_t group)
+static const float *group_values(const ls__ops_kernel *k, const void *values, int64_t group)
 {
     return (const float *)values + group * k->planes.width;
 }
@@ -103,7 +103,7 @@ typedef struct lane_sums {
     double lane[2][LANES];
 } lane_sums;
 
-LS__ALWAYS_INLINE void begin_sums(const ls__native *k, const walk *w, lane_sums *s)
+LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const walk *w, lane_sums *s)
 {
     const int64_t width = k->planes.width;
     const bool few = width <= LANES;
@@ -114,7 +114,7 @@ LS__ALWAYS_INLINE void begin_sums(const ls__native *k, const walk *w, lane_sums 
 }
 
 /* Sums per lane into the task's partial sums. */
-static void store_sums(const ls__native *k, const walk *w, int which, const double lane[LANES])
+static void store_sums(const ls__ops_kernel *k, const walk *w, int which, const double lane[LANES])
 {
     double *sums = partial(k, which, w->group, w->chunk);
     if (k->planes.width > 1) {
@@ -128,7 +128,7 @@ static void store_sums(const ls__native *k, const walk *w, int which, const doub
     sums[0] = tree[0];
 }
 
-LS__ALWAYS_INLINE void end_sums(const ls__native *k, const walk *w, const lane_sums *s)
+LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const walk *w, const lane_sums *s)
 {
     if (k->planes.width > LANES) return;
     store_sums(k, w, 0, s->s1);
@@ -136,7 +136,8 @@ LS__ALWAYS_INLINE void end_sums(const ls__native *k, const walk *w, const lane_s
 }
 
 /* Adds up the chunks' sums of channels [begin, end) in a binary tree; results are chunk 0's. */
-static void add_chunks(const ls__native *k, int which, int64_t group, int64_t begin, int64_t end)
+static void add_chunks(const ls__ops_kernel *k, int which, int64_t group, int64_t begin,
+                       int64_t end)
 {
     double *first = partial(k, which, group, 0);
     const int64_t width = k->planes.width;
@@ -152,8 +153,8 @@ static void add_chunks(const ls__native *k, int which, int64_t group, int64_t be
  * whole groups or slices of the only one. */
 enum { SLICE = 16 };
 
-static void finish_share(const ls__native *k, int64_t task,
-                         void (*finish)(const ls__native *k, int64_t group, int64_t begin,
+static void finish_share(const ls__ops_kernel *k, int64_t task,
+                         void (*finish)(const ls__ops_kernel *k, int64_t group, int64_t begin,
                                         int64_t end))
 {
     const int64_t n_tasks = k->stages[k->stage].n_tasks;
@@ -166,7 +167,7 @@ static void finish_share(const ls__native *k, int64_t task,
     for (int64_t g = groups.begin; g < groups.end; g++) finish(k, g, 0, k->planes.width);
 }
 
-static int64_t middle_tasks(const ls__native *k)
+static int64_t middle_tasks(const ls__ops_kernel *k)
 {
     const int64_t shares =
         k->planes.groups == 1 ? ls__divide_up(k->planes.width, SLICE) : k->planes.groups;

@@ -6,12 +6,12 @@
 #include "cpu/cpu.h"
 
 /* As ls__digest_bytes; the instruction set must be the machine's. */
-void ls__native_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t size,
-                       uint64_t offset);
+void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t size,
+                    uint64_t offset);
 
 /* One per instruction set. */
-void ls__native_digest_base(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
-void ls__native_digest_avx2(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
-void ls__native_digest_avx512(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
+void ls__ops_digest_base(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
+void ls__ops_digest_avx2(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
+void ls__ops_digest_avx512(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 
 #endif

@@ -1,6 +1,7 @@
 /* layout.c: reorders between layouts, padding of channels, and the normalisation of bytes. */
 #include "base/element.h"
-#include "cpu/ops/element.h"
+#include "cpu/ops/ops.h"
+#include "cpu/simd/element.h"
 
 /* Places that are copied together, so that both sides' lines stay in the cache meanwhile. */
 enum { TILE = 16 };
@@ -55,7 +56,7 @@ static void copy_run(const ls__element *from, int64_t from_width, ls__element *t
         copy_places(from, from_width, to, to_width, places, run);
 }
 
-static void transfer(const ls__native *k, int64_t task)
+static void transfer(const ls__ops_kernel *k, int64_t task)
 {
     const ls__planes x = planes_of(&k->op.operands[0]), y = planes_of(&k->op.operands[1]);
     const int64_t x_channels = x.groups * x.width, y_channels = y.groups * y.width;
@@ -78,7 +79,7 @@ static void transfer(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_transfer(ls__native *k)
+static bool plan_transfer(ls__ops_kernel *k)
 {
     const ls__operand *operand = &k->op.operands[0];
     if (operand->dtype != ls__element_type || operand->shape.n_dims != 4) return false;
@@ -96,7 +97,7 @@ static bool plan_transfer(ls__native *k)
 
 enum { BYTES = 256 };
 
-static void fill_table(const ls__native *k, int64_t task)
+static void fill_table(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     const float *mean = k->op.u.normalize.mean, *std = k->op.u.normalize.std;
@@ -115,7 +116,7 @@ LS__ALWAYS_INLINE void look_up(const ls__element *restrict table, const uint8_t 
         for (int64_t c = 0; c < n; c++) y[p * step + c] = table[c * BYTES + x[p * channels + c]];
 }
 
-static void normalize(const ls__native *k, int64_t task)
+static void normalize(const ls__ops_kernel *k, int64_t task)
 {
     const ls__planes x = planes_of(&k->op.operands[0]), y = planes_of(&k->op.operands[1]);
     const ls__element *table = (const ls__element *)k->workspace;
@@ -141,7 +142,7 @@ static void normalize(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_normalize(ls__native *k)
+static bool plan_normalize(ls__ops_kernel *k)
 {
     const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
     if (y->dtype != ls__element_type || x->shape.n_dims != 4 || x->shape.dims[3] > 4 ||
@@ -156,7 +157,7 @@ static bool plan_normalize(ls__native *k)
     return true;
 }
 
-const ls__native_plan LS__ELEMENT_NAME(ls__native_layout)[LS__N_OPS] = {
+const ls__ops_plan LS__ELEMENT_NAME(ls__ops_layout)[LS__N_OPS] = {
     [LS__OP_REORDER] = plan_transfer,
     [LS__OP_NORMALIZE] = plan_normalize,
     [LS__OP_PAD_CHANNELS] = plan_transfer,

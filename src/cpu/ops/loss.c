@@ -1,6 +1,6 @@
 /* loss.c: softmax cross-entropy and top-k count; the formulas stand in reference/loss.c. */
-#include "cpu/ops/native.h"
-#include "cpu/ops/math.h"
+#include "cpu/ops/ops.h"
+#include "cpu/simd/math.h"
 #include <math.h>
 
 /* Sums over a row are kept in this many lanes, which a fixed tree adds up. */
@@ -9,12 +9,12 @@ enum { LANES = 16 };
 /* Logits per task: some 20 microseconds of exponentials. */
 enum { TASK_LOGITS = 8 * 1024 };
 
-static int64_t n_rows(const ls__native *k)
+static int64_t n_rows(const ls__ops_kernel *k)
 {
     return k->op.operands[0].shape.dims[0];
 }
 
-static int64_t n_classes(const ls__native *k)
+static int64_t n_classes(const ls__ops_kernel *k)
 {
     return k->op.operands[0].shape.dims[1];
 }
@@ -77,7 +77,7 @@ static double inner_product(const float *a, float offset, const float *b, int64_
     return add_lanes(sum);
 }
 
-static double sum_of_weights(const ls__native *k)
+static double sum_of_weights(const ls__ops_kernel *k)
 {
     const float *weights = k->buffers[2];
     return weights ? inner_product(weights, 0, NULL, n_classes(k)) : (double)n_classes(k);
@@ -86,17 +86,17 @@ static double sum_of_weights(const ls__native *k)
 /* ---- Forward: logits labels weights? -> loss lse total ---- */
 
 /* Each row's part of the two sums. */
-static double *row_losses(const ls__native *k)
+static double *row_losses(const ls__ops_kernel *k)
 {
     return (double *)k->workspace;
 }
 
-static double *row_weights(const ls__native *k)
+static double *row_weights(const ls__ops_kernel *k)
 {
     return row_losses(k) + n_rows(k);
 }
 
-static void rows_forward(const ls__native *k, int64_t task)
+static void rows_forward(const ls__ops_kernel *k, int64_t task)
 {
     const int32_t *labels = k->buffers[1];
     const float *weights = k->buffers[2];
@@ -132,7 +132,7 @@ static void add_tree(double *values, int64_t n)
         for (int64_t i = 0; i + step < n; i += 2 * step) values[i] += values[i + step];
 }
 
-static void finish_forward(const ls__native *k, int64_t task)
+static void finish_forward(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     add_tree(row_losses(k), n_rows(k));
@@ -142,7 +142,7 @@ static void finish_forward(const ls__native *k, int64_t task)
     *(float *)k->buffers[5] = (float)total;
 }
 
-static bool plan_forward(ls__native *k)
+static bool plan_forward(ls__ops_kernel *k)
 {
     k->n_chunks = ls__min(n_rows(k), ls__divide_up(n_rows(k) * n_classes(k), TASK_LOGITS));
     k->kernel.workspace_bytes = (size_t)n_rows(k) * 2 * sizeof(double);
@@ -154,7 +154,7 @@ static bool plan_forward(ls__native *k)
 
 /* ---- Backward: logits labels weights? lse total dloss -> dlogits ---- */
 
-static void rows_backward(const ls__native *k, int64_t task)
+static void rows_backward(const ls__ops_kernel *k, int64_t task)
 {
     const int32_t *labels = k->buffers[1];
     const float *weights = k->buffers[2], *lse = k->buffers[3];
@@ -190,7 +190,7 @@ static void rows_backward(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_backward(ls__native *k)
+static bool plan_backward(ls__ops_kernel *k)
 {
     k->n_chunks = ls__min(n_rows(k), ls__divide_up(n_rows(k) * n_classes(k), TASK_LOGITS));
     k->bytes = (double)(n_rows(k) * n_classes(k)) * sizeof(float) * 2;
@@ -200,7 +200,7 @@ static bool plan_backward(ls__native *k)
 
 /* ---- Top-k: logits labels -> count ---- */
 
-static void rows_top_k(const ls__native *k, int64_t task)
+static void rows_top_k(const ls__ops_kernel *k, int64_t task)
 {
     const int32_t *labels = k->buffers[1];
     const int64_t classes = n_classes(k);
@@ -218,7 +218,7 @@ static void rows_top_k(const ls__native *k, int64_t task)
     ((int64_t *)k->workspace)[task] = count;
 }
 
-static void finish_top_k(const ls__native *k, int64_t task)
+static void finish_top_k(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     int64_t count = 0;
@@ -226,7 +226,7 @@ static void finish_top_k(const ls__native *k, int64_t task)
     *(float *)k->buffers[2] = (float)count;
 }
 
-static bool plan_top_k(ls__native *k)
+static bool plan_top_k(ls__ops_kernel *k)
 {
     k->n_chunks = ls__min(n_rows(k), ls__divide_up(n_rows(k) * n_classes(k), LS__TASK_ELEMENTS));
     k->kernel.workspace_bytes = (size_t)k->n_chunks * sizeof(int64_t);
@@ -236,7 +236,7 @@ static bool plan_top_k(ls__native *k)
     return true;
 }
 
-const ls__native_plan LS__ISA_NAME(ls__native_loss)[LS__N_OPS] = {
+const ls__ops_plan LS__ISA_NAME(ls__ops_loss)[LS__N_OPS] = {
     [LS__OP_CROSS_ENTROPY] = plan_forward,
     [LS__OP_CROSS_ENTROPY_BACKWARD] = plan_backward,
     [LS__OP_TOP_K] = plan_top_k,

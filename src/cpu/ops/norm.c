@@ -4,7 +4,8 @@
  * up. The last stage walks backwards through memory: what the first one read last may still be in
  * the cache. */
 #include "cpu/ops/channel_sums.h"
-#include "cpu/ops/element.h"
+#include "cpu/ops/ops.h"
+#include "cpu/simd/element.h"
 #include <math.h>
 
 /* ---- Forward. ---- */
@@ -33,12 +34,12 @@ LS__ALWAYS_INLINE void add_moments(const ls__element *restrict x, int64_t rows, 
 }
 
 /* The first place's values serve as origin. */
-static const ls__element *origin_of(const ls__native *k, int64_t group)
+static const ls__element *origin_of(const ls__ops_kernel *k, int64_t group)
 {
     return (const ls__element *)k->buffers[0] + group * k->planes.places * k->planes.width;
 }
 
-static void moments(const ls__native *k, int64_t task)
+static void moments(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
     const int64_t width = k->planes.width;
@@ -60,7 +61,7 @@ static void moments(const ls__native *k, int64_t task)
     end_sums(k, &w, &sums);
 }
 
-static void finish_moments(const ls__native *k, int64_t group, int64_t begin, int64_t end)
+static void finish_moments(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
 {
     add_chunks(k, 0, group, begin, end);
     add_chunks(k, 1, group, begin, end);
@@ -87,13 +88,13 @@ static void finish_moments(const ls__native *k, int64_t group, int64_t begin, in
     }
 }
 
-static void middle_forward(const ls__native *k, int64_t task)
+static void middle_forward(const ls__ops_kernel *k, int64_t task)
 {
     finish_share(k, task, finish_moments);
 }
 
 /* The evaluation's factors, from running statistics. */
-static void middle_eval(const ls__native *k, int64_t task)
+static void middle_eval(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     const float *scale = k->buffers[1], *running_var = k->buffers[4];
@@ -104,7 +105,7 @@ static void middle_eval(const ls__native *k, int64_t task)
 }
 
 /* NORM_APPLY's, the same as those of the norm that left mean and invstd. */
-static void middle_apply(const ls__native *k, int64_t task)
+static void middle_apply(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     const float *invstd = k->buffers[2], *scale = k->buffers[3];
@@ -114,11 +115,11 @@ static void middle_apply(const ls__native *k, int64_t task)
 
 /* Where the ops that apply a norm have their operands; x, add and y stand alike in all. */
 typedef struct apply_operands {
-    ls__native_task middle;
+    ls__ops_task middle;
     int mean, shift;
 } apply_operands;
 
-static apply_operands apply_operands_of(const ls__native *k)
+static apply_operands apply_operands_of(const ls__ops_kernel *k)
 {
     switch (k->op.kind) {
     case LS__OP_BATCH_NORM: return (apply_operands){ middle_forward, 7, 2 };
@@ -144,7 +145,7 @@ LS__ALWAYS_INLINE void apply_rows(const ls__element *x, const ls__element *add, 
     }
 }
 
-LS__ALWAYS_INLINE void apply(const ls__native *k, int64_t task, bool with_add, bool with_relu)
+LS__ALWAYS_INLINE void apply(const ls__ops_kernel *k, int64_t task, bool with_add, bool with_relu)
 {
     const ls__element *x = k->buffers[0], *add = k->buffers[5];
     ls__element *y = k->buffers[6];
@@ -163,22 +164,22 @@ LS__ALWAYS_INLINE void apply(const ls__native *k, int64_t task, bool with_add, b
     }
 }
 
-static void apply_plain(const ls__native *k, int64_t task)
+static void apply_plain(const ls__ops_kernel *k, int64_t task)
 {
     apply(k, task, false, false);
 }
 
-static void apply_relu(const ls__native *k, int64_t task)
+static void apply_relu(const ls__ops_kernel *k, int64_t task)
 {
     apply(k, task, false, true);
 }
 
-static void apply_add(const ls__native *k, int64_t task)
+static void apply_add(const ls__ops_kernel *k, int64_t task)
 {
     apply(k, task, true, false);
 }
 
-static void apply_add_relu(const ls__native *k, int64_t task)
+static void apply_add_relu(const ls__ops_kernel *k, int64_t task)
 {
     apply(k, task, true, true);
 }
@@ -251,7 +252,7 @@ LS__ALWAYS_INLINE void write_dx(gradient_span s, int64_t rows, int64_t width,
     }
 }
 
-LS__ALWAYS_INLINE gradient_span span_at(const ls__native *k, int64_t offset, options with)
+LS__ALWAYS_INLINE gradient_span span_at(const ls__ops_kernel *k, int64_t offset, options with)
 {
     gradient_span s = { .x = (const ls__element *)k->buffers[0] + offset,
                         .dy1 = (const ls__element *)k->buffers[2] + offset,
@@ -262,7 +263,7 @@ LS__ALWAYS_INLINE gradient_span span_at(const ls__native *k, int64_t offset, opt
     return s;
 }
 
-LS__ALWAYS_INLINE void products(const ls__native *k, int64_t task, options with)
+LS__ALWAYS_INLINE void products(const ls__ops_kernel *k, int64_t task, options with)
 {
     const int64_t width = k->planes.width;
     walk w = walk_of(k, task);
@@ -279,7 +280,7 @@ LS__ALWAYS_INLINE void products(const ls__native *k, int64_t task, options with)
     end_sums(k, &w, &sums);
 }
 
-static void finish_products(const ls__native *k, int64_t group, int64_t begin, int64_t end)
+static void finish_products(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
 {
     add_chunks(k, 0, group, begin, end);
     add_chunks(k, 1, group, begin, end);
@@ -299,13 +300,13 @@ static void finish_products(const ls__native *k, int64_t group, int64_t begin, i
     }
 }
 
-static void middle_backward(const ls__native *k, int64_t task)
+static void middle_backward(const ls__ops_kernel *k, int64_t task)
 {
     finish_share(k, task, finish_products);
 }
 
 /* Where dadd is asked for, it holds the gradient already. */
-LS__ALWAYS_INLINE void gradients(const ls__native *k, int64_t task, options with)
+LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, options with)
 {
     walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
     float copy[4][LANES];
@@ -329,11 +330,11 @@ LS__ALWAYS_INLINE void gradients(const ls__native *k, int64_t task, options with
 
 /* One pair of functions for each combination of optional operands. */
 #define BACKWARD_VARIANT(name, ...)                                                                \
-    static void products_##name(const ls__native *k, int64_t task)                                 \
+    static void products_##name(const ls__ops_kernel *k, int64_t task)                             \
     {                                                                                              \
         products(k, task, (options){ __VA_ARGS__ });                                               \
     }                                                                                              \
-    static void gradients_##name(const ls__native *k, int64_t task)                                \
+    static void gradients_##name(const ls__ops_kernel *k, int64_t task)                            \
     {                                                                                              \
         gradients(k, task, (options){ __VA_ARGS__ });                                              \
     }
@@ -347,7 +348,7 @@ BACKWARD_VARIANT(dy2_dadd, false, true, true)
 BACKWARD_VARIANT(relu_dy2_dadd, true, true, true)
 
 static const struct {
-    ls__native_task products, gradients;
+    ls__ops_task products, gradients;
 } backward_variants[2][2][2] = {
     /* [dadd][dy2][relu] */
     { { { products_plain, gradients_plain }, { products_relu, gradients_relu } },
@@ -359,7 +360,7 @@ static const struct {
 
 /* ---- Plans. ---- */
 
-static bool plan_common(ls__native *k, const int *activations, int n)
+static bool plan_common(ls__ops_kernel *k, const int *activations, int n)
 {
     const ls__operand *x = &k->op.operands[0];
     if (x->dtype != ls__element_type || (x->shape.n_dims != 4 && x->shape.n_dims != 2))
@@ -374,13 +375,13 @@ static bool plan_common(ls__native *k, const int *activations, int n)
     return true;
 }
 
-static const ls__native_task apply_variants[2][2] = {
+static const ls__ops_task apply_variants[2][2] = {
     /* [add][relu] */
     { apply_plain, apply_relu },
     { apply_add, apply_add_relu },
 };
 
-static bool plan_forward(ls__native *k)
+static bool plan_forward(ls__ops_kernel *k)
 {
     static const int activations[] = { 5, 6 };
     if (!plan_common(k, activations, 2)) return false;
@@ -394,7 +395,7 @@ static bool plan_forward(ls__native *k)
     return true;
 }
 
-static bool plan_backward(ls__native *k)
+static bool plan_backward(ls__ops_kernel *k)
 {
     static const int activations[] = { 1, 2, 3, 8, 11 };
     if (!plan_common(k, activations, 5)) return false;
@@ -409,7 +410,7 @@ static bool plan_backward(ls__native *k)
     return true;
 }
 
-const ls__native_plan LS__ELEMENT_NAME(ls__native_norm)[LS__N_OPS] = {
+const ls__ops_plan LS__ELEMENT_NAME(ls__ops_norm)[LS__N_OPS] = {
     [LS__OP_BATCH_NORM] = plan_forward,
     [LS__OP_BATCH_NORM_EVAL] = plan_forward,
     [LS__OP_NORM_APPLY] = plan_forward,

@@ -1,17 +1,17 @@
 /* optimizer.c: gradient norm, SGD and Adam, each one pass over the parameter block; loss scaling.
  */
 #include "base/element.h"
-#include "cpu/ops/native.h"
+#include "cpu/ops/ops.h"
 #include <math.h>
 
 enum { LINE = 16, LANES = 16 };
 
 /* Calls part(k, segment, begin, end) for what of the segments lies in a task's stretch of the
  * block. */
-typedef void (*part_fn)(const ls__native *k, const ls__segment *segment, ls__range part,
+typedef void (*part_fn)(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
                         void *state);
 
-static void for_each_part(const ls__native *k, int64_t task, const ls__segment *segments,
+static void for_each_part(const ls__ops_kernel *k, int64_t task, const ls__segment *segments,
                           int64_t n_segments, part_fn part, void *state)
 {
     const ls__range stretch = ls__piece(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
@@ -31,7 +31,7 @@ static void for_each_part(const ls__native *k, int64_t task, const ls__segment *
     }
 }
 
-static void plan_block(ls__native *k, int passes)
+static void plan_block(ls__ops_kernel *k, int passes)
 {
     const int64_t count = ls__count(&k->op.operands[0]);
     k->n_chunks = ls__pass_tasks(count);
@@ -40,7 +40,7 @@ static void plan_block(ls__native *k, int passes)
 
 /* ---- L2 norm: x scaler? -> norm ---- */
 
-static void add_squares(const ls__native *k, const ls__segment *segment, ls__range part,
+static void add_squares(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
                         void *state)
 {
     (void)segment;
@@ -53,7 +53,7 @@ static void add_squares(const ls__native *k, const ls__segment *segment, ls__ran
     for (int j = 0; i < n; i++, j++) lane[j] += (double)x[i] * (double)x[i];
 }
 
-static void sum_squares(const ls__native *k, int64_t task)
+static void sum_squares(const ls__ops_kernel *k, int64_t task)
 {
     double lane[LANES] = { 0 };
     for_each_part(k, task, k->op.u.l2_norm.segments, *k->op.u.l2_norm.n_segments, add_squares,
@@ -63,7 +63,7 @@ static void sum_squares(const ls__native *k, int64_t task)
     ((double *)k->workspace)[task] = lane[0];
 }
 
-static void finish_norm(const ls__native *k, int64_t task)
+static void finish_norm(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     double *sums = (double *)k->workspace;
@@ -74,7 +74,7 @@ static void finish_norm(const ls__native *k, int64_t task)
     *(float *)k->buffers[2] = (float)(sqrt(sums[0]) / scale);
 }
 
-static bool plan_l2_norm(ls__native *k)
+static bool plan_l2_norm(ls__ops_kernel *k)
 {
     plan_block(k, 1);
     k->kernel.workspace_bytes = (size_t)k->n_chunks * sizeof(double);
@@ -105,7 +105,7 @@ LS__ALWAYS_INLINE void sgd_loop(float *restrict parameter, const float *restrict
     }
 }
 
-LS__ALWAYS_INLINE void sgd_part(const ls__native *k, const ls__segment *segment, ls__range part,
+LS__ALWAYS_INLINE void sgd_part(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
                                 void *state, sgd_variant with)
 {
     float *parameter = (float *)k->buffers[0] + part.begin;
@@ -122,7 +122,8 @@ LS__ALWAYS_INLINE void sgd_part(const ls__native *k, const ls__segment *segment,
 }
 
 #define SGD_PART(name, ...)                                                                        \
-    static void name(const ls__native *k, const ls__segment *segment, ls__range part, void *state) \
+    static void name(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,          \
+                     void *state)                                                                  \
     {                                                                                              \
         sgd_part(k, segment, part, state, (sgd_variant){ __VA_ARGS__, false });                    \
     }
@@ -132,7 +133,7 @@ SGD_PART(sgd_nesterov, true, false, true)
 SGD_PART(sgd_momentum_first, true, true, false)
 SGD_PART(sgd_nesterov_first, true, true, true)
 
-static void sgd(const ls__native *k, int64_t task)
+static void sgd(const ls__ops_kernel *k, int64_t task)
 {
     static const part_fn with_momentum[2][2] = { /* [first][nesterov] */
                                                  { sgd_momentum, sgd_nesterov },
@@ -150,7 +151,7 @@ static void sgd(const ls__native *k, int64_t task)
                   k->buffers[2] ? with_momentum[first][nesterov] : sgd_plain, &settings);
 }
 
-static bool plan_sgd(ls__native *k)
+static bool plan_sgd(ls__ops_kernel *k)
 {
     plan_block(k, ls__is_absent(&k->op.operands[2]) ? 3 : 5);
     ls__add_stage(k, sgd, k->n_chunks);
@@ -159,7 +160,7 @@ static bool plan_sgd(ls__native *k)
 
 /* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? scaler? -> ---- */
 
-LS__ALWAYS_INLINE void adam_loop(const ls__native *k, ls__range part,
+LS__ALWAYS_INLINE void adam_loop(const ls__ops_kernel *k, ls__range part,
                                  const ls__adam_numbers *settings, float decay, ls__decay_kind kind)
 {
     const ls__adam_numbers s = *settings;
@@ -171,7 +172,8 @@ LS__ALWAYS_INLINE void adam_loop(const ls__native *k, ls__range part,
                                         &exp_avg_sq[i]);
 }
 
-static void adam_part(const ls__native *k, const ls__segment *segment, ls__range part, void *state)
+static void adam_part(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
+                      void *state)
 {
     const ls__adam_numbers *s = state;
     const double decay = (double)segment->weight_decay;
@@ -183,7 +185,7 @@ static void adam_part(const ls__native *k, const ls__segment *segment, ls__range
         adam_loop(k, part, s, (float)decay, LS__L2_DECAY);
 }
 
-static void adam(const ls__native *k, int64_t task)
+static void adam(const ls__ops_kernel *k, int64_t task)
 {
     const float *norm = k->buffers[4], *scaler = k->buffers[5];
     if (ls__skips_update(norm, scaler)) return;
@@ -194,7 +196,7 @@ static void adam(const ls__native *k, int64_t task)
     for_each_part(k, task, k->op.u.adam.segments, *k->op.u.adam.n_segments, adam_part, &settings);
 }
 
-static bool plan_adam(ls__native *k)
+static bool plan_adam(ls__ops_kernel *k)
 {
     plan_block(k, 7);
     ls__add_stage(k, adam, k->n_chunks);
@@ -203,27 +205,27 @@ static bool plan_adam(ls__native *k)
 
 /* ---- Loss scaling: weight scaler -> dloss; norm scaler -> ---- */
 
-static void loss_scale(const ls__native *k, int64_t task)
+static void loss_scale(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     const float *weight = k->buffers[0], *scaler = k->buffers[1];
     *(float *)k->buffers[2] = *weight * scaler[LS__LOSS_SCALE_SCALE];
 }
 
-static void loss_scale_update(const ls__native *k, int64_t task)
+static void loss_scale_update(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
     ls__scaler_update(k->buffers[1], *(const float *)k->buffers[0],
                       k->op.u.loss_scale.growth_interval);
 }
 
-static bool plan_loss_scale(ls__native *k)
+static bool plan_loss_scale(ls__ops_kernel *k)
 {
     ls__add_stage(k, k->op.kind == LS__OP_LOSS_SCALE ? loss_scale : loss_scale_update, 1);
     return true;
 }
 
-const ls__native_plan LS__ISA_NAME(ls__native_optimizer)[LS__N_OPS] = {
+const ls__ops_plan LS__ISA_NAME(ls__ops_optimizer)[LS__N_OPS] = {
     [LS__OP_L2_NORM] = plan_l2_norm,
     [LS__OP_SGD] = plan_sgd,
     [LS__OP_ADAM] = plan_adam,

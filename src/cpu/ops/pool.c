@@ -1,6 +1,7 @@
 /* pool.c: pooling, forward and backward by gathering: every output has one task that computes it,
  * backward too, where an input collects from the windows that hold it, in their order. */
-#include "cpu/ops/vector.h"
+#include "cpu/ops/ops.h"
+#include "cpu/simd/mixed.h"
 
 /* Channels that are worked on together, in registers; then vectors of them, and less than one. */
 enum { TILE = 16, HALF_TILE = 8 };
@@ -12,7 +13,7 @@ typedef struct geometry {
     int64_t kernel[2], stride[2], padding[2];
 } geometry;
 
-static geometry geometry_of(const ls__native *k, int x_operand, int y_operand)
+static geometry geometry_of(const ls__ops_kernel *k, int x_operand, int y_operand)
 {
     const ls__operand *x = &k->op.operands[x_operand];
     const int64_t *d = x->shape.dims, *y = k->op.operands[y_operand].shape.dims;
@@ -48,13 +49,13 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
 #define FOR_VECTORS(width, spill, f, ...)                                                          \
     do {                                                                                           \
         int64_t c_ = 0;                                                                            \
-        for (; c_ + TILE <= (width); c_ += TILE) f(TILE / LS__LANES, LS__LANES, c_, __VA_ARGS__);  \
-        for (; c_ + LS__LANES <= (width); c_ += LS__LANES) f(1, LS__LANES, c_, __VA_ARGS__);       \
+        for (; c_ + TILE <= (width); c_ += TILE) f(TILE / LS__WIDTH, LS__WIDTH, c_, __VA_ARGS__);  \
+        for (; c_ + LS__WIDTH <= (width); c_ += LS__WIDTH) f(1, LS__WIDTH, c_, __VA_ARGS__);       \
         if (c_ == (width)) break;                                                                  \
         if (c_ > 0)                                                                                \
-            f(1, LS__LANES, (width)-LS__LANES, __VA_ARGS__);                                       \
+            f(1, LS__WIDTH, (width)-LS__WIDTH, __VA_ARGS__);                                       \
         else if (spill)                                                                            \
-            f(1, LS__LANES, 0, __VA_ARGS__);                                                       \
+            f(1, LS__WIDTH, 0, __VA_ARGS__);                                                       \
         else                                                                                       \
             f(1, (int)(width), 0, __VA_ARGS__);                                                    \
     } while (0)
@@ -105,11 +106,11 @@ LS__ALWAYS_INLINE void store_places(const maximum *m, int64_t c, ls__vi place, i
 
 LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w, const maximum *m)
 {
-    ls__vf best[TILE / LS__LANES];
-    ls__vi place[TILE / LS__LANES];
+    ls__vf best[TILE / LS__WIDTH];
+    ls__vi place[TILE / LS__WIDTH];
     const ls__element *first = region_at(w, w->rows.begin, w->columns.begin) + c;
     for (int i = 0; i < n; i++) {
-        best[i] = ls__load_first(first + i * LS__LANES, lanes);
+        best[i] = ls__load_first(first + i * LS__WIDTH, lanes);
         place[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
     }
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
@@ -117,7 +118,7 @@ LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w,
             const ls__element *from = region_at(w, r, s) + c;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)(r * m->kernel_width + s);
             for (int i = 0; i < n; i++) {
-                const ls__vf value = ls__load_first(from + i * LS__LANES, lanes);
+                const ls__vf value = ls__load_first(from + i * LS__WIDTH, lanes);
                 /* larger, or the first NaN */
                 const ls__vi take = ~(value <= best[i]) & (best[i] == best[i]);
                 best[i] = ls__select(take, value, best[i]);
@@ -125,13 +126,13 @@ LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w,
             }
         }
     for (int i = 0; i < n; i++) {
-        ls__store_first(m->y + c + i * LS__LANES, best[i], lanes);
-        store_places(m, c + i * LS__LANES, place[i], lanes);
+        ls__store_first(m->y + c + i * LS__WIDTH, best[i], lanes);
+        store_places(m, c + i * LS__WIDTH, place[i], lanes);
     }
 }
 
 /* A task has some rows of output places. */
-static void max_pool(const ls__native *k, int64_t task)
+static void max_pool(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 0, 1);
     const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
@@ -150,14 +151,14 @@ static void max_pool(const ls__native *k, int64_t task)
                                 indexed && bytes ? (uint8_t *)k->buffers[2] + to : NULL,
                                 indexed && !bytes ? (int32_t *)k->buffers[2] + to : NULL,
                                 g.kernel[1] };
-            const bool spill = to + LS__LANES <= lines.end * g.yw * g.width &&
-                               region_last(&w) + LS__LANES <= inputs;
+            const bool spill = to + LS__WIDTH <= lines.end * g.yw * g.width &&
+                               region_last(&w) + LS__WIDTH <= inputs;
             FOR_VECTORS(g.width, spill, max_vectors, &w, &m);
         }
     }
 }
 
-static int64_t count_chunks(const ls__native *k, int64_t lines)
+static int64_t count_chunks(const ls__ops_kernel *k, int64_t lines)
 {
     const int64_t x = ls__count(&k->op.operands[0]), y = ls__count(&k->op.operands[1]);
     return ls__min(ls__divide_up(x + y, LS__TASK_ELEMENTS), lines);
@@ -169,8 +170,8 @@ static bool same_block(const ls__operand *a, const ls__operand *b)
     return ls__planes_of(a).groups == ls__planes_of(b).groups;
 }
 
-static bool plan_window(ls__native *k, int x_operand, int y_operand, bool forward,
-                        ls__native_task run)
+static bool plan_window(ls__ops_kernel *k, int x_operand, int y_operand, bool forward,
+                        ls__ops_task run)
 {
     const ls__operand *x = &k->op.operands[x_operand];
     if (x->dtype != ls__element_type || !same_block(x, &k->op.operands[y_operand])) return false;
@@ -184,7 +185,7 @@ static bool plan_window(ls__native *k, int x_operand, int y_operand, bool forwar
     return true;
 }
 
-static bool plan_max_pool(ls__native *k)
+static bool plan_max_pool(ls__ops_kernel *k)
 {
     const ls__operand *y = &k->op.operands[1], *index = &k->op.operands[2];
     return (ls__is_absent(index) || same_block(index, y)) && plan_window(k, 0, 1, true, max_pool);
@@ -210,7 +211,7 @@ LS__ALWAYS_INLINE ls__vi load_places(const origin *o, int64_t at, int lanes)
 LS__ALWAYS_INLINE void max_vectors_backward(int n, int lanes, int64_t c, const region *dy,
                                             const origin *o)
 {
-    ls__vf sum[TILE / LS__LANES];
+    ls__vf sum[TILE / LS__WIDTH];
     for (int i = 0; i < n; i++) sum[i] = (ls__vf){ 0 };
     for (int64_t p = dy->rows.begin; p < dy->rows.end; p++)
         for (int64_t q = dy->columns.begin; q < dy->columns.end; q++) {
@@ -218,15 +219,15 @@ LS__ALWAYS_INLINE void max_vectors_backward(int n, int lanes, int64_t c, const r
             const int64_t place = o->place - p * o->row_step - q * o->column_step;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)place;
             for (int i = 0; i < n; i++) {
-                const ls__vi index = load_places(o, at + i * LS__LANES, lanes);
-                const ls__vf gradient = ls__load_first(dy->values + at + i * LS__LANES, lanes);
+                const ls__vi index = load_places(o, at + i * LS__WIDTH, lanes);
+                const ls__vf gradient = ls__load_first(dy->values + at + i * LS__WIDTH, lanes);
                 sum[i] += (ls__vf)((index == here) & (ls__vi)gradient);
             }
         }
-    for (int i = 0; i < n; i++) ls__store_first(o->dx + c + i * LS__LANES, sum[i], lanes);
+    for (int i = 0; i < n; i++) ls__store_first(o->dx + c + i * LS__WIDTH, sum[i], lanes);
 }
 
-static origin origin_of(const ls__native *k, const geometry *g, int64_t from)
+static origin origin_of(const ls__ops_kernel *k, const geometry *g, int64_t from)
 {
     origin o = { .row_step = g->stride[0] * g->kernel[1], .column_step = g->stride[1] };
     if (k->op.operands[1].dtype == LS_U8)
@@ -237,7 +238,7 @@ static origin origin_of(const ls__native *k, const geometry *g, int64_t from)
 }
 
 /* A task has some rows of input places. */
-static void max_pool_backward(const ls__native *k, int64_t task)
+static void max_pool_backward(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
     const int64_t outputs = ls__count(&k->op.operands[0]);
@@ -254,8 +255,8 @@ static void max_pool_backward(const ls__native *k, int64_t task)
             o.place = (h + g.padding[0]) * g.kernel[1] + w + g.padding[1];
             const int64_t to = (line * g.xw + w) * g.width;
             o.dx = (ls__element *)k->buffers[2] + to;
-            const bool spill = to + LS__LANES <= lines.end * g.xw * g.width &&
-                               from + region_last(&dy) + LS__LANES <= outputs;
+            const bool spill = to + LS__WIDTH <= lines.end * g.xw * g.width &&
+                               from + region_last(&dy) + LS__WIDTH <= outputs;
             FOR_VECTORS(g.width, spill, max_vectors_backward, &dy, &o);
         }
     }
@@ -270,7 +271,7 @@ typedef struct whole_window {
 LS__ALWAYS_INLINE void max_window_backward(int n, int lanes, int64_t c, const whole_window *w,
                                            const origin *o)
 {
-    for (int i = 0; i < n; i++, c += LS__LANES) {
+    for (int i = 0; i < n; i++, c += LS__WIDTH) {
         const ls__vi index = load_places(o, w->at + c, lanes);
         const ls__vi gradient = (ls__vi)ls__load_first(w->dy + w->at + c, lanes);
         ls__vi here = { 0 };
@@ -292,7 +293,7 @@ static bool windows_tile(const geometry *g)
 }
 
 /* A task has some rows of output places. */
-static void max_pool_backward_tiles(const ls__native *k, int64_t task)
+static void max_pool_backward_tiles(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
     const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
@@ -307,12 +308,12 @@ static void max_pool_backward_tiles(const ls__native *k, int64_t task)
             o.dx = (ls__element *)k->buffers[2] + line * g.kernel[0] * w.pitch +
                    q * g.kernel[1] * g.width;
             /* a row of dx is as long, or longer */
-            const bool spill = (g.yw - q) * g.width >= LS__LANES;
+            const bool spill = (g.yw - q) * g.width >= LS__WIDTH;
             FOR_VECTORS(g.width, spill, max_window_backward, &w, &o);
         }
 }
 
-static bool plan_max_pool_backward(ls__native *k)
+static bool plan_max_pool_backward(ls__ops_kernel *k)
 {
     const ls__operand *dy = &k->op.operands[0], *index = &k->op.operands[1];
     if (!same_block(index, dy)) return false;
@@ -327,15 +328,15 @@ static bool plan_max_pool_backward(ls__native *k)
 LS__ALWAYS_INLINE void average_tile(int tile, int64_t c, const region *w, double factor,
                                     ls__element *y)
 {
-    const int n = tile / LS__HALF_LANES;
-    ls__vd sum[TILE / LS__HALF_LANES];
+    const int n = tile / LS__HALF_WIDTH;
+    ls__vd sum[TILE / LS__HALF_WIDTH];
     for (int i = 0; i < n; i++) sum[i] = (ls__vd){ 0 };
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
         for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
             const ls__element *from = region_at(w, r, s) + c;
-            for (int i = 0; i < n; i++) sum[i] += ls__load_double(from + i * LS__HALF_LANES);
+            for (int i = 0; i < n; i++) sum[i] += ls__load_double(from + i * LS__HALF_WIDTH);
         }
-    for (int i = 0; i < n; i++) ls__store_double(y + c + i * LS__HALF_LANES, sum[i] * factor);
+    for (int i = 0; i < n; i++) ls__store_double(y + c + i * LS__HALF_WIDTH, sum[i] * factor);
 }
 
 static inline void average_single(int64_t c, const region *w, double factor, ls__element *y)
@@ -347,7 +348,7 @@ static inline void average_single(int64_t c, const region *w, double factor, ls_
     y[c] = ls__put((float)(sum * factor));
 }
 
-static void avg_pool(const ls__native *k, int64_t task)
+static void avg_pool(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 0, 1);
     const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
@@ -366,13 +367,13 @@ static void avg_pool(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_avg_pool(ls__native *k)
+static bool plan_avg_pool(ls__ops_kernel *k)
 {
     return plan_window(k, 0, 1, true, avg_pool);
 }
 
 /* dy -> dx */
-static void avg_pool_backward(const ls__native *k, int64_t task)
+static void avg_pool_backward(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 1, 0);
     const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
@@ -389,7 +390,7 @@ static void avg_pool_backward(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_avg_pool_backward(ls__native *k)
+static bool plan_avg_pool_backward(ls__ops_kernel *k)
 {
     return plan_window(k, 1, 0, false, avg_pool_backward);
 }
@@ -397,7 +398,7 @@ static bool plan_avg_pool_backward(ls__native *k)
 /* ---- Global average: x -> y [N,C] ---- */
 
 /* Planes of the activation at operand i, the other operand is [N,C]. */
-static bool plan_global(ls__native *k, int i, ls__native_task run)
+static bool plan_global(ls__ops_kernel *k, int i, ls__ops_task run)
 {
     if (k->op.operands[i].dtype != ls__element_type) return false;
     const int64_t *d = k->op.operands[i].shape.dims;
@@ -410,7 +411,7 @@ static bool plan_global(ls__native *k, int i, ls__native_task run)
     return true;
 }
 
-static void global_avg_pool(const ls__native *k, int64_t task)
+static void global_avg_pool(const ls__ops_kernel *k, int64_t task)
 {
     const ls__planes p = k->planes;
     const double factor = 1 / (double)p.places;
@@ -426,13 +427,13 @@ static void global_avg_pool(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_global_avg_pool(ls__native *k)
+static bool plan_global_avg_pool(ls__ops_kernel *k)
 {
     return plan_global(k, 0, global_avg_pool);
 }
 
 /* dy [N,C] -> dx */
-static void global_avg_pool_backward(const ls__native *k, int64_t task)
+static void global_avg_pool_backward(const ls__ops_kernel *k, int64_t task)
 {
     const ls__planes p = k->planes;
     const ls__element *dy = k->buffers[0];
@@ -449,12 +450,12 @@ static void global_avg_pool_backward(const ls__native *k, int64_t task)
     }
 }
 
-static bool plan_global_avg_pool_backward(ls__native *k)
+static bool plan_global_avg_pool_backward(ls__ops_kernel *k)
 {
     return plan_global(k, 1, global_avg_pool_backward);
 }
 
-const ls__native_plan LS__ELEMENT_NAME(ls__native_pool)[LS__N_OPS] = {
+const ls__ops_plan LS__ELEMENT_NAME(ls__ops_pool)[LS__N_OPS] = {
     [LS__OP_MAX_POOL] = plan_max_pool,
     [LS__OP_MAX_POOL_BACKWARD] = plan_max_pool_backward,
     [LS__OP_AVG_POOL] = plan_avg_pool,

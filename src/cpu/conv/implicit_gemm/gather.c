@@ -1,6 +1,6 @@
-/* gather.c: the way of pixels to the rows of a product, and of rows back to pixels. */
-#include "cpu/bf16.h"
-#include "cpu/conv/implicit_gemm/gemm.h"
+/* gather.c: pixels to the rows of a product, and rows back to pixels. */
+#include "cpu/simd/half.h"
+#include "cpu/conv/implicit_gemm/implicit_gemm.h"
 
 #include <string.h>
 
@@ -8,14 +8,14 @@ typedef struct pixel {
     int64_t image, p, q;
 } pixel;
 
-static pixel pixel_at(const ls__gemm_phase *phase, int64_t row)
+static pixel pixel_at(const ls__implicit_gemm_phase *phase, int64_t row)
 {
     const int64_t in_image = row % (phase->grid[0] * phase->grid[1]);
     return (pixel){ row / (phase->grid[0] * phase->grid[1]), in_image / phase->grid[1],
                     in_image % phase->grid[1] };
 }
 
-static void advance(const ls__gemm_phase *phase, pixel *at)
+static void advance(const ls__implicit_gemm_phase *phase, pixel *at)
 {
     if (++at->q < phase->grid[1]) return;
     at->q = 0;
@@ -24,20 +24,22 @@ static void advance(const ls__gemm_phase *phase, pixel *at)
     at->image++;
 }
 
-ls__ahead ls__gemm_ahead(const ls__gemm_phase *phase, const ls__gemm_image *image, const void *x,
-                         int64_t first, int64_t n, int64_t k0, int64_t k1, int64_t tiles)
+ls__prefetch ls__implicit_gemm_prefetch(const ls__implicit_gemm_phase *phase,
+                                        const ls__implicit_gemm_image *image, const void *x,
+                                        int64_t first, int64_t n, int64_t k0, int64_t k1,
+                                        int64_t tiles)
 {
     enum { LINE = 64 / sizeof(float) };
     const int64_t channels = image->channels, lines = n * ls__divide_up(k1 - k0, LINE);
-    if (image->bf16 || !phase->plain || n <= 0) return (ls__ahead){ .n_rows = 0 };
-    return (ls__ahead){ .row = (const float *)x + first * channels + k0,
-                        .n_rows = n,
-                        .floats = k1 - k0,
-                        .stride = channels,
-                        .lines_per_tile = ls__divide_up(lines, tiles) };
+    if (image->bf16 || !phase->plain || n <= 0) return (ls__prefetch){ .n_rows = 0 };
+    return (ls__prefetch){ .row = (const float *)x + first * channels + k0,
+                           .n_rows = n,
+                           .floats = k1 - k0,
+                           .stride = channels,
+                           .lines_per_tile = ls__divide_up(lines, tiles) };
 }
 
-void ls__gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to)
+void ls__implicit_gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to)
 {
     if (bf16)
         ls__bf16_read((const uint16_t *)from + offset, n, to);
@@ -70,21 +72,23 @@ static void write_bf16(const float *from, const float *bias, int64_t n, uint16_t
     }
 }
 
-void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_image *image, const void *x,
-                     int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride)
+void ls__implicit_gemm_gather(const ls__implicit_gemm_phase *phase,
+                              const ls__implicit_gemm_image *image, const void *x, int64_t first,
+                              int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride)
 {
     const int64_t channels = image->channels, *size = image->size;
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, rows += stride, advance(phase, &at)) {
         float *to = rows;
         for (int64_t t = k0 / channels; t * channels < k1; t++) {
-            const int64_t h = at.p * phase->apart[0] + phase->taps[t][0];
-            const int64_t w = at.q * phase->apart[1] + phase->taps[t][1];
+            const int64_t h = at.p * phase->source_step[0] + phase->taps[t][0];
+            const int64_t w = at.q * phase->source_step[1] + phase->taps[t][1];
             const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
             const int64_t count = ls__min(k1 - t * channels, channels) - c0;
             if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
-                ls__gemm_read(image->bf16, x,
-                              ((at.image * size[0] + h) * size[1] + w) * channels + c0, count, to);
+                ls__implicit_gemm_read(image->bf16, x,
+                                       ((at.image * size[0] + h) * size[1] + w) * channels + c0,
+                                       count, to);
             else
                 memset(to, 0, (size_t)count * sizeof *to);
             to += count;
@@ -92,9 +96,10 @@ void ls__gemm_gather(const ls__gemm_phase *phase, const ls__gemm_image *image, c
     }
 }
 
-void ls__gemm_scatter(const ls__gemm_phase *phase, const ls__gemm_image *image, const float *rows,
-                      int64_t stride, int64_t first, int64_t n, int64_t c0, int64_t c1,
-                      const float *bias, void *y)
+void ls__implicit_gemm_scatter(const ls__implicit_gemm_phase *phase,
+                               const ls__implicit_gemm_image *image, const float *rows,
+                               int64_t stride, int64_t first, int64_t n, int64_t c0, int64_t c1,
+                               const float *bias, void *y)
 {
     const int64_t *size = image->size, count = c1 - c0;
     pixel at = pixel_at(phase, first);

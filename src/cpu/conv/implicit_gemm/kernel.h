@@ -1,32 +1,25 @@
-/* kernel.h: a kernel of this folder, as its tasks and its maker see it. */
+/* kernel.h: a kernel of this folder, as its tasks and the provider see it. */
 #ifndef LS_CPU_CONV_IMPLICIT_GEMM_KERNEL_H
 #define LS_CPU_CONV_IMPLICIT_GEMM_KERNEL_H
 
-#include "cpu/conv/implicit_gemm/gemm.h"
-
-/* Measured on a Zen 3 (L2 512 KiB, L3 32 MiB), as the enums of products.c and weights.c. */
-enum {
-    LS__GEMM_WIDEST_PANEL = 32, /* of any width of vectors */
-    LS__GEMM_ROW_STEP = 12      /* whole tiles of both widths of vectors */
-};
+#include "cpu/conv/implicit_gemm/implicit_gemm.h"
 
 /* A phase, its rows, and its packed weights. */
-typedef struct ls__gemm_part {
-    ls__gemm_phase phase;
+typedef struct ls__implicit_gemm_part {
+    ls__implicit_gemm_phase phase;
     int64_t depth;  /* taps times channels of the source */
     int64_t rows;   /* of a block */
     int64_t packed; /* floats, in the workspace: panels [depth][panel] */
-} ls__gemm_part;
+} ls__implicit_gemm_part;
 
-typedef struct ls__gemm_kernel {
-    ls__kernel kernel; /* first */
-    ls__cpu *cpu;
-    const ls__gemm_lanes *lanes;
-    bool data;                     /* backward by data */
-    bool bf16;                     /* operands but dw */
-    ls__gemm_image source, result; /* of backward weights: x and dy */
+typedef struct ls__implicit_gemm_kernel {
+    ls__conv_kernel base; /* first */
+    const ls__microkernels *micro;
+    bool data;                              /* backward by data */
+    bool bf16;                              /* operands but dw */
+    ls__implicit_gemm_image source, result; /* of backward weights: x and dy */
     int n_parts;
-    ls__gemm_part parts[LS__GEMM_MOST_PHASES];
+    ls__implicit_gemm_part parts[LS__IMPLICIT_GEMM_MAX_PHASES];
     int64_t n_tasks;
     /* Forward, and backward by data */
     int64_t n_slabs, slab, n_panels;
@@ -40,17 +33,10 @@ typedef struct ls__gemm_kernel {
     int64_t k_slab, n_k_slabs;         /* of (tap, channel) */
     int64_t d_stride, v_stride, pitch; /* of gathered rows; of partial sums' rows */
     bool first_in_place;               /* the first partial sum is dw itself */
-} ls__gemm_kernel;
+} ls__implicit_gemm_kernel;
 
-/* Fill in what the phases and images lead to, workspace_bytes included; return the bytes of
- * scratch. */
-size_t ls__gemm_plan_products(ls__gemm_kernel *k, bool bias);
-size_t ls__gemm_plan_weights(ls__gemm_kernel *k);
-
-/* Forward, and backward by data. */
-ls_status ls__gemm_run_products(ls__kernel *kernel, void *const *buffers, void *workspace,
-                                const ls__step *step);
-ls_status ls__gemm_run_weights(ls__kernel *kernel, void *const *buffers, void *workspace,
-                               const ls__step *step);
+/* Set the rest of the kernel from its phases and images: run, workspace_bytes, scratch_bytes. */
+void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);
+void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k);
 
 #endif

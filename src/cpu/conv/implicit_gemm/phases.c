@@ -1,32 +1,33 @@
 /* phases.c: which pixels are the rows of a product. */
-#include "cpu/conv/implicit_gemm/gemm.h"
+#include "cpu/conv/implicit_gemm/implicit_gemm.h"
 
 #include <string.h>
 
 /* Adds a tap where there is room; false when there is none. */
-static bool add_tap(ls__gemm_phase *phase, int64_t h, int64_t w, int64_t weight)
+static bool add_tap(ls__implicit_gemm_phase *phase, int64_t h, int64_t w, int64_t weight)
 {
-    if (phase->n_taps == LS__GEMM_MOST_TAPS) return false;
+    if (phase->n_taps == LS__IMPLICIT_GEMM_MAX_TAPS) return false;
     phase->taps[phase->n_taps][0] = h;
     phase->taps[phase->n_taps][1] = w;
     phase->weight[phase->n_taps++] = weight;
     return true;
 }
 
-static void finish(ls__gemm_phase *phase, int64_t images, const int64_t source[2])
+static void finish(ls__implicit_gemm_phase *phase, int64_t images, const int64_t source[2])
 {
     phase->n_rows = images * phase->grid[0] * phase->grid[1];
     phase->plain = phase->n_taps == 1;
     for (int d = 0; d < 2; d++)
-        phase->plain = phase->plain && phase->grid[d] == source[d] && phase->apart[d] == 1 &&
+        phase->plain = phase->plain && phase->grid[d] == source[d] && phase->source_step[d] == 1 &&
                        phase->taps[0][d] == 0;
 }
 
-static bool correlation(const ls__op *op, const int64_t *x, const int64_t *y, ls__gemm_phase *phase)
+static bool correlation(const ls__op *op, const int64_t *x, const int64_t *y,
+                        ls__implicit_gemm_phase *phase)
 {
-    *phase = (ls__gemm_phase){ .grid = { y[1], y[2] }, .step = { 1, 1 } };
+    *phase = (ls__implicit_gemm_phase){ .grid = { y[1], y[2] }, .step = { 1, 1 } };
     const int64_t *padding = op->u.conv.padding, *dilation = op->u.conv.dilation;
-    memcpy(phase->apart, op->u.conv.stride, sizeof phase->apart);
+    memcpy(phase->source_step, op->u.conv.stride, sizeof phase->source_step);
     for (int64_t i = 0; i < op->u.conv.kernel[0]; i++)
         for (int64_t j = 0; j < op->u.conv.kernel[1]; j++)
             if (!add_tap(phase, i * dilation[0] - padding[0], j * dilation[1] - padding[1],
@@ -38,14 +39,14 @@ static bool correlation(const ls__op *op, const int64_t *x, const int64_t *y, ls
 
 /* Pixels (a, b) + stride (p, q) of dx. A tap reaches them where it leads to a whole place of dy. */
 static bool one_phase(const ls__op *op, const int64_t *x, const int64_t *y, int64_t a, int64_t b,
-                      ls__gemm_phase *phase)
+                      ls__implicit_gemm_phase *phase)
 {
     const int64_t *stride = op->u.conv.stride, *kernel = op->u.conv.kernel;
-    *phase = (ls__gemm_phase){ .grid = { ls__divide_up(x[1] - a, stride[0]),
-                                         ls__divide_up(x[2] - b, stride[1]) },
-                               .first = { a, b },
-                               .step = { stride[0], stride[1] },
-                               .apart = { 1, 1 } };
+    *phase = (ls__implicit_gemm_phase){ .grid = { ls__divide_up(x[1] - a, stride[0]),
+                                                  ls__divide_up(x[2] - b, stride[1]) },
+                                        .first = { a, b },
+                                        .step = { stride[0], stride[1] },
+                                        .source_step = { 1, 1 } };
     for (int64_t i = 0; i < kernel[0]; i++)
         for (int64_t j = 0; j < kernel[1]; j++) {
             const int64_t h = a + op->u.conv.padding[0] - i * op->u.conv.dilation[0];
@@ -58,7 +59,8 @@ static bool one_phase(const ls__op *op, const int64_t *x, const int64_t *y, int6
     return true;
 }
 
-int ls__gemm_phases(const ls__op *op, ls__gemm_phase phases[LS__GEMM_MOST_PHASES])
+int ls__implicit_gemm_phases(const ls__op *op,
+                             ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES])
 {
     const bool data = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
     const ls__operand *o = op->operands;
@@ -67,7 +69,7 @@ int ls__gemm_phases(const ls__op *op, ls__gemm_phase phases[LS__GEMM_MOST_PHASES
     if (!data) return correlation(op, x, y, phases);
     const int64_t n_h = ls__min(op->u.conv.stride[0], x[1]);
     const int64_t n_w = ls__min(op->u.conv.stride[1], x[2]);
-    if (n_h > LS__GEMM_MOST_PHASES || n_w > LS__GEMM_MOST_PHASES / n_h) return 0;
+    if (n_h > LS__IMPLICIT_GEMM_MAX_PHASES || n_w > LS__IMPLICIT_GEMM_MAX_PHASES / n_h) return 0;
     for (int64_t i = 0; i < n_h * n_w; i++)
         if (!one_phase(op, x, y, i / n_w, i % n_w, &phases[i])) return 0;
     return (int)(n_h * n_w);

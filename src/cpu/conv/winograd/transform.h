@@ -12,84 +12,92 @@
 #ifndef LS_CPU_CONV_WINOGRAD_TRANSFORM_H
 #define LS_CPU_CONV_WINOGRAD_TRANSFORM_H
 
-#include "cpu/conv/winograd/element.h"
 #include "cpu/conv/winograd/winograd.h"
+#include "cpu/simd/vector.h"
 
-enum { IN = LS__WINO_IN, OUT = LS__WINO_OUT, XI = LS__WINO_XI };
+enum {
+    IN = LS__WINOGRAD_IN,
+    OUT = LS__WINOGRAD_OUT,
+    XI = LS__WINOGRAD_XI,
+    PANEL = LS__PANEL_VECTORS * LS__WIDTH
+};
 
-/* Before a loop that stays one: unrolled, its addresses go through memory. */
-#if defined(__clang__)
-#define ROLLED _Pragma("clang loop unroll(disable)")
-#else
-#define ROLLED _Pragma("GCC unroll 1")
-#endif
+/* How many elements of a vector there are where `left` channels are left. */
+static inline int elements_of(int64_t left)
+{
+    return (int)ls__min(left, LS__WIDTH);
+}
 
 /* out = B' d for one column; `step` apart. */
-LS__ALWAYS_INLINE void map_b(const vec *d, int d_step, vec *out, int out_step)
+LS__ALWAYS_INLINE void map_b(const ls__vf *d, int d_step, ls__vf *out, int out_step)
 {
-    const vec d0 = d[0], d1 = d[d_step], d2 = d[2 * d_step], d3 = d[3 * d_step], d4 = d[4 * d_step],
-              d5 = d[5 * d_step];
-    const vec even = times_add(-4, d2, d4), odd = times_add(-4, d1, d3);
-    const vec near_even = sub(d4, d2), near_odd = times(2, sub(d3, d1));
-    out[0] = times_add(4, d0, times_add(-5, d2, d4));
-    out[out_step] = add(even, odd);
-    out[2 * out_step] = sub(even, odd);
-    out[3 * out_step] = add(near_even, near_odd);
-    out[4 * out_step] = sub(near_even, near_odd);
-    out[5 * out_step] = times_add(4, d1, times_add(-5, d3, d5));
+    const ls__vf d0 = d[0], d1 = d[d_step], d2 = d[2 * d_step], d3 = d[3 * d_step],
+                 d4 = d[4 * d_step], d5 = d[5 * d_step];
+    const ls__vf even = ls__scale_add(-4, d2, d4), odd = ls__scale_add(-4, d1, d3);
+    const ls__vf near_even = ls__sub(d4, d2), near_odd = ls__scale(2, ls__sub(d3, d1));
+    out[0] = ls__scale_add(4, d0, ls__scale_add(-5, d2, d4));
+    out[out_step] = ls__add(even, odd);
+    out[2 * out_step] = ls__sub(even, odd);
+    out[3 * out_step] = ls__add(near_even, near_odd);
+    out[4 * out_step] = ls__sub(near_even, near_odd);
+    out[5 * out_step] = ls__scale_add(4, d1, ls__scale_add(-5, d3, d5));
 }
 
 /* out = A' m */
-LS__ALWAYS_INLINE void map_a(const vec *m, int m_step, vec *out, int out_step)
+LS__ALWAYS_INLINE void map_a(const ls__vf *m, int m_step, ls__vf *out, int out_step)
 {
-    const vec m0 = m[0], m5 = m[5 * m_step];
-    const vec sum1 = add(m[m_step], m[2 * m_step]), difference1 = sub(m[m_step], m[2 * m_step]);
-    const vec sum2 = add(m[3 * m_step], m[4 * m_step]),
-              difference2 = sub(m[3 * m_step], m[4 * m_step]);
-    out[0] = add(m0, add(sum1, sum2));
-    out[out_step] = times_add(2, difference2, difference1);
-    out[2 * out_step] = times_add(4, sum2, sum1);
-    out[3 * out_step] = add(times_add(8, difference2, difference1), m5);
+    const ls__vf m0 = m[0], m5 = m[5 * m_step];
+    const ls__vf sum1 = ls__add(m[m_step], m[2 * m_step]),
+                 difference1 = ls__sub(m[m_step], m[2 * m_step]);
+    const ls__vf sum2 = ls__add(m[3 * m_step], m[4 * m_step]),
+                 difference2 = ls__sub(m[3 * m_step], m[4 * m_step]);
+    out[0] = ls__add(m0, ls__add(sum1, sum2));
+    out[out_step] = ls__scale_add(2, difference2, difference1);
+    out[2 * out_step] = ls__scale_add(4, sum2, sum1);
+    out[3 * out_step] = ls__add(ls__scale_add(8, difference2, difference1), m5);
 }
 
 /* out = A y: the transpose of map_a */
-LS__ALWAYS_INLINE void map_a_transposed(const vec *y, int y_step, vec *out, int out_step)
+LS__ALWAYS_INLINE void map_a_transposed(const ls__vf *y, int y_step, ls__vf *out, int out_step)
 {
-    const vec y0 = y[0], y1 = y[y_step], y2 = y[2 * y_step], y3 = y[3 * y_step];
-    const vec even1 = add(y0, y2), odd1 = add(y1, y3);
-    const vec even2 = times_add(4, y2, y0), odd2 = times_add(8, y3, times(2, y1));
+    const ls__vf y0 = y[0], y1 = y[y_step], y2 = y[2 * y_step], y3 = y[3 * y_step];
+    const ls__vf even1 = ls__add(y0, y2), odd1 = ls__add(y1, y3);
+    const ls__vf even2 = ls__scale_add(4, y2, y0), odd2 = ls__scale_add(8, y3, ls__scale(2, y1));
     out[0] = y0;
-    out[out_step] = add(even1, odd1);
-    out[2 * out_step] = sub(even1, odd1);
-    out[3 * out_step] = add(even2, odd2);
-    out[4 * out_step] = sub(even2, odd2);
+    out[out_step] = ls__add(even1, odd1);
+    out[2 * out_step] = ls__sub(even1, odd1);
+    out[3 * out_step] = ls__add(even2, odd2);
+    out[4 * out_step] = ls__sub(even2, odd2);
     out[5 * out_step] = y3;
 }
 
 /* out = G g */
-LS__ALWAYS_INLINE void map_g(const vec *g, int g_step, vec *out, int out_step)
+LS__ALWAYS_INLINE void map_g(const ls__vf *g, int g_step, ls__vf *out, int out_step)
 {
-    const vec g0 = g[0], g1 = g[g_step], g2 = g[2 * g_step];
-    const vec even1 = times(-1.0f / 6, add(g0, g2)), odd1 = times(1.0f / 6, g1);
-    const vec even2 = times_add(1.0f / 24, g0, times(1.0f / 6, g2)), odd2 = times(1.0f / 12, g1);
-    out[0] = times(0.25f, g0);
-    out[out_step] = sub(even1, odd1);
-    out[2 * out_step] = add(even1, odd1);
-    out[3 * out_step] = add(even2, odd2);
-    out[4 * out_step] = sub(even2, odd2);
+    const ls__vf g0 = g[0], g1 = g[g_step], g2 = g[2 * g_step];
+    const ls__vf even1 = ls__scale(-1.0f / 6, ls__add(g0, g2)), odd1 = ls__scale(1.0f / 6, g1);
+    const ls__vf even2 = ls__scale_add(1.0f / 24, g0, ls__scale(1.0f / 6, g2)),
+                 odd2 = ls__scale(1.0f / 12, g1);
+    out[0] = ls__scale(0.25f, g0);
+    out[out_step] = ls__sub(even1, odd1);
+    out[2 * out_step] = ls__add(even1, odd1);
+    out[3 * out_step] = ls__add(even2, odd2);
+    out[4 * out_step] = ls__sub(even2, odd2);
     out[5 * out_step] = g2;
 }
 
 /* out = G' u: the transpose of map_g */
-LS__ALWAYS_INLINE void map_g_transposed(const vec *u, int u_step, vec *out, int out_step)
+LS__ALWAYS_INLINE void map_g_transposed(const ls__vf *u, int u_step, ls__vf *out, int out_step)
 {
-    const vec sum1 = add(u[u_step], u[2 * u_step]), difference1 = sub(u[2 * u_step], u[u_step]);
-    const vec sum2 = add(u[3 * u_step], u[4 * u_step]),
-              difference2 = sub(u[3 * u_step], u[4 * u_step]);
-    const vec base = times_add(-1.0f / 6, sum1, times(1.0f / 24, sum2));
-    out[0] = times_add(0.25f, u[0], base);
-    out[out_step] = times_add(1.0f / 6, difference1, times(1.0f / 12, difference2));
-    out[2 * out_step] = times_add(-1.0f / 6, sum1, times_add(1.0f / 6, sum2, u[5 * u_step]));
+    const ls__vf sum1 = ls__add(u[u_step], u[2 * u_step]),
+                 difference1 = ls__sub(u[2 * u_step], u[u_step]);
+    const ls__vf sum2 = ls__add(u[3 * u_step], u[4 * u_step]),
+                 difference2 = ls__sub(u[3 * u_step], u[4 * u_step]);
+    const ls__vf base = ls__scale_add(-1.0f / 6, sum1, ls__scale(1.0f / 24, sum2));
+    out[0] = ls__scale_add(0.25f, u[0], base);
+    out[out_step] = ls__scale_add(1.0f / 6, difference1, ls__scale(1.0f / 12, difference2));
+    out[2 * out_step] =
+        ls__scale_add(-1.0f / 6, sum1, ls__scale_add(1.0f / 6, sum2, u[5 * u_step]));
 }
 
 #endif

@@ -7,18 +7,17 @@
  * domain, at each of which the products are one matrix product:
  *
  *   forward            y  = A' [ (G g G') * (B' d B) ] A, summed over input channels
- *   backward by data   the same over dy, with weights turned by 180 degrees, channels exchanged
+ *   backward by data   the same over dy, with weights rotated by 180 degrees, channels exchanged
  *   backward weights   dg = G' [ (B' d B) * (A dy A') ] G, summed over tiles
  *
- * lanes.c      what depends on the width of vectors, compiled for 8 floats (AVX2) and for 16
- *              (AVX-512), and again for bf16 in memory: element.h (the type in memory), transform.h
- *              (the linear maps), images.h and weights.h (to and from the transformed domain),
- *              and gemm's vector.h and product.h
- * wide.c       tasks for many channels and few tiles, cut by shape alone
- * kernel.c     tasks for all else, cut by shape alone; the provider
+ * transforms.c  the transforms of one vector width and one type in memory: transform.h (the linear
+ *               maps), images.h and weights.h (to and from the transformed domain)
+ * fused.c       products of a block of tiles stay in a core's cache; tasks are cut by shape alone
+ * nonfused.c    transformed images go through memory: for many channels and few tiles
+ * provider.c    geometry, cost, and which of the two a shape runs by
  *
- * Every result is summed in one order, over channels in chains or over tiles, whatever the width:
- * the bits are those of any other width. Against direct convolution in f32 the relative L2 error is
+ * Every result is summed in one order, over channels in chains or over tiles, so its bits
+ * are the same for every vector width. Against direct convolution in f32 the relative L2 error is
  * at most 5e-6.
  *
  * Activations, weights and bias may be bf16: what is read becomes f32, all in between is f32, and
@@ -28,78 +27,89 @@
 #ifndef LS_CPU_CONV_WINOGRAD_WINOGRAD_H
 #define LS_CPU_CONV_WINOGRAD_WINOGRAD_H
 
-#include "cpu/conv/implicit_gemm/gemm.h"
+#include "cpu/conv/microkernels.h"
+#include "cpu/conv/provider.h"
 
 enum {
-    LS__WINO_OUT = 4, /* side of a tile of results */
-    LS__WINO_IN = 6,  /* side of a tile of inputs */
-    LS__WINO_XI = 36, /* positions in the transformed domain */
+    LS__WINOGRAD_OUT = 4, /* side of a tile of results */
+    LS__WINOGRAD_IN = 6,  /* side of a tile of inputs */
+    LS__WINOGRAD_XI = 36, /* positions in the transformed domain */
 };
 
 /* One image batch cut into tiles of results. `in` and `out` are those of the correlation that is
  * computed: for backward by data the input is dy. */
-typedef struct ls__wino_geometry {
+typedef struct ls__winograd_geometry {
     int64_t n, in_h, in_w, in_channels, out_h, out_w, out_channels;
     int64_t pad_h, pad_w;
     int64_t tiles_h, tiles_w, n_tiles;
-} ls__wino_geometry;
+} ls__winograd_geometry;
 
-/* Kernels of one vector width and one type of x, w, bias, y and dy, f32 or bf16. Where a count of
- * channels is no multiple of `lanes`, transformed channels are rounded up to one; what lies there
- * comes into no result. */
-typedef struct ls__wino_lanes {
-    int64_t lanes; /* floats of a vector */
-    int64_t panel; /* output channels of a weight panel */
-    int64_t rows;  /* of a tile of a product */
+/* Transforms of one vector width and one type of x, w, bias, y and dy, f32 or bf16. A count of
+ * channels is rounded up to whole vectors; what is computed for the added channels is never read.
+ */
+typedef struct ls__winograd_transforms {
+    const ls__microkernels *micro; /* the products, of the same width */
 
     /* Transformed inputs B' d B of tiles first..first+count-1 and channels c0..c1-1 (c0 a multiple
-     * of lanes), to v[xi * xi_stride + tile * tile_stride + (c - c0)]. */
-    void (*input)(const ls__wino_geometry *g, const void *x, int64_t first, int64_t count,
+     * of the vector width), to v[xi * xi_stride + tile * tile_stride + (c - c0)]. */
+    void (*input)(const ls__winograd_geometry *g, const void *x, int64_t first, int64_t count,
                   int64_t c0, int64_t c1, float *v, int64_t xi_stride, int64_t tile_stride);
     /* Results A' m A of the tiles into y at output channels k0..k1-1, laid out alike; bias (may be
      * NULL) is added. */
-    void (*output)(const ls__wino_geometry *g, const float *m, int64_t xi_stride,
+    void (*output)(const ls__winograd_geometry *g, const float *m, int64_t xi_stride,
                    int64_t tile_stride, int64_t first, int64_t count, int64_t k0, int64_t k1,
                    const void *bias, void *y);
     /* Transformed gradients A dy A' of tiles and output channels, laid out alike. */
-    void (*gradient)(const ls__wino_geometry *g, const void *dy, int64_t first, int64_t count,
+    void (*gradient)(const ls__winograd_geometry *g, const void *dy, int64_t first, int64_t count,
                      int64_t k0, int64_t k1, float *d, int64_t xi_stride, int64_t tile_stride);
 
-    /* One panel of transformed weights u[xi][in_channels][panel] from w [O,3,3,I]. turned: those of
-     * backward by data, where the correlation's outputs are I and its inputs O. */
-    void (*weights)(const ls__wino_geometry *g, const void *w, bool turned, int64_t panel,
+    /* One panel of transformed weights u[xi][in_channels][panel] from w [O,3,3,I]. rotated: those
+     * of backward by data, where the correlation's outputs are I and its inputs O. */
+    void (*weights)(const ls__winograd_geometry *g, const void *w, bool rotated, int64_t panel,
                     float *u);
     /* dw [O,3,3,I], always f32, for output channel k from its sums u[xi * xi_stride + c]. */
-    void (*weight_gradient)(const ls__wino_geometry *g, const float *u, int64_t xi_stride,
+    void (*weight_gradient)(const ls__winograd_geometry *g, const float *u, int64_t xi_stride,
                             int64_t k, void *dw);
+} ls__winograd_transforms;
 
-    /* m[row][k] = (onto ? m[row][k] : 0) + sum over c of v[row][c] u[c][k], for k < columns of a
-     * panel. */
-    void (*multiply)(bool onto, const float *v, int64_t v_stride, const float *u, int64_t channels,
-                     int64_t rows, int64_t columns, float *m, int64_t m_stride, ls__ahead *ahead);
-    /* s[k][c] += sum over rows of d[row][k] v[row][c], k < columns, c < channels. */
-    void (*outer)(const float *d, int64_t d_stride, const float *v, int64_t v_stride, int64_t rows,
-                  int64_t columns, int64_t channels, float *s, int64_t s_stride, ls__ahead *ahead);
-} ls__wino_lanes;
+extern const ls__winograd_transforms ls__winograd_avx2, ls__winograd_bf16_avx2;
+extern const ls__winograd_transforms ls__winograd_avx512, ls__winograd_bf16_avx512;
 
-extern const ls__wino_lanes ls__wino_avx2, ls__wino_avx2_bf16;
-extern const ls__wino_lanes ls__wino_avx512, ls__wino_avx512_bf16;
+typedef struct ls__winograd_kernel {
+    ls__conv_kernel base; /* first */
+    const ls__winograd_transforms *transforms;
+    const ls__microkernels *micro;
+    ls__winograd_geometry g;
+    bool rotated;          /* backward by data */
+    int64_t element_bytes; /* of activations */
+    int64_t v_stride;      /* floats from tile to tile of transformed inputs */
+    /* fused.c, forward and backward by data */
+    int64_t n_panels, block_tiles, n_blocks, group; /* blocks of a task */
+    int64_t width; /* output channels that are multiplied at once */
+    /* fused.c, backward weights */
+    int64_t d_stride, parts, part_tiles, k_parts, k_per_part;
+    /* nonfused.c */
+    int64_t n_tile_blocks;      /* for transforms */
+    int64_t c_blocks, k_blocks; /* of input and of output channels */
+    int64_t row_blocks, rows;   /* of correlations: rows of a row block */
+    int64_t v_xi, m_xi, u_xi;   /* floats from position to position */
+    size_t m_offset, u_offset;  /* floats, in the workspace */
+} ls__winograd_kernel;
 
-/* From one tile to the next: whole vectors. */
-static inline int64_t ls__wino_stride(const ls__wino_lanes *lanes, int64_t channels)
+/* Floats from one tile of transformed channels to the next: whole vectors. */
+static inline int64_t ls__winograd_stride(const ls__winograd_kernel *k, int64_t channels)
 {
-    return ls__gemm_row_stride(ls__round_up_to(channels, lanes->lanes));
+    return ls__row_stride(ls__round_up_to(channels, k->micro->width));
 }
 
-/* The kernel for a convolution op that the provider lists, with these kernels of a width. */
-ls_status ls__wino_open(ls__cpu *cpu, const ls__op *op, const ls__wino_lanes *lanes,
-                        const char *name, ls__kernel **out);
+/* Set the rest of the kernel: run, workspace_bytes, scratch_bytes. */
+void ls__winograd_plan_fused(ls__winograd_kernel *k);
+void ls__winograd_plan_nonfused(ls__winograd_kernel *k);
 
-/* Kernels for many channels and few tiles (wide.c), and whether this is such a case. */
-bool ls__wino_is_wide(const ls__wino_geometry *g, ls__op_kind kind);
-ls_status ls__wino_wide_open(ls__cpu *cpu, const ls__wino_geometry *g, ls__op_kind kind,
-                             const ls__wino_lanes *lanes, const char *name, ls__kernel **out);
+/* Whether a shape has so many channels and so few tiles that nonfused.c is faster. */
+bool ls__winograd_is_nonfused(const ls__winograd_geometry *g, ls__op_kind kind);
 
+extern const ls__conv_algorithm ls__winograd_algorithm;
 extern const ls__cpu_provider ls__winograd_provider;
 
 #endif

@@ -1,25 +1,27 @@
-/* bf16.h: vectors of floats from and to bf16 in memory, lane by lane as base/half.h converts. */
-#ifndef LS_CPU_BF16_H
-#define LS_CPU_BF16_H
+/* half.h: vectors of floats from and to bf16 and f16 in memory, each rounded as base/half.h does.
+ */
+#ifndef LS_CPU_SIMD_HALF_H
+#define LS_CPU_SIMD_HALF_H
 
 #include "base/strict_math.h"
+#include "cpu/simd/compiler.h"
 #include <stdint.h>
 
-/* Rows of n, for kernels that copy what they read and write. The processor has AVX2. */
+/* Rows of n values. The processor must have AVX2. */
 void ls__bf16_read(const uint16_t *from, int64_t n, float *to);
 void ls__bf16_write(const float *from, int64_t n, uint16_t *to);
 
 #if defined(__AVX2__)
 #include <immintrin.h>
 
-static inline __attribute__((always_inline)) __m256 ls__load_bf16(const uint16_t *from)
+LS__ALWAYS_INLINE __m256 ls__load_8_bf16(const uint16_t *from)
 {
     const __m256i bits =
         _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
     return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
 }
 
-static inline __attribute__((always_inline)) void ls__store_bf16(uint16_t *to, __m256 v)
+LS__ALWAYS_INLINE void ls__store_8_bf16(uint16_t *to, __m256 v)
 {
     const __m256i bits = _mm256_castps_si256(v), high = _mm256_srli_epi32(bits, 16);
     const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
@@ -33,15 +35,28 @@ static inline __attribute__((always_inline)) void ls__store_bf16(uint16_t *to, _
                      _mm_packus_epi32(low_half, _mm256_extracti128_si256(all, 1)));
 }
 
+#if defined(__F16C__)
+LS__ALWAYS_INLINE void ls__read_8_f16(const uint16_t *from, float *to)
+{
+    const __m128i values = _mm_loadu_si128((const __m128i *)(const void *)from);
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(values));
+}
+
+LS__ALWAYS_INLINE void ls__write_8_f16(const float *from, uint16_t *to)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm256_cvtps_ph(_mm256_loadu_ps(from), 0));
+}
+#endif
+
 #if defined(__AVX512F__)
-static inline __attribute__((always_inline)) __m512 ls__load_16_bf16(const uint16_t *from)
+LS__ALWAYS_INLINE __m512 ls__load_16_bf16(const uint16_t *from)
 {
     const __m512i bits =
         _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)from));
     return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
 }
 
-static inline __attribute__((always_inline)) void ls__store_16_bf16(uint16_t *to, __m512 v)
+LS__ALWAYS_INLINE void ls__store_16_bf16(uint16_t *to, __m512 v)
 {
     const __m512i bits = _mm512_castps_si512(v), high = _mm512_srli_epi32(bits, 16);
     const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));

@@ -1,35 +1,37 @@
-/* native.h: how our own kernels are written. Files of this folder but native.c are compiled once
- * per instruction set, with LS__ISA_NAME(x) giving every external name its suffix.
+/* ops.h: how our own kernels of ops other than convolutions are written. The files of this folder
+ * but ops.c are compiled once per instruction set, with LS__ISA_NAME(x) giving every external name
+ * its suffix.
  *
  * A kernel is one to three stages, each a number of tasks cut by shape alone. Bits are the same on
  * every instruction set: no sum is left to the compiler to reorder, nothing is contracted (no
  * fused multiply-add anywhere: these kernels wait for memory), exp and log are polynomials. */
-#ifndef LS_CPU_NATIVE_H
-#define LS_CPU_NATIVE_H
+#ifndef LS_CPU_OPS_OPS_H
+#define LS_CPU_OPS_OPS_H
 
 #include "cpu/cpu.h"
+#include "cpu/simd/compiler.h"
 #include <string.h>
 
-typedef struct ls__native ls__native;
-typedef void (*ls__native_task)(const ls__native *k, int64_t task);
+typedef struct ls__ops_kernel ls__ops_kernel;
+typedef void (*ls__ops_task)(const ls__ops_kernel *k, int64_t task);
 
 enum { LS__MAX_STAGES = 3 };
-typedef struct ls__native_stage {
-    ls__native_task run;
+typedef struct ls__ops_stage {
+    ls__ops_task run;
     int64_t n_tasks;
-} ls__native_stage;
+} ls__ops_stage;
 
 /* An activation in memory: [images][groups][places][width], width channels side by side. */
 typedef struct ls__planes {
     int64_t images, groups, places, width;
 } ls__planes;
 
-struct ls__native {
+struct ls__ops_kernel {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op op;
-    int n_fused_ops;
-    ls__native_stage stages[LS__MAX_STAGES];
+    int n_stages;
+    ls__ops_stage stages[LS__MAX_STAGES];
     double bytes; /* read and written in one run, for the estimate of its cost */
 
     /* what the family's plan noted down for its tasks */
@@ -45,39 +47,26 @@ struct ls__native {
 
 /* Fills in stages, bytes, workspace_bytes and notes from k->op; false when the operands' layouts
  * are none of ours. */
-typedef bool (*ls__native_plan)(ls__native *k);
+typedef bool (*ls__ops_plan)(ls__ops_kernel *k);
 
 /* One list per family and instruction set, indexed by op kind. */
-#define LS__NATIVE_FAMILY(family)                                                                  \
-    extern const ls__native_plan ls__native_##family##_base[LS__N_OPS];                            \
-    extern const ls__native_plan ls__native_##family##_avx2[LS__N_OPS];                            \
-    extern const ls__native_plan ls__native_##family##_avx512[LS__N_OPS];
-LS__NATIVE_FAMILY(layout)
-LS__NATIVE_FAMILY(layout_bf16)
-LS__NATIVE_FAMILY(norm)
-LS__NATIVE_FAMILY(norm_bf16)
-LS__NATIVE_FAMILY(activation)
-LS__NATIVE_FAMILY(activation_bf16)
-LS__NATIVE_FAMILY(cast)
-LS__NATIVE_FAMILY(pool)
-LS__NATIVE_FAMILY(pool_bf16)
-LS__NATIVE_FAMILY(loss)
-LS__NATIVE_FAMILY(optimizer)
+#define LS__OPS_FAMILY(family)                                                                     \
+    extern const ls__ops_plan ls__ops_##family##_base[LS__N_OPS];                                  \
+    extern const ls__ops_plan ls__ops_##family##_avx2[LS__N_OPS];                                  \
+    extern const ls__ops_plan ls__ops_##family##_avx512[LS__N_OPS];
+LS__OPS_FAMILY(layout)
+LS__OPS_FAMILY(layout_bf16)
+LS__OPS_FAMILY(norm)
+LS__OPS_FAMILY(norm_bf16)
+LS__OPS_FAMILY(activation)
+LS__OPS_FAMILY(activation_bf16)
+LS__OPS_FAMILY(cast)
+LS__OPS_FAMILY(pool)
+LS__OPS_FAMILY(pool_bf16)
+LS__OPS_FAMILY(loss)
+LS__OPS_FAMILY(optimizer)
 
 /* ---- Helpers of the families. ---- */
-
-#define LS__PASTE_(a, b)   a##b
-#define LS__PASTE(a, b)    LS__PASTE_(a, b)
-#define LS__ISA_NAME(name) LS__PASTE(name, LS__ISA_SUFFIX)
-
-#define LS__ALWAYS_INLINE static inline __attribute__((always_inline))
-
-/* Before a loop whose iterations are independent although pointers may be equal (in-place ops). */
-#if defined(__clang__)
-#define LS__INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define LS__INDEPENDENT _Pragma("GCC ivdep")
-#endif
 
 /* Elements per task: some 20 microseconds where three arrays stream from memory at 20 GB/s. */
 enum { LS__TASK_ELEMENTS = 32 * 1024 };
@@ -137,9 +126,9 @@ static inline ls__planes ls__planes_of(const ls__operand *operand)
     return (ls__planes){ d[0], d[3] / operand->block, d[1] * d[2], operand->block };
 }
 
-static inline void ls__add_stage(ls__native *k, ls__native_task run, int64_t n_tasks)
+static inline void ls__add_stage(ls__ops_kernel *k, ls__ops_task run, int64_t n_tasks)
 {
-    k->stages[k->n_fused_ops++] = (ls__native_stage){ run, n_tasks };
+    k->stages[k->n_stages++] = (ls__ops_stage){ run, n_tasks };
 }
 
 #endif

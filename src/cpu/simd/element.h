@@ -1,11 +1,11 @@
-/* element.h: the type of a family's activations. A family that includes it is compiled once per
- * type: f32, and with LS__ELEMENT_BF16 defined bf16, where arithmetic stays that of f32 and only
- * what is read and written is rounded. */
-#ifndef LS_CPU_OPS_ELEMENT_H
-#define LS_CPU_OPS_ELEMENT_H
+/* element.h: the type of activations in memory. A file that includes it is compiled once per type:
+ * f32, and with LS__ELEMENT_BF16 defined bf16. Arithmetic is f32 in both; a bf16 result is rounded
+ * once, when it is stored. */
+#ifndef LS_CPU_SIMD_ELEMENT_H
+#define LS_CPU_SIMD_ELEMENT_H
 
 #include "base/half.h"
-#include "cpu/ops/native.h"
+#include "cpu/simd/compiler.h"
 
 #if defined(LS__ELEMENT_BF16)
 #define LS__ELEMENT_NAME(name) LS__ISA_NAME(LS__PASTE(name, _bf16))

@@ -1,4 +1,4 @@
-/* conv_roles.h: which operands of a convolution op are which; what our own kernels ask of one. */
+/* roles.h: which operands of a convolution op are which, and which ops our own kernels support. */
 #ifndef LS_CPU_CONV_ROLES_H
 #define LS_CPU_CONV_ROLES_H
 
@@ -36,15 +36,14 @@ static inline bool ls__conv_has_bias(const ls__op *op, const ls__conv_roles *rol
 
 /* Whether the op is a convolution of dense N,H,W,C images in one group, with so many channels or
  * more on both sides, and no bias's gradient to leave. */
-static inline bool ls__conv_is_plain(const ls__op *op, int64_t least_channels,
-                                     ls__conv_roles *roles)
+static inline bool ls__conv_is_plain(const ls__op *op, int64_t min_channels, ls__conv_roles *roles)
 {
     if (!ls__conv_roles_of(op->kind, roles)) return false;
     if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS && ls__conv_has_bias(op, roles)) return false;
     const ls__operand *x = &op->operands[roles->x], *y = &op->operands[roles->y];
     const int64_t in = x->shape.dims[3], out = y->shape.dims[3];
-    return op->u.conv.groups == 1 && x->block == in && y->block == out && in >= least_channels &&
-           out >= least_channels;
+    return op->u.conv.groups == 1 && x->block == in && y->block == out && in >= min_channels &&
+           out >= min_channels;
 }
 
 #endif

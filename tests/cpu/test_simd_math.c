@@ -1,5 +1,5 @@
 /* Our own exp and log against the C library's in double. */
-#include "cpu/ops/math.h"
+#include "cpu/simd/math.h"
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("native math");
+    Suite *suite = suite_create("simd math");
     TCase *tcase = tcase_create("math");
     tcase_add_test(tcase, exp_within_two_ulp);
     tcase_add_test(tcase, exp_at_the_edges);

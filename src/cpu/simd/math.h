@@ -1,7 +1,7 @@
 /* math.h: exp and log of our own, from additions and multiplications alone: the same bits on every
  * machine and C library. Without branches, so that loops over them become vector loops. */
-#ifndef LS_CPU_OPS_MATH_H
-#define LS_CPU_OPS_MATH_H
+#ifndef LS_CPU_SIMD_MATH_H
+#define LS_CPU_SIMD_MATH_H
 
 #include <stdint.h>
 #include <string.h>

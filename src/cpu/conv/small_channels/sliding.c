@@ -1,49 +1,46 @@
-/* slide.c: the forward product where places next to each other see windows that share all but one
+/* sliding.c: the forward product where places next to each other see windows that share all but one
  * value: one input channel, stride 1. Each value is read once and goes into all sums that it is
  * part of, so that the two FMA units, not the loads, set the pace. Every sum runs over its window
- * in order, as in product.c: the same bits. */
-#include "cpu/conv/small_channels/narrow.h"
-#include "cpu/conv/small_channels/unroll.h"
-#include "cpu/ops/vector.h"
+ * in order, as in microkernel.c: the same bits. */
+#include "cpu/conv/small_channels/small_channels.h"
+#include "cpu/simd/vector.h"
 
-enum { VECTOR = LS__NARROW_VECTOR, MOST_TAPS = 7, MOST_PLACES = 12 };
+enum { VECTOR = LS__SMALL_CHANNELS_VECTOR, MAX_TAPS = 7, MAX_PLACES = 12 };
 
 /* Some places' results: windows of `taps` values from x on. */
-LS__ALWAYS_INLINE void slide(int taps, int places, const ls__narrow_windows *s, const float *x,
-                             float *y, bool last)
+LS__ALWAYS_INLINE void slide(int taps, int places, const ls__small_channels_windows *s,
+                             const float *x, float *y, bool last)
 {
-    __m256 sum[MOST_PLACES];
-    UNROLL
-    for (int i = 0; i < places; i++)
-        sum[i] = s->start ? _mm256_loadu_ps(s->start) : _mm256_setzero_ps();
+    ls__vf sum[MAX_PLACES];
+    LS__UNROLL
+    for (int i = 0; i < places; i++) sum[i] = s->start ? ls__load(s->start) : ls__broadcast(0);
     const float *w = s->w;
     for (int64_t r = 0; r < s->n_rows; r++, x += s->pitch, w += taps * VECTOR) {
-        __m256 factor[MOST_TAPS];
-        UNROLL
-        for (int t = 0; t < taps; t++) factor[t] = _mm256_loadu_ps(w + t * VECTOR);
-        UNROLL
+        ls__vf factor[MAX_TAPS];
+        LS__UNROLL
+        for (int t = 0; t < taps; t++) factor[t] = ls__load(w + t * VECTOR);
+        LS__UNROLL
         for (int v = 0; v < places + taps - 1; v++) {
-            const __m256 value = _mm256_broadcast_ss(x + v);
-            UNROLL
+            const ls__vf value = ls__broadcast_from(x + v);
+            LS__UNROLL
             for (int t = 0; t < taps; t++)
-                if (v >= t && v - t < places)
-                    sum[v - t] = _mm256_fmadd_ps(value, factor[t], sum[v - t]);
+                if (v >= t && v - t < places) sum[v - t] = ls__fma(value, factor[t], sum[v - t]);
         }
     }
     /* What a vector has more than `out` is where later places will be; at last there are none. */
-    UNROLL
+    LS__UNROLL
     for (int i = 0; i < places; i++) {
         if (!last || (places - i) * s->out >= VECTOR)
-            _mm256_storeu_ps(y + i * s->out, sum[i]);
+            ls__store(y + i * s->out, sum[i]);
         else
-            ls__store_first(y + i * s->out, (ls__vf)sum[i], (int)s->out);
+            ls__store_first(y + i * s->out, sum[i], (int)s->out);
     }
 }
 
 /* Kernel widths, and places at a time: sums, a row of weights and a value in 16 registers. */
 #define FOR_TAPS(X) X(3, 12) X(5, 10) X(7, 8)
 
-int64_t ls__narrow_least_places(int64_t taps)
+int64_t ls__small_channels_min_places(int64_t taps)
 {
 #define CASE(n, places)                                                                            \
     case n: return places;
@@ -55,7 +52,7 @@ int64_t ls__narrow_least_places(int64_t taps)
 }
 
 /* The last places of a row are computed together with some before them, once more. */
-void ls__narrow_slide(const ls__narrow_windows *s, const float *x, float *y)
+void ls__small_channels_slide(const ls__small_channels_windows *s, const float *x, float *y)
 {
 #define CASE(n, places)                                                                            \
     case n:                                                                                        \

@@ -1,0 +1,107 @@
+/* provider.c: the provider of direct convolutions of few input channels. */
+#include "cpu/conv/roles.h"
+#include "cpu/conv/small_channels/kernel.h"
+
+enum { VECTOR = LS__SMALL_CHANNELS_VECTOR };
+enum {
+    MAX_IN = 8, /* channels; with more, other algorithms are faster */
+    MAX_OUT = 64,
+    TILE_FLOATS = 16384, /* of a padded tile: it stays in the nearest caches */
+    MAX_PARTS = 32       /* partial sums of weights */
+};
+static const double TASK_FLOPS = 4e6; /* some 60 microseconds */
+
+/* Sets what follows from the shape; false when the op is not supported. */
+static bool describe(const ls__op *op, ls__small_channels_kernel *k)
+{
+    ls__conv_roles roles;
+    if (!ls__conv_roles_of(op->kind, &roles)) return false;
+    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
+    const int64_t *xd = x->shape.dims, *yd = y->shape.dims;
+    if (x->block != xd[3] || y->block != yd[3] || op->u.conv.groups != 1 || xd[3] > MAX_IN ||
+        yd[3] > MAX_OUT || op->u.conv.dilation[0] != 1 || op->u.conv.dilation[1] != 1)
+        return false;
+    const int64_t kernel_w = op->u.conv.kernel[1];
+    k->base.kind = op->kind;
+    k->images = xd[0];
+    k->xh = xd[1];
+    k->xw = xd[2];
+    k->in = xd[3];
+    k->yh = yd[1];
+    k->yw = yd[2];
+    k->out = yd[3];
+    k->kernel_h = op->u.conv.kernel[0];
+    k->row_taps = kernel_w * k->in;
+    for (int i = 0; i < 2; i++) k->padding[i] = op->u.conv.padding[i];
+    k->stride_h = op->u.conv.stride[0];
+    k->stride_w = op->u.conv.stride[1];
+    const bool data = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
+    k->columns = (k->yw - 1) * k->stride_w + kernel_w;
+    k->padded = data || k->padding[0] || k->padding[1];
+    k->pitch = (k->padded ? k->columns : k->xw) * k->in;
+    k->padded_out = ls__round_up_to(k->out, VECTOR);
+    k->padded_row_taps = ls__round_up_to(k->row_taps, VECTOR);
+    k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR && 2 * k->out >= VECTOR &&
+                k->yw >= ls__small_channels_min_places(k->row_taps);
+    k->rows_per_tile = data ? k->yh : TILE_FLOATS / k->pitch / k->stride_h;
+    if (k->rows_per_tile < 1) k->rows_per_tile = 1;
+    k->rows_per_tile = ls__min(k->rows_per_tile, k->yh);
+    k->tiles_per_image = ls__divide_up(k->yh, k->rows_per_tile);
+    k->n_tiles = k->images * k->tiles_per_image;
+    return true;
+}
+
+/* With those of vectors' unused elements. */
+static double flops(const ls__small_channels_kernel *k)
+{
+    const double places = (double)(k->images * k->yh * k->yw * k->kernel_h);
+    return 2 * places *
+           (k->base.kind == LS__OP_CONV2D_BACKWARD_DATA ? (double)(k->out * k->padded_row_taps)
+                                                        : (double)(k->padded_out * k->row_taps));
+}
+
+/* Gflop/s of one core of a Zen 3. */
+static const double SPEED[LS__N_OPS] = {
+    [LS__OP_CONV2D] = 85,
+    [LS__OP_CONV2D_BACKWARD_DATA] = 80,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = 85,
+};
+
+static double cost_ms(const ls__op *op)
+{
+    ls__small_channels_kernel k = { .in = 0 };
+    return describe(op, &k) ? flops(&k) / (SPEED[op->kind] * 1e6) : -1;
+}
+
+static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
+{
+    (void)microkernels; /* of one width only */
+    static ls_status (*const runs[LS__N_OPS])(ls__kernel *, void *const *, void *,
+                                              const ls__step *) = {
+        [LS__OP_CONV2D] = ls__small_channels_run_forward,
+        [LS__OP_CONV2D_BACKWARD_DATA] = ls__small_channels_run_data,
+        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = ls__small_channels_run_weights,
+    };
+    ls__small_channels_kernel *k = (ls__small_channels_kernel *)kernel;
+    describe(op, k);
+    k->n_tasks = ls__min(k->n_tiles, (int64_t)(flops(k) / TASK_FLOPS));
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min(k->n_tasks, MAX_PARTS);
+    k->n_tasks = ls__max(k->n_tasks, 1);
+    k->base.kernel.run = runs[op->kind];
+    ls__small_channels_plan_memory(k);
+}
+
+static const ls__conv_algorithm algorithm = { "direct", sizeof(ls__small_channels_kernel), cost_ms,
+                                              plan };
+
+static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    return ls__conv_candidates(&algorithm, cpu, op, out, max);
+}
+
+static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+{
+    return ls__conv_open(&algorithm, cpu, op, NULL, name, out);
+}
+
+const ls__cpu_provider ls__small_channels_provider = { "direct", candidates, kernel_open, NULL };

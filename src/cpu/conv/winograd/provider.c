@@ -1,0 +1,89 @@
+/* provider.c: the provider of Winograd convolutions. */
+#include "cpu/conv/roles.h"
+#include "cpu/conv/winograd/winograd.h"
+
+/* With fewer channels the transforms cost more than they save. */
+enum { MIN_CHANNELS = 8 };
+
+static bool is_supported(const ls__op *op)
+{
+    ls__conv_roles roles;
+    if (!ls__conv_is_plain(op, MIN_CHANNELS, &roles)) return false;
+    for (int i = 0; i < 2; i++)
+        if (op->u.conv.kernel[i] != 3 || op->u.conv.stride[i] != 1 || op->u.conv.dilation[i] != 1 ||
+            op->u.conv.padding[i] > 2)
+            return false;
+    return true;
+}
+
+static void find_geometry(const ls__op *op, ls__winograd_geometry *g)
+{
+    ls__conv_roles roles;
+    ls__conv_roles_of(op->kind, &roles);
+    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
+    const bool back = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
+    const ls__operand *in = back ? y : x, *out = back ? x : y;
+    *g = (ls__winograd_geometry){ .n = in->shape.dims[0],
+                                  .in_h = in->shape.dims[1],
+                                  .in_w = in->shape.dims[2],
+                                  .in_channels = in->shape.dims[3],
+                                  .out_h = out->shape.dims[1],
+                                  .out_w = out->shape.dims[2],
+                                  .out_channels = out->shape.dims[3],
+                                  .pad_h = back ? 2 - op->u.conv.padding[0] : op->u.conv.padding[0],
+                                  .pad_w =
+                                      back ? 2 - op->u.conv.padding[1] : op->u.conv.padding[1] };
+    g->tiles_h = ls__divide_up(g->out_h, LS__WINOGRAD_OUT);
+    g->tiles_w = ls__divide_up(g->out_w, LS__WINOGRAD_OUT);
+    g->n_tiles = g->n * g->tiles_h * g->tiles_w;
+}
+
+/* Products at 75 Gflop/s, measured on Zen 3 with the edges of tiles counted, and the transforms as
+ * passes over 2.25 times the data. */
+static double cost_ms(const ls__op *op)
+{
+    if (!is_supported(op)) return -1;
+    ls__winograd_geometry g;
+    find_geometry(op, &g);
+    const double flops =
+        2.0 * LS__WINOGRAD_XI * (double)g.n_tiles * (double)g.in_channels * (double)g.out_channels;
+    const double moved = (double)sizeof(float) * 2 * LS__WINOGRAD_XI * (double)g.n_tiles *
+                         (double)(g.in_channels + g.out_channels);
+    return (flops / 75e9 + moved / 25e9) * 1e3;
+}
+
+static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *transforms)
+{
+    ls__winograd_kernel *k = (ls__winograd_kernel *)kernel;
+    k->transforms = transforms;
+    k->micro = k->transforms->micro;
+    find_geometry(op, &k->g);
+    k->rotated = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
+    k->element_bytes = (int64_t)ls_dtype_bytes(op->operands[0].dtype);
+    k->v_stride = ls__winograd_stride(k, k->g.in_channels);
+    if (ls__winograd_is_nonfused(&k->g, op->kind))
+        ls__winograd_plan_nonfused(k);
+    else
+        ls__winograd_plan_fused(k);
+}
+
+const ls__conv_algorithm ls__winograd_algorithm = { "winograd 4x4", sizeof(ls__winograd_kernel),
+                                                    cost_ms, plan };
+
+static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    return ls__conv_candidates(&ls__winograd_algorithm, cpu, op, out, max);
+}
+
+static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+{
+    static const ls__winograd_transforms *const transforms[][2] = {
+        { &ls__winograd_avx2, &ls__winograd_bf16_avx2 },
+        { &ls__winograd_avx512, &ls__winograd_bf16_avx512 },
+    };
+    const bool avx512 = cpu->isa >= LS__ISA_AVX512, bf16 = op->operands[0].dtype == LS_BF16;
+    return ls__conv_open(&ls__winograd_algorithm, cpu, op, transforms[avx512][bf16], name, out);
+}
+
+const ls__cpu_provider ls__winograd_provider = { "winograd", candidates, kernel_open,
+                                                 ls__conv_kinds };

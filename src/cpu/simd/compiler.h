@@ -1,0 +1,26 @@
+/* compiler.h: names of what is compiled once per instruction set, and hints for loops. */
+#ifndef LS_CPU_SIMD_COMPILER_H
+#define LS_CPU_SIMD_COMPILER_H
+
+/* The build defines LS__ISA_SUFFIX (_base, _avx2, _avx512) for each variant of a source file. */
+#define LS__PASTE_(a, b)   a##b
+#define LS__PASTE(a, b)    LS__PASTE_(a, b)
+#define LS__ISA_NAME(name) LS__PASTE(name, LS__ISA_SUFFIX)
+
+#define LS__ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* LS__INDEPENDENT: before a loop whose iterations are independent although pointers may be equal
+ * (in-place ops). LS__UNROLL: before a loop of constant length whose arrays must become registers;
+ * the compiler keeps them there only if the loop is unrolled early. LS__ROLLED: before a loop that
+ * must stay a loop, because its addresses would be spilled if it were unrolled. */
+#if defined(__clang__)
+#define LS__INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define LS__UNROLL      _Pragma("clang loop unroll(full)")
+#define LS__ROLLED      _Pragma("clang loop unroll(disable)")
+#else
+#define LS__INDEPENDENT _Pragma("GCC ivdep")
+#define LS__UNROLL      _Pragma("GCC unroll 16")
+#define LS__ROLLED      _Pragma("GCC unroll 1")
+#endif
+
+#endif
