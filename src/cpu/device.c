@@ -28,7 +28,7 @@ enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 /* Emulation is for what the others are not written for: 16-bit operands, but for some in bf16. */
 static bool serves(const ls__cpu_provider *provider, const ls__op *op)
 {
-    if (!ls__wants_emulation(op)) return provider != &ls__emulated_provider;
+    if (!ls__needs_emulation(op)) return provider != &ls__emulated_provider;
     if (provider == &ls__emulated_provider) return true;
     for (int i = 0; i < op->n_operands; i++)
         if (op->operands[i].dtype == LS_F16) return false;

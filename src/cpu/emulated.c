@@ -20,7 +20,7 @@ typedef struct emulated {
     size_t offsets[LS__MAX_OPERANDS], inner_offset;
 } emulated;
 
-bool ls__wants_emulation(const ls__op *op)
+bool ls__needs_emulation(const ls__op *op)
 {
     for (int i = 0; i < op->n_operands; i++)
         if (ls__is_half(&op->operands[i])) return op->kind != LS__OP_CAST;
@@ -56,7 +56,7 @@ static int emulated_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *ou
     for (int i = 0; i < n; i++) {
         char name[LS__KERNEL_NAME_SIZE];
         const int length = snprintf(name, sizeof name, "%s%s", PREFIX, out[i].name);
-        if (length >= (int)sizeof name) continue; /* it could not be asked for */
+        if (length >= (int)sizeof name) continue; /* the name would be cut */
         out[kept] = out[i];
         memcpy(out[kept].name, name, sizeof name);
         out[kept++].cost_ms += cast_ms(op);

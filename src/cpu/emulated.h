@@ -11,6 +11,6 @@
 extern const ls__cpu_provider ls__emulated_provider;
 
 /* Whether an op, which is not a cast itself, has 16-bit operands. */
-bool ls__wants_emulation(const ls__op *op);
+bool ls__needs_emulation(const ls__op *op);
 
 #endif

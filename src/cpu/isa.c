@@ -8,7 +8,7 @@
 #endif
 
 #if defined(__x86_64__)
-/* clang 14's __builtin_cpu_supports does not know the name. */
+/* clang 14's __builtin_cpu_supports does not support the name. */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;

@@ -35,67 +35,67 @@ size_t ls__cpu_free_bytes(ls__device *device)
     return ls__available_memory();
 }
 
-/* Copies, fills and digests are cut into pieces of this size, one task each. */
-enum { PIECE_BYTES = 1 << 20 };
+/* Copies, fills and digests are cut into chunks of this size, one task each. */
+enum { CHUNK_BYTES = 1 << 20 };
 
-typedef struct piece_job {
+typedef struct chunk_job {
     unsigned char *dst;
     const unsigned char *src;
     size_t bytes;
     ls__isa isa;
     uint64_t offset; /* of src in the whole that is digested */
     _Atomic uint64_t lanes[2];
-} piece_job;
+} chunk_job;
 
-static int64_t count_pieces(size_t bytes)
+static int64_t count_chunks(size_t bytes)
 {
-    return (int64_t)((bytes + PIECE_BYTES - 1) / PIECE_BYTES);
+    return (int64_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES);
 }
 
-static size_t piece_size(const piece_job *job, int64_t task)
+static size_t chunk_size(const chunk_job *job, int64_t task)
 {
-    const size_t begin = (size_t)task * PIECE_BYTES;
-    return job->bytes - begin < PIECE_BYTES ? job->bytes - begin : PIECE_BYTES;
+    const size_t begin = (size_t)task * CHUNK_BYTES;
+    return job->bytes - begin < CHUNK_BYTES ? job->bytes - begin : CHUNK_BYTES;
 }
 
-static void copy_piece(void *arg, int64_t task, int thread)
+static void copy_chunk(void *arg, int64_t task, int thread)
 {
     (void)thread;
-    piece_job *job = arg;
-    const size_t begin = (size_t)task * PIECE_BYTES;
-    memcpy(job->dst + begin, job->src + begin, piece_size(job, task));
+    chunk_job *job = arg;
+    const size_t begin = (size_t)task * CHUNK_BYTES;
+    memcpy(job->dst + begin, job->src + begin, chunk_size(job, task));
 }
 
-static void clear_piece(void *arg, int64_t task, int thread)
+static void clear_chunk(void *arg, int64_t task, int thread)
 {
     (void)thread;
-    piece_job *job = arg;
-    memset(job->dst + (size_t)task * PIECE_BYTES, 0, piece_size(job, task));
+    chunk_job *job = arg;
+    memset(job->dst + (size_t)task * CHUNK_BYTES, 0, chunk_size(job, task));
 }
 
-/* The sum is modulo 2^64, so the order in which pieces are added does not matter. */
-static void digest_piece(void *arg, int64_t task, int thread)
+/* The sum is modulo 2^64, so the order in which chunks are added does not matter. */
+static void digest_chunk(void *arg, int64_t task, int thread)
 {
     (void)thread;
-    piece_job *job = arg;
-    const size_t begin = (size_t)task * PIECE_BYTES;
+    chunk_job *job = arg;
+    const size_t begin = (size_t)task * CHUNK_BYTES;
     ls__digest_sum sum = { { 0, 0 } };
-    ls__ops_digest(job->isa, &sum, job->src + begin, piece_size(job, task), job->offset + begin);
+    ls__ops_digest(job->isa, &sum, job->src + begin, chunk_size(job, task), job->offset + begin);
     atomic_fetch_add_explicit(&job->lanes[0], sum.lanes[0], memory_order_relaxed);
     atomic_fetch_add_explicit(&job->lanes[1], sum.lanes[1], memory_order_relaxed);
 }
 
 ls_status ls__cpu_copy(ls__device *device, void *dst, const void *src, size_t bytes)
 {
-    piece_job job = { .dst = dst, .src = src, .bytes = bytes };
-    ls__threads_run(((ls__cpu *)device)->threads, count_pieces(bytes), copy_piece, &job);
+    chunk_job job = { .dst = dst, .src = src, .bytes = bytes };
+    ls__threads_run(((ls__cpu *)device)->threads, count_chunks(bytes), copy_chunk, &job);
     return LS_OK;
 }
 
 ls_status ls__cpu_clear(ls__device *device, void *memory, size_t bytes)
 {
-    piece_job job = { .dst = memory, .bytes = bytes };
-    ls__threads_run(((ls__cpu *)device)->threads, count_pieces(bytes), clear_piece, &job);
+    chunk_job job = { .dst = memory, .bytes = bytes };
+    ls__threads_run(((ls__cpu *)device)->threads, count_chunks(bytes), clear_chunk, &job);
     return LS_OK;
 }
 
@@ -103,8 +103,8 @@ ls_status ls__cpu_digest(ls__device *device, const void *memory, size_t bytes, u
                          ls__digest_sum *sum)
 {
     ls__cpu *cpu = (ls__cpu *)device;
-    piece_job job = { .src = memory, .bytes = bytes, .isa = cpu->isa, .offset = offset };
-    ls__threads_run(cpu->threads, count_pieces(bytes), digest_piece, &job);
+    chunk_job job = { .src = memory, .bytes = bytes, .isa = cpu->isa, .offset = offset };
+    ls__threads_run(cpu->threads, count_chunks(bytes), digest_chunk, &job);
     for (int i = 0; i < 2; i++) sum->lanes[i] += job.lanes[i];
     return LS_OK;
 }

@@ -8,7 +8,7 @@ enum { LINE = 64 / sizeof(ls__element) };
 
 static ls__range elements(const ls__ops_kernel *k, int64_t task)
 {
-    return ls__piece(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
+    return ls__part(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
 }
 
 /* All operands lie alike. */

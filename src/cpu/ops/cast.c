@@ -8,7 +8,7 @@ enum { LINE = 32 };
 
 static ls__range share(const ls__ops_kernel *k, int64_t task)
 {
-    return ls__piece(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
+    return ls__part(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
 }
 
 #define CAST_TASK(name, from, to, convert)                                                         \

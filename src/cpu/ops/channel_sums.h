@@ -8,7 +8,7 @@
 
 /* Channels whose parameters a task keeps in registers; with one channel a row (N,C,H,W), as many
  * places stand beside each other instead. */
-enum { LANES = 16 };
+enum { ROW_WIDTH = 16 };
 
 /* A task has at least this many rows, so that partial sums stay small beside the data. */
 enum { MIN_ROWS = 32 };
@@ -48,7 +48,7 @@ typedef struct walk {
 static walk walk_of(const ls__ops_kernel *k, int64_t task)
 {
     walk w = { .group = task % k->planes.groups, .chunk = task / k->planes.groups };
-    const ls__range rows = ls__piece(n_rows(k), k->n_chunks, w.chunk, 4);
+    const ls__range rows = ls__part(n_rows(k), k->n_chunks, w.chunk, 4);
     w.row = rows.begin;
     w.end = rows.end;
     return w;
@@ -67,11 +67,11 @@ static bool next_span(const ls__ops_kernel *k, walk *w)
 
 /* Channel parameters of a group as a task's loops read them: a copy that can stay in registers,
  * repeated where a row is one channel. */
-static const float *lanes(const ls__ops_kernel *k, const float *values, float copy[LANES])
+static const float *row_values(const ls__ops_kernel *k, const float *values, float copy[ROW_WIDTH])
 {
     const int64_t width = k->planes.width;
-    if (width > LANES) return values;
-    for (int64_t i = 0; i < LANES; i++) copy[i] = values[i % width];
+    if (width > ROW_WIDTH) return values;
+    for (int64_t i = 0; i < ROW_WIDTH; i++) copy[i] = values[i % width];
     return copy;
 }
 
@@ -81,7 +81,7 @@ static const float *group_values(const ls__ops_kernel *k, const void *values, in
 }
 
 /* Calls f(..., width) on a span's rows with the width a constant where that pays. One channel a row
- * becomes rows of LANES places and a shorter last one. */
+ * becomes rows of ROW_WIDTH places and a shorter last one. */
 #define FOR_WIDTH(width, rows, f)                                                                  \
     do {                                                                                           \
         if ((width) == 16) {                                                                       \
@@ -89,48 +89,49 @@ static const float *group_values(const ls__ops_kernel *k, const void *values, in
         } else if ((width) == 8) {                                                                 \
             f(0, rows, 8);                                                                         \
         } else if ((width) == 1) {                                                                 \
-            f(0, (rows) / LANES, LANES);                                                           \
-            f((rows) / LANES * LANES, 1, (rows) % LANES);                                          \
+            f(0, (rows) / ROW_WIDTH, ROW_WIDTH);                                                   \
+            f((rows) / ROW_WIDTH * ROW_WIDTH, 1, (rows) % ROW_WIDTH);                              \
         } else {                                                                                   \
             f(0, rows, width);                                                                     \
         }                                                                                          \
     } while (0)
 
-/* A task's two sums per lane: beside each other on the stack where channels are few, so that loops
- * keep them in registers, otherwise where its partial sums belong. */
-typedef struct lane_sums {
+/* A task's two sums per column of a row: side by side on the stack where channels are few, so that
+ * loops keep them in registers, otherwise where its partial sums belong. */
+typedef struct row_sums {
     double *s1, *s2;
-    double lane[2][LANES];
-} lane_sums;
+    double near[2][ROW_WIDTH];
+} row_sums;
 
-LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const walk *w, lane_sums *s)
+LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const walk *w, row_sums *s)
 {
     const int64_t width = k->planes.width;
-    const bool few = width <= LANES;
-    s->s1 = few ? s->lane[0] : partial(k, 0, w->group, w->chunk);
-    s->s2 = few ? s->lane[1] : partial(k, 1, w->group, w->chunk);
-    memset(s->s1, 0, (size_t)(few ? LANES : width) * sizeof *s->s1);
-    memset(s->s2, 0, (size_t)(few ? LANES : width) * sizeof *s->s2);
+    const bool few = width <= ROW_WIDTH;
+    s->s1 = few ? s->near[0] : partial(k, 0, w->group, w->chunk);
+    s->s2 = few ? s->near[1] : partial(k, 1, w->group, w->chunk);
+    memset(s->s1, 0, (size_t)(few ? ROW_WIDTH : width) * sizeof *s->s1);
+    memset(s->s2, 0, (size_t)(few ? ROW_WIDTH : width) * sizeof *s->s2);
 }
 
-/* Sums per lane into the task's partial sums. */
-static void store_sums(const ls__ops_kernel *k, const walk *w, int which, const double lane[LANES])
+/* Sums per column into the task's partial sums. */
+static void store_sums(const ls__ops_kernel *k, const walk *w, int which,
+                       const double sums_of_row[ROW_WIDTH])
 {
     double *sums = partial(k, which, w->group, w->chunk);
     if (k->planes.width > 1) {
-        memcpy(sums, lane, (size_t)k->planes.width * sizeof *sums);
+        memcpy(sums, sums_of_row, (size_t)k->planes.width * sizeof *sums);
         return;
     }
-    double tree[LANES];
-    memcpy(tree, lane, sizeof tree);
-    for (int step = LANES / 2; step > 0; step /= 2)
+    double tree[ROW_WIDTH];
+    memcpy(tree, sums_of_row, sizeof tree);
+    for (int step = ROW_WIDTH / 2; step > 0; step /= 2)
         for (int i = 0; i < step; i++) tree[i] += tree[i + step];
     sums[0] = tree[0];
 }
 
-LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const walk *w, const lane_sums *s)
+LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const walk *w, const row_sums *s)
 {
-    if (k->planes.width > LANES) return;
+    if (k->planes.width > ROW_WIDTH) return;
     store_sums(k, w, 0, s->s1);
     store_sums(k, w, 1, s->s2);
 }
@@ -159,11 +160,11 @@ static void finish_share(const ls__ops_kernel *k, int64_t task,
 {
     const int64_t n_tasks = k->stages[k->stage].n_tasks;
     if (k->planes.groups == 1) {
-        const ls__range slice = ls__piece(k->planes.width, n_tasks, task, SLICE);
+        const ls__range slice = ls__part(k->planes.width, n_tasks, task, SLICE);
         finish(k, 0, slice.begin, slice.end);
         return;
     }
-    const ls__range groups = ls__piece(k->planes.groups, n_tasks, task, 1);
+    const ls__range groups = ls__part(k->planes.groups, n_tasks, task, 1);
     for (int64_t g = groups.begin; g < groups.end; g++) finish(k, g, 0, k->planes.width);
 }
 

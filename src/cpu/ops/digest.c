@@ -34,8 +34,8 @@ static size_t add_vectors(ls__digest_sum *sum, const unsigned char *bytes, size_
     }
     LS__WORDS_STORE(parts[0], sum0);
     LS__WORDS_STORE(parts[1], sum1);
-    for (int lane = 0; lane < 2; lane++)
-        for (int i = 0; i < WORDS; i++) sum->lanes[lane] += parts[lane][i];
+    for (int part = 0; part < 2; part++)
+        for (int i = 0; i < WORDS; i++) sum->lanes[part] += parts[part][i];
     return at;
 }
 #endif

@@ -64,7 +64,7 @@ static void transfer(const ls__ops_kernel *k, int64_t task)
     int64_t run = common_divisor(common_divisor(x.width, y.width), n_common);
     if (run > TILE && run % TILE == 0) run = TILE;
     const ls__range tiles =
-        ls__piece(x.images * ls__divide_up(x.places, TILE), k->n_chunks, task, 1);
+        ls__part(x.images * ls__divide_up(x.places, TILE), k->n_chunks, task, 1);
     for (int64_t t = tiles.begin; t < tiles.end; t++) {
         const int64_t n_tiles = ls__divide_up(x.places, TILE);
         const int64_t image = t / n_tiles, place = t % n_tiles * TILE;
@@ -120,7 +120,7 @@ static void normalize(const ls__ops_kernel *k, int64_t task)
 {
     const ls__planes x = planes_of(&k->op.operands[0]), y = planes_of(&k->op.operands[1]);
     const ls__element *table = (const ls__element *)k->workspace;
-    const ls__range places = ls__piece(x.images * x.places, k->n_chunks, task, 1);
+    const ls__range places = ls__part(x.images * x.places, k->n_chunks, task, 1);
     for (int64_t p = places.begin; p < places.end;) {
         const int64_t image = p / x.places, place = p % x.places;
         const int64_t n = ls__min(x.places - place, places.end - p);

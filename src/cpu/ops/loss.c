@@ -3,8 +3,8 @@
 #include "cpu/simd/math.h"
 #include <math.h>
 
-/* Sums over a row are kept in this many lanes, which a fixed tree adds up. */
-enum { LANES = 16 };
+/* Sums over a row are this many chains of additions, which a fixed tree adds up. */
+enum { CHAINS = 16 };
 
 /* Logits per task: some 20 microseconds of exponentials. */
 enum { TASK_LOGITS = 8 * 1024 };
@@ -19,62 +19,62 @@ static int64_t n_classes(const ls__ops_kernel *k)
     return k->op.operands[0].shape.dims[1];
 }
 
-static double add_lanes(const double lane[LANES])
+static double add_chains(const double values[CHAINS])
 {
-    double sum[LANES];
-    memcpy(sum, lane, sizeof sum);
-    for (int step = LANES / 2; step > 0; step /= 2)
+    double sum[CHAINS];
+    memcpy(sum, values, sizeof sum);
+    for (int step = CHAINS / 2; step > 0; step /= 2)
         for (int i = 0; i < step; i++) sum[i] += sum[i + step];
     return sum[0];
 }
 
-/* A row's values lane by lane, `rest` in the lanes that a row's end leaves empty. */
-static void load_lanes(const float *row, int64_t n, float rest, float lane[LANES])
+/* The next values of a row, one per chain; `rest` where the row has ended. */
+static void load_values(const float *row, int64_t n, float rest, float values[CHAINS])
 {
-    if (n >= LANES) {
-        memcpy(lane, row, LANES * sizeof *lane);
+    if (n >= CHAINS) {
+        memcpy(values, row, CHAINS * sizeof *values);
         return;
     }
-    for (int64_t i = 0; i < LANES; i++) lane[i] = i < n ? row[i] : rest;
+    for (int64_t i = 0; i < CHAINS; i++) values[i] = i < n ? row[i] : rest;
 }
 
 /* The row's largest logit; NaN is passed over, it comes back through the exponentials. */
 static float largest(const float *row, int64_t n)
 {
-    float best[LANES], lane[LANES];
-    load_lanes(row, n, row[0], best);
-    for (int64_t k = LANES; k < n; k += LANES) {
-        load_lanes(row + k, n - k, row[0], lane);
-        for (int i = 0; i < LANES; i++) best[i] = lane[i] > best[i] ? lane[i] : best[i];
+    float best[CHAINS], values[CHAINS];
+    load_values(row, n, row[0], best);
+    for (int64_t k = CHAINS; k < n; k += CHAINS) {
+        load_values(row + k, n - k, row[0], values);
+        for (int i = 0; i < CHAINS; i++) best[i] = values[i] > best[i] ? values[i] : best[i];
     }
     float result = best[0];
-    for (int i = 1; i < LANES; i++) result = best[i] > result ? best[i] : result;
+    for (int i = 1; i < CHAINS; i++) result = best[i] > result ? best[i] : result;
     return result;
 }
 
 static double sum_exponentials(const float *row, int64_t n, float offset)
 {
-    double sum[LANES] = { 0 };
-    float lane[LANES];
-    for (int64_t k = 0; k < n; k += LANES) {
-        load_lanes(row + k, n - k, -INFINITY, lane);
-        for (int i = 0; i < LANES; i++) sum[i] += (double)ls__exp(lane[i] - offset);
+    double sum[CHAINS] = { 0 };
+    float values[CHAINS];
+    for (int64_t k = 0; k < n; k += CHAINS) {
+        load_values(row + k, n - k, -INFINITY, values);
+        for (int i = 0; i < CHAINS; i++) sum[i] += (double)ls__exp(values[i] - offset);
     }
-    return add_lanes(sum);
+    return add_chains(sum);
 }
 
 /* sum of (a[k] - offset) b[k], b 1 where it is NULL */
 static double inner_product(const float *a, float offset, const float *b, int64_t n)
 {
-    double sum[LANES] = { 0 };
-    float x[LANES], y[LANES];
-    for (int i = 0; i < LANES; i++) y[i] = 1;
-    for (int64_t k = 0; k < n; k += LANES) {
-        load_lanes(a + k, n - k, offset, x);
-        if (b) load_lanes(b + k, n - k, 0, y);
-        for (int i = 0; i < LANES; i++) sum[i] += ((double)x[i] - (double)offset) * (double)y[i];
+    double sum[CHAINS] = { 0 };
+    float x[CHAINS], y[CHAINS];
+    for (int i = 0; i < CHAINS; i++) y[i] = 1;
+    for (int64_t k = 0; k < n; k += CHAINS) {
+        load_values(a + k, n - k, offset, x);
+        if (b) load_values(b + k, n - k, 0, y);
+        for (int i = 0; i < CHAINS; i++) sum[i] += ((double)x[i] - (double)offset) * (double)y[i];
     }
-    return add_lanes(sum);
+    return add_chains(sum);
 }
 
 static double sum_of_weights(const ls__ops_kernel *k)
@@ -104,7 +104,7 @@ static void rows_forward(const ls__ops_kernel *k, int64_t task)
     const int64_t classes = n_classes(k);
     const double smoothing = (double)k->op.u.loss.label_smoothing;
     const double all_weights = sum_of_weights(k);
-    const ls__range rows = ls__piece(n_rows(k), k->n_chunks, task, 1);
+    const ls__range rows = ls__part(n_rows(k), k->n_chunks, task, 1);
     for (int64_t n = rows.begin; n < rows.end; n++) {
         const float *row = (const float *)k->buffers[0] + n * classes;
         const float offset = largest(row, classes);
@@ -165,7 +165,7 @@ static void rows_backward(const ls__ops_kernel *k, int64_t task)
     const double all_weights = sum_of_weights(k);
     const float factor = total == 0 ? 0 : (float)(dloss / total);
     const float soft = (float)(smoothing / (double)classes);
-    const ls__range rows = ls__piece(n_rows(k), k->n_chunks, task, 1);
+    const ls__range rows = ls__part(n_rows(k), k->n_chunks, task, 1);
     for (int64_t n = rows.begin; n < rows.end; n++) {
         const float *restrict row = (const float *)k->buffers[0] + n * classes;
         float *restrict gradient = (float *)k->buffers[6] + n * classes;
@@ -205,7 +205,7 @@ static void rows_top_k(const ls__ops_kernel *k, int64_t task)
     const int32_t *labels = k->buffers[1];
     const int64_t classes = n_classes(k);
     int64_t count = 0;
-    const ls__range rows = ls__piece(n_rows(k), k->n_chunks, task, 1);
+    const ls__range rows = ls__part(n_rows(k), k->n_chunks, task, 1);
     for (int64_t n = rows.begin; n < rows.end; n++) {
         const float *row = (const float *)k->buffers[0] + n * classes;
         if (labels[n] < 0 || labels[n] >= classes) continue;

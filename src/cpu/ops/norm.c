@@ -44,13 +44,13 @@ static void moments(const ls__ops_kernel *k, int64_t task)
     const ls__element *x = k->buffers[0];
     const int64_t width = k->planes.width;
     walk w = walk_of(k, task);
-    ls__element copy[LANES];
+    ls__element copy[ROW_WIDTH];
     const ls__element *origin = origin_of(k, w.group);
-    if (width <= LANES) {
-        for (int64_t i = 0; i < LANES; i++) copy[i] = origin[i % width];
+    if (width <= ROW_WIDTH) {
+        for (int64_t i = 0; i < ROW_WIDTH; i++) copy[i] = origin[i % width];
         origin = copy;
     }
-    lane_sums sums;
+    row_sums sums;
     begin_sums(k, &w, &sums);
     while (next_span(k, &w)) {
 #define SPAN(at, rows, width)                                                                      \
@@ -150,11 +150,11 @@ LS__ALWAYS_INLINE void apply(const ls__ops_kernel *k, int64_t task, bool with_ad
     const ls__element *x = k->buffers[0], *add = k->buffers[5];
     ls__element *y = k->buffers[6];
     walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
-    float copy[3][LANES];
+    float copy[3][ROW_WIDTH];
     const apply_operands at = apply_operands_of(k);
-    const float *mean = lanes(k, group_values(k, k->buffers[at.mean], w.group), copy[0]);
-    const float *factor = lanes(k, group_values(k, vector(k, 0), w.group), copy[1]);
-    const float *shift = lanes(k, group_values(k, k->buffers[at.shift], w.group), copy[2]);
+    const float *mean = row_values(k, group_values(k, k->buffers[at.mean], w.group), copy[0]);
+    const float *factor = row_values(k, group_values(k, vector(k, 0), w.group), copy[1]);
+    const float *shift = row_values(k, group_values(k, k->buffers[at.shift], w.group), copy[2]);
     while (next_span(k, &w)) {
 #define SPAN(at, rows, width)                                                                      \
     apply_rows(x + w.offset + (at), with_add ? add + w.offset + (at) : NULL, y + w.offset + (at),  \
@@ -267,9 +267,9 @@ LS__ALWAYS_INLINE void products(const ls__ops_kernel *k, int64_t task, options w
 {
     const int64_t width = k->planes.width;
     walk w = walk_of(k, task);
-    float copy[LANES];
-    const float *mean = lanes(k, group_values(k, k->buffers[5], w.group), copy);
-    lane_sums sums;
+    float copy[ROW_WIDTH];
+    const float *mean = row_values(k, group_values(k, k->buffers[5], w.group), copy);
+    row_sums sums;
     begin_sums(k, &w, &sums);
     while (next_span(k, &w)) {
 #define SPAN(at, rows, width)                                                                      \
@@ -305,15 +305,15 @@ static void middle_backward(const ls__ops_kernel *k, int64_t task)
     finish_share(k, task, finish_products);
 }
 
-/* Where dadd is asked for, it holds the gradient already. */
+/* If the op computes dadd, it holds the gradient already. */
 LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, options with)
 {
     walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
-    float copy[4][LANES];
-    const float *mean = lanes(k, group_values(k, k->buffers[5], w.group), copy[0]);
-    const float *factor = lanes(k, group_values(k, vector(k, 0), w.group), copy[1]);
-    const float *mean_dy = lanes(k, group_values(k, vector(k, 1), w.group), copy[2]);
-    const float *slope = lanes(k, group_values(k, vector(k, 2), w.group), copy[3]);
+    float copy[4][ROW_WIDTH];
+    const float *mean = row_values(k, group_values(k, k->buffers[5], w.group), copy[0]);
+    const float *factor = row_values(k, group_values(k, vector(k, 0), w.group), copy[1]);
+    const float *mean_dy = row_values(k, group_values(k, vector(k, 1), w.group), copy[2]);
+    const float *slope = row_values(k, group_values(k, vector(k, 2), w.group), copy[3]);
     while (next_span(k, &w)) {
         gradient_span s = span_at(k, w.offset, with);
         if (with.dadd) s.dy1 = s.dadd;

@@ -40,7 +40,7 @@ void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t 
 }
 
 /* The estimate of a kernel's time: its data stream from memory, as LS__TASK_ELEMENTS supposes too.
- * It need only tell blocks and reorders apart: the other candidates are the reference's. */
+ * It only ranks blocks and reorders, because the other candidates are the reference's. */
 static const double BYTES_PER_MS = 20e6, STAGE_MS = 0.003;
 
 static bool plan(ls__ops_kernel *k)

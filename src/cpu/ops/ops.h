@@ -34,11 +34,11 @@ struct ls__ops_kernel {
     ls__ops_stage stages[LS__MAX_STAGES];
     double bytes; /* read and written in one run, for the estimate of its cost */
 
-    /* what the family's plan noted down for its tasks */
+    /* set by the family's plan, read by its tasks */
     ls__planes planes;
     int64_t n_chunks; /* a count of elements or rows is cut into this many */
 
-    /* the run under way */
+    /* the current run */
     int stage;
     void *const *buffers;
     unsigned char *workspace; /* aligned to 64 bytes */
@@ -89,8 +89,8 @@ typedef struct ls__range {
     int64_t begin, end;
 } ls__range;
 
-/* The part of 0..count-1 that piece i of n gets; all but the last begin and end at multiples. */
-static inline ls__range ls__piece(int64_t count, int64_t n, int64_t i, int64_t multiple)
+/* Part i of 0..count-1 cut into n parts; all but the last begin and end at multiples. */
+static inline ls__range ls__part(int64_t count, int64_t n, int64_t i, int64_t multiple)
 {
     const int64_t units = ls__divide_up(count, multiple);
     return (ls__range){ units * i / n * multiple, ls__min(units * (i + 1) / n * multiple, count) };

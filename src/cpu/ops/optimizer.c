@@ -4,9 +4,9 @@
 #include "cpu/ops/ops.h"
 #include <math.h>
 
-enum { LINE = 16, LANES = 16 };
+enum { LINE = 16, CHAINS = 16 };
 
-/* Calls part(k, segment, begin, end) for what of the segments lies in a task's stretch of the
+/* Calls part(k, segment, begin, end) for what of the segments lies in a task's range of the
  * block. */
 typedef void (*part_fn)(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
                         void *state);
@@ -14,19 +14,19 @@ typedef void (*part_fn)(const ls__ops_kernel *k, const ls__segment *segment, ls_
 static void for_each_part(const ls__ops_kernel *k, int64_t task, const ls__segment *segments,
                           int64_t n_segments, part_fn part, void *state)
 {
-    const ls__range stretch = ls__piece(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
-    int64_t low = 0, high = n_segments; /* the first segment that ends behind the stretch's begin */
+    const ls__range range = ls__part(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
+    int64_t low = 0, high = n_segments; /* the first segment that ends behind the range's begin */
     while (low < high) {
         const int64_t middle = (low + high) / 2;
-        if (segments[middle].offset + segments[middle].count > stretch.begin)
+        if (segments[middle].offset + segments[middle].count > range.begin)
             high = middle;
         else
             low = middle + 1;
     }
-    for (int64_t s = low; s < n_segments && segments[s].offset < stretch.end; s++) {
+    for (int64_t s = low; s < n_segments && segments[s].offset < range.end; s++) {
         const int64_t begin = segments[s].offset, end = begin + segments[s].count;
-        const ls__range common = { begin > stretch.begin ? begin : stretch.begin,
-                                   ls__min(end, stretch.end) };
+        const ls__range common = { begin > range.begin ? begin : range.begin,
+                                   ls__min(end, range.end) };
         if (common.begin < common.end) part(k, &segments[s], common, state);
     }
 }
@@ -45,22 +45,22 @@ static void add_squares(const ls__ops_kernel *k, const ls__segment *segment, ls_
 {
     (void)segment;
     const float *restrict x = (const float *)k->buffers[0] + part.begin;
-    double *restrict lane = state;
+    double *restrict chain = state;
     const int64_t n = part.end - part.begin;
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
-    for (int j = 0; i < n; i++, j++) lane[j] += (double)x[i] * (double)x[i];
+    for (; i + CHAINS <= n; i += CHAINS)
+        for (int j = 0; j < CHAINS; j++) chain[j] += (double)x[i + j] * (double)x[i + j];
+    for (int j = 0; i < n; i++, j++) chain[j] += (double)x[i] * (double)x[i];
 }
 
 static void sum_squares(const ls__ops_kernel *k, int64_t task)
 {
-    double lane[LANES] = { 0 };
+    double chain[CHAINS] = { 0 };
     for_each_part(k, task, k->op.u.l2_norm.segments, *k->op.u.l2_norm.n_segments, add_squares,
-                  lane);
-    for (int step = LANES / 2; step > 0; step /= 2)
-        for (int i = 0; i < step; i++) lane[i] += lane[i + step];
-    ((double *)k->workspace)[task] = lane[0];
+                  chain);
+    for (int step = CHAINS / 2; step > 0; step /= 2)
+        for (int i = 0; i < step; i++) chain[i] += chain[i + step];
+    ((double *)k->workspace)[task] = chain[0];
 }
 
 static void finish_norm(const ls__ops_kernel *k, int64_t task)
@@ -97,7 +97,7 @@ LS__ALWAYS_INLINE void sgd_loop(float *restrict parameter, const float *restrict
     s.first = with.first;
     s.nesterov = with.nesterov;
     for (int64_t i = 0; i < n; i++) {
-        /* by way of a variable: a pointer into memory is asked for NULL for each element */
+        /* a variable, because a pointer in memory would be compared with NULL for each element */
         float kept = with.momentum ? momentum[i] : 0;
         parameter[i] = ls__sgd_element(&s, with.decay ? decay : 0, gradient[i], parameter[i],
                                        with.momentum ? &kept : NULL);

@@ -42,10 +42,11 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
     return (ls__range){ begin, ls__min(shifted / g->stride[dim] + 1, size) };
 }
 
-/* f(n_vectors, lanes, c, ...) for so many vectors of channels from c on. What is no whole vector at
- * the end goes with a vector that reaches back over channels already done. Of fewer channels than a
- * vector has, `spill` says that lanes behind them may be read, and written: those of the places
- * that come next, which overwrite them. Otherwise only so many lanes as are there. */
+/* Calls f(n_vectors, used, c, ...) for vectors of channels from c on, of which the first `used`
+ * elements are read and written. If the last vector is not whole, it begins earlier, at channels
+ * that are done already. If there are fewer channels than a vector has elements, `spill` says that
+ * whole vectors may be read and written: the rest belongs to the next places, which are written
+ * later. */
 #define FOR_VECTORS(width, spill, f, ...)                                                          \
     do {                                                                                           \
         int64_t c_ = 0;                                                                            \
@@ -98,19 +99,19 @@ typedef struct maximum {
     int64_t kernel_width;
 } maximum;
 
-LS__ALWAYS_INLINE void store_places(const maximum *m, int64_t c, ls__vi place, int lanes)
+LS__ALWAYS_INLINE void store_places(const maximum *m, int64_t c, ls__vi place, int used)
 {
-    if (m->bytes) ls__store_first_bytes(m->bytes + c, place, lanes);
-    if (m->words) memcpy(m->words + c, &place, (size_t)lanes * sizeof *m->words);
+    if (m->bytes) ls__store_first_bytes(m->bytes + c, place, used);
+    if (m->words) memcpy(m->words + c, &place, (size_t)used * sizeof *m->words);
 }
 
-LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w, const maximum *m)
+LS__ALWAYS_INLINE void max_vectors(int n, int used, int64_t c, const region *w, const maximum *m)
 {
     ls__vf best[TILE / LS__WIDTH];
     ls__vi place[TILE / LS__WIDTH];
     const ls__element *first = region_at(w, w->rows.begin, w->columns.begin) + c;
     for (int i = 0; i < n; i++) {
-        best[i] = ls__load_first(first + i * LS__WIDTH, lanes);
+        best[i] = ls__load_first(first + i * LS__WIDTH, used);
         place[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
     }
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
@@ -118,7 +119,7 @@ LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w,
             const ls__element *from = region_at(w, r, s) + c;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)(r * m->kernel_width + s);
             for (int i = 0; i < n; i++) {
-                const ls__vf value = ls__load_first(from + i * LS__WIDTH, lanes);
+                const ls__vf value = ls__load_first(from + i * LS__WIDTH, used);
                 /* larger, or the first NaN */
                 const ls__vi take = ~(value <= best[i]) & (best[i] == best[i]);
                 best[i] = ls__select(take, value, best[i]);
@@ -126,8 +127,8 @@ LS__ALWAYS_INLINE void max_vectors(int n, int lanes, int64_t c, const region *w,
             }
         }
     for (int i = 0; i < n; i++) {
-        ls__store_first(m->y + c + i * LS__WIDTH, best[i], lanes);
-        store_places(m, c + i * LS__WIDTH, place[i], lanes);
+        ls__store_first(m->y + c + i * LS__WIDTH, best[i], used);
+        store_places(m, c + i * LS__WIDTH, place[i], used);
     }
 }
 
@@ -137,7 +138,7 @@ static void max_pool(const ls__ops_kernel *k, int64_t task)
     const geometry g = geometry_of(k, 0, 1);
     const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
     const int64_t inputs = ls__count(&k->op.operands[0]);
-    const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    const ls__range lines = ls__part(g.images * g.groups * g.yh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.yh, p = line % g.yh;
         const int64_t h = p * g.stride[0] - g.padding[0];
@@ -200,15 +201,15 @@ typedef struct origin {
     ls__element *dx;
 } origin;
 
-LS__ALWAYS_INLINE ls__vi load_places(const origin *o, int64_t at, int lanes)
+LS__ALWAYS_INLINE ls__vi load_places(const origin *o, int64_t at, int used)
 {
-    if (o->bytes) return ls__load_first_bytes(o->bytes + at, lanes);
+    if (o->bytes) return ls__load_first_bytes(o->bytes + at, used);
     ls__vi index = { 0 };
-    memcpy(&index, o->words + at, (size_t)lanes * sizeof *o->words);
+    memcpy(&index, o->words + at, (size_t)used * sizeof *o->words);
     return index;
 }
 
-LS__ALWAYS_INLINE void max_vectors_backward(int n, int lanes, int64_t c, const region *dy,
+LS__ALWAYS_INLINE void max_vectors_backward(int n, int used, int64_t c, const region *dy,
                                             const origin *o)
 {
     ls__vf sum[TILE / LS__WIDTH];
@@ -219,12 +220,12 @@ LS__ALWAYS_INLINE void max_vectors_backward(int n, int lanes, int64_t c, const r
             const int64_t place = o->place - p * o->row_step - q * o->column_step;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)place;
             for (int i = 0; i < n; i++) {
-                const ls__vi index = load_places(o, at + i * LS__WIDTH, lanes);
-                const ls__vf gradient = ls__load_first(dy->values + at + i * LS__WIDTH, lanes);
+                const ls__vi index = load_places(o, at + i * LS__WIDTH, used);
+                const ls__vf gradient = ls__load_first(dy->values + at + i * LS__WIDTH, used);
                 sum[i] += (ls__vf)((index == here) & (ls__vi)gradient);
             }
         }
-    for (int i = 0; i < n; i++) ls__store_first(o->dx + c + i * LS__WIDTH, sum[i], lanes);
+    for (int i = 0; i < n; i++) ls__store_first(o->dx + c + i * LS__WIDTH, sum[i], used);
 }
 
 static origin origin_of(const ls__ops_kernel *k, const geometry *g, int64_t from)
@@ -242,7 +243,7 @@ static void max_pool_backward(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
     const int64_t outputs = ls__count(&k->op.operands[0]);
-    const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
+    const ls__range lines = ls__part(g.images * g.groups * g.xh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.xh, h = line % g.xh, from = plane * g.yh * g.yw * g.width;
         region dy = { .values = (const ls__element *)k->buffers[0] + from,
@@ -268,18 +269,18 @@ typedef struct whole_window {
     int64_t at, width, pitch, kernel[2]; /* pitch: of dx, in elements */
 } whole_window;
 
-LS__ALWAYS_INLINE void max_window_backward(int n, int lanes, int64_t c, const whole_window *w,
+LS__ALWAYS_INLINE void max_window_backward(int n, int used, int64_t c, const whole_window *w,
                                            const origin *o)
 {
     for (int i = 0; i < n; i++, c += LS__WIDTH) {
-        const ls__vi index = load_places(o, w->at + c, lanes);
-        const ls__vi gradient = (ls__vi)ls__load_first(w->dy + w->at + c, lanes);
+        const ls__vi index = load_places(o, w->at + c, used);
+        const ls__vi gradient = (ls__vi)ls__load_first(w->dy + w->at + c, used);
         ls__vi here = { 0 };
         for (int64_t r = 0; r < w->kernel[0]; r++)
             for (int64_t s = 0; s < w->kernel[1]; s++, here += 1)
                 /* added to 0, as where windows overlap: there -0 becomes 0 */
                 ls__store_first(o->dx + r * w->pitch + s * w->width + c,
-                                (ls__vf){ 0 } + (ls__vf)((index == here) & gradient), lanes);
+                                (ls__vf){ 0 } + (ls__vf)((index == here) & gradient), used);
     }
 }
 
@@ -296,7 +297,7 @@ static bool windows_tile(const geometry *g)
 static void max_pool_backward_tiles(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
-    const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    const ls__range lines = ls__part(g.images * g.groups * g.yh, k->n_chunks, task, 1);
     origin o = origin_of(k, &g, 0);
     whole_window w = { .dy = k->buffers[0],
                        .width = g.width,
@@ -352,7 +353,7 @@ static void avg_pool(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 0, 1);
     const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
-    const ls__range lines = ls__piece(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    const ls__range lines = ls__part(g.images * g.groups * g.yh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         const int64_t plane = line / g.yh, p = line % g.yh;
         const int64_t h = p * g.stride[0] - g.padding[0];
@@ -377,7 +378,7 @@ static void avg_pool_backward(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 1, 0);
     const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
-    const ls__range lines = ls__piece(g.images * g.groups * g.xh, k->n_chunks, task, 1);
+    const ls__range lines = ls__part(g.images * g.groups * g.xh, k->n_chunks, task, 1);
     for (int64_t line = lines.begin; line < lines.end; line++) {
         region dy = { .values = k->buffers[0], .pitch = g.yw, .width = g.width };
         dy.at = line / g.xh * g.yh * g.yw;
@@ -415,7 +416,7 @@ static void global_avg_pool(const ls__ops_kernel *k, int64_t task)
 {
     const ls__planes p = k->planes;
     const double factor = 1 / (double)p.places;
-    const ls__range planes = ls__piece(p.images * p.groups, k->n_chunks, task, 1);
+    const ls__range planes = ls__part(p.images * p.groups, k->n_chunks, task, 1);
     for (int64_t i = planes.begin; i < planes.end; i++) {
         const region plane = { .values =
                                    (const ls__element *)k->buffers[0] + i * p.places * p.width,
@@ -439,7 +440,7 @@ static void global_avg_pool_backward(const ls__ops_kernel *k, int64_t task)
     const ls__element *dy = k->buffers[0];
     ls__element *dx = k->buffers[1];
     const double factor = 1 / (double)p.places;
-    const ls__range planes = ls__piece(p.images * p.groups, k->n_chunks, task, 1);
+    const ls__range planes = ls__part(p.images * p.groups, k->n_chunks, task, 1);
     for (int64_t i = planes.begin; i < planes.end; i++) {
         const ls__element *restrict from = dy + i * p.width;
         ls__element *restrict to = dx + i * p.places * p.width;

@@ -71,7 +71,7 @@ static void reference_close(ls__kernel *kernel)
 static int reference_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     (void)cpu;
-    /* Optional ops gain nothing here: they are made when asked for by name, as tests do. */
+    /* Optional ops gain nothing here: they are opened by name alone, as tests do. */
     if (max < 1 || !find(op->kind) || ls__op_is_optional(op->kind)) return 0;
     *out = (ls__candidate){ .name = "reference", .deterministic = true, .cost_ms = COST_MS };
     return 1;

@@ -104,7 +104,7 @@ static void block_task(void *arg, int64_t task, int thread)
     }
 }
 
-static void widen_task(void *arg, int64_t filter, int thread)
+static void convert_task(void *arg, int64_t filter, int thread)
 {
     (void)thread;
     const ls__conv_call *call = arg;
@@ -114,11 +114,11 @@ static void widen_task(void *arg, int64_t filter, int thread)
 }
 
 /* Weights and bias become f32. */
-static void widen(ls__conv_call *call)
+static void convert(ls__conv_call *call)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
     float *const w = call->workspace + k->w_f32, *const bias = w + k->filters * k->filter_floats;
-    ls__threads_run(k->base.cpu->threads, k->filters, widen_task, call);
+    ls__threads_run(k->base.cpu->threads, k->filters, convert_task, call);
     call->w = w;
     if (!call->bias) return;
     ls__implicit_gemm_read(true, call->bias, 0, k->filters, bias);
@@ -131,7 +131,7 @@ static ls_status run_correlation(ls__kernel *kernel, void *const *buffers, void 
     (void)step;
     const ls__implicit_gemm_kernel *k = (const ls__implicit_gemm_kernel *)kernel;
     ls__conv_call call = ls__conv_call_of(kernel, buffers, workspace);
-    if (k->bf16) widen(&call);
+    if (k->bf16) convert(&call);
     ls__threads_run(k->base.cpu->threads, k->n_parts * k->n_panels, pack_task, &call);
     ls__threads_run(k->base.cpu->threads, k->n_tasks, block_task, &call);
     return LS_OK;

@@ -97,7 +97,7 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
 void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k)
 {
     const ls__implicit_gemm_part *p = &k->parts[0];
-    const int64_t rows = p->phase.n_rows, columns = k->result.channels, lanes = k->micro->width;
+    const int64_t rows = p->phase.n_rows, columns = k->result.channels, width = k->micro->width;
     k->n_slabs = ls__divide_up(columns, WEIGHT_SLAB);
     k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__ROW_STEP);
     k->n_slabs = ls__divide_up(columns, k->slab);
@@ -111,9 +111,9 @@ void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k)
     k->sum_rows = ls__round_up_to(ls__divide_up(rows, sums), WEIGHT_ROWS);
     k->n_sums = ls__divide_up(rows, k->sum_rows);
     k->n_tasks = k->n_sums * slabs;
-    k->pitch = ls__round_up_to(p->depth, lanes);
+    k->pitch = ls__round_up_to(p->depth, width);
     k->first_in_place = k->pitch == p->depth;
-    k->v_stride = ls__row_stride(ls__round_up_to(k->k_slab, lanes));
+    k->v_stride = ls__row_stride(ls__round_up_to(k->k_slab, width));
     k->d_stride = ls__row_stride(k->slab);
     k->base.kernel.workspace_bytes =
         (size_t)((k->n_sums - k->first_in_place) * columns * k->pitch) * sizeof(float);

@@ -117,7 +117,8 @@ static void multiply_columns(const ls__small_channels_product *p, int64_t first,
     part at = { .b = p->b + first,
                 .start = p->start ? p->start + first : NULL,
                 .out_row = p->out_row * step };
-    /* Where rows of out follow each other, what a vector has more is where later rows will be. */
+    /* Where rows of out follow each other, the rest of a vector lies where later rows are written.
+     */
     const bool dense = !p->add && p->out_row == p->n_columns && columns == p->n_columns;
     const int last_columns = (int)(columns - (vectors - 1) * VECTOR);
     const float *line = p->a;
@@ -143,11 +144,11 @@ static void multiply_columns(const ls__small_channels_product *p, int64_t first,
     }
 }
 
-void ls__small_channels_widen(const float *from, int64_t rows, int64_t columns, int64_t wide,
-                              float *to)
+void ls__small_channels_pad_columns(const float *from, int64_t rows, int64_t columns,
+                                    int64_t padded, float *to)
 {
-    for (int64_t i = 0; i < rows; i++, from += columns, to += wide)
-        for (int64_t j = 0; j < wide; j += VECTOR) {
+    for (int64_t i = 0; i < rows; i++, from += columns, to += padded)
+        for (int64_t j = 0; j < padded; j += VECTOR) {
             const int64_t left = columns - j;
             ls__store(to + j,
                       left >= VECTOR ? ls__load(from + j) : ls__load_first(from + j, (int)left));

@@ -27,7 +27,8 @@ LS__ALWAYS_INLINE void slide(int taps, int places, const ls__small_channels_wind
                 if (v >= t && v - t < places) sum[v - t] = ls__fma(value, factor[t], sum[v - t]);
         }
     }
-    /* What a vector has more than `out` is where later places will be; at last there are none. */
+    /* The rest of a vector lies where later places are written; the last places have none after
+     * them. */
     LS__UNROLL
     for (int i = 0; i < places; i++) {
         if (!last || (places - i) * s->out >= VECTOR)

@@ -35,12 +35,12 @@ typedef struct ls__small_channels_product {
     bool add;
 } ls__small_channels_product;
 void ls__small_channels_multiply(const ls__small_channels_product *product);
-/* to[rows][wide] from from[rows][columns], zeros from column `columns` on; wide in whole vectors.
- */
-void ls__small_channels_widen(const float *from, int64_t rows, int64_t columns, int64_t wide,
-                              float *to);
-/* sum[columns] += the sum of from's rows, `pitch` apart: first that sum is found, then added. Whole
- * vectors. */
+/* Copies from[rows][columns] to to[rows][padded], with zeros from column `columns` on; padded is a
+ * multiple of a vector. */
+void ls__small_channels_pad_columns(const float *from, int64_t rows, int64_t columns,
+                                    int64_t padded, float *to);
+/* sum[columns] += the sum of from's rows, `pitch` apart: that sum is computed first, then added.
+ * Whole vectors. */
 void ls__small_channels_add_rows(const float *from, int64_t rows, int64_t columns, int64_t pitch,
                                  float *sum);
 

@@ -98,7 +98,7 @@ static void data_row(const ls__conv_call *call, const float *dy, int64_t row, fl
         .b = call->workspace + (row - last * k->stride_h) * row_weights,
         .out = padded,
         .n_rows = k->yw,
-        .n_columns = k->padded_row_taps, /* what vectors have more is zeros */
+        .n_columns = k->padded_row_taps, /* the added columns are zeros */
         .n_outer = last - first + 1,
         .n_inner = k->out,
         .a_row = k->out,
@@ -111,7 +111,7 @@ static void data_row(const ls__conv_call *call, const float *dy, int64_t row, fl
         .add = true });
 }
 
-/* A task's tiles are whole images. Where windows leave a rest of one out, zeros. */
+/* A task's tiles are whole images. Rows and columns that no window reaches get zeros. */
 static void data_task(void *arg, int64_t task, int thread)
 {
     const ls__conv_call *call = arg;
@@ -160,14 +160,14 @@ static void weights_task(void *arg, int64_t task, int thread)
         const ls__small_channels_tile p = ls__small_channels_tile_at(k, i);
         const float *x = ls__small_channels_read_tile(k, call->x, &p, scratch);
         const float *dy = (const float *)call->w + (p.image * k->yh + p.first) * k->yw * k->out;
-        /* What a vector has more belongs to the next places; behind the last ones there are none.
-         */
+        /* The rest of a place's last vector belongs to the next places; after the last place there
+         * is nothing to read. */
         const int64_t rows_behind = (k->images - p.image) * k->yh - p.first - p.rows;
         int64_t apart = k->out;
         if (k->padded_out - k->out > rows_behind * k->yw * k->out) {
-            float *wide = scratch + (k->padded ? ls__small_channels_tile_floats(k) : 0);
-            ls__small_channels_widen(dy, p.rows * k->yw, k->out, k->padded_out, wide);
-            dy = wide;
+            float *padded = scratch + (k->padded ? ls__small_channels_tile_floats(k) : 0);
+            ls__small_channels_pad_columns(dy, p.rows * k->yw, k->out, k->padded_out, padded);
+            dy = padded;
             apart = k->padded_out;
         }
         ls__small_channels_multiply(

@@ -2,7 +2,7 @@
  * a time.
  *
  * Tiles that lie side by side form a strip. Its columns are mapped one by one, each once, although
- * pieces of inputs overlap by two of them; then the tiles, row by row. */
+ * tiles of inputs overlap by two of them; then the tiles, row by row. */
 #ifndef LS_CPU_CONV_WINOGRAD_IMAGES_H
 #define LS_CPU_CONV_WINOGRAD_IMAGES_H
 
@@ -51,7 +51,7 @@ static void find_strip(const ls__element *x, int64_t n, int64_t row, int64_t col
                          : NULL;
 }
 
-/* B' for pieces of inputs, A for tiles of gradients. */
+/* B' for tiles of inputs, A for tiles of gradients. */
 LS__ALWAYS_INLINE void map_forward(int side, const ls__vf *d, ls__vf *out, int out_step)
 {
     if (side == IN)

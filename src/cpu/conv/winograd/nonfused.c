@@ -40,7 +40,7 @@ static nonfused_call call_of(const ls__kernel *kernel, void *const *buffers, voi
 }
 
 /* Channels of a block of output channels. */
-static int64_t width_of(const ls__winograd_kernel *k, int64_t block)
+static int64_t block_channels(const ls__winograd_kernel *k, int64_t block)
 {
     return ls__min(CHANNELS, k->g.out_channels - block * CHANNELS);
 }
@@ -66,7 +66,7 @@ static void transform_panel(const nonfused_call *call, int64_t block, int64_t pa
 
 static int64_t n_panels(const ls__winograd_kernel *k, int64_t block)
 {
-    return block < k->k_blocks ? ls__divide_up(width_of(k, block), k->micro->panel) : 0;
+    return block < k->k_blocks ? ls__divide_up(block_channels(k, block), k->micro->panel) : 0;
 }
 
 static void open_task(void *arg, int64_t task, int thread)
@@ -87,7 +87,7 @@ static void multiply_task(void *arg, int64_t task, int thread)
     const ls__winograd_kernel *k = call->k;
     const int64_t channels = k->g.in_channels, panel = k->micro->panel;
     const int64_t first = task % k->row_blocks * k->rows, xi = task / k->row_blocks;
-    const int64_t width = width_of(k, call->block);
+    const int64_t width = block_channels(k, call->block);
     for (int64_t p = 0; p < width; p += panel)
         k->micro->multiply(false, call->v + xi * k->v_xi + first * k->v_stride, k->v_stride,
                            call->u + (p * LS__WINOGRAD_XI + xi * panel) * channels, channels,
@@ -108,7 +108,7 @@ static void close_task(void *arg, int64_t task, int thread)
     const int64_t first = task * TRANSFORM_TILES, k0 = call->block * CHANNELS;
     k->transforms->output(&k->g, call->m + first * CHANNELS, k->m_xi, CHANNELS, first,
                           ls__min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
-                          k0 + width_of(k, call->block), call->conv.bias, call->conv.y);
+                          k0 + block_channels(k, call->block), call->conv.bias, call->conv.y);
 }
 
 static ls_status run_correlation(ls__kernel *kernel, void *const *buffers, void *workspace,
@@ -132,9 +132,9 @@ static void transform_gradients(const nonfused_call *call, int64_t block, int64_
 {
     const ls__winograd_kernel *k = call->k;
     const int64_t first = tile_block * TRANSFORM_TILES, k0 = block * CHANNELS;
-    k->transforms->gradient(&k->g, call->conv.w, first,
-                            ls__min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
-                            k0 + width_of(k, block), call->m + first * CHANNELS, k->m_xi, CHANNELS);
+    k->transforms->gradient(
+        &k->g, call->conv.w, first, ls__min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
+        k0 + block_channels(k, block), call->m + first * CHANNELS, k->m_xi, CHANNELS);
 }
 
 static void open_weights_task(void *arg, int64_t task, int thread)
@@ -153,7 +153,7 @@ static void outer_task(void *arg, int64_t xi, int thread)
     (void)thread;
     const nonfused_call *call = arg;
     const ls__winograd_kernel *k = call->k;
-    const int64_t rows = width_of(k, call->block);
+    const int64_t rows = block_channels(k, call->block);
     float *sums = call->u + xi * k->u_xi;
     memset(sums, 0, (size_t)(rows * k->v_stride) * sizeof *sums);
     for (int64_t first = 0; first < k->g.n_tiles; first += WEIGHT_TILES)
@@ -169,7 +169,7 @@ static void close_weights_task(void *arg, int64_t task, int thread)
     (void)thread;
     const nonfused_call *call = arg;
     const ls__winograd_kernel *k = call->k;
-    const int64_t rows = width_of(k, call->block);
+    const int64_t rows = block_channels(k, call->block);
     if (task < rows)
         k->transforms->weight_gradient(&k->g, call->u + task * k->v_stride, k->u_xi,
                                        call->block * CHANNELS + task, call->conv.y);
@@ -188,7 +188,7 @@ static ls_status run_weights(ls__kernel *kernel, void *const *buffers, void *wor
     for (; call.block < k->k_blocks; call.block++) {
         const bool last = call.block + 1 == k->k_blocks;
         ls__threads_run(threads, LS__WINOGRAD_XI, outer_task, &call);
-        ls__threads_run(threads, width_of(k, call.block) + (last ? 0 : k->n_tile_blocks),
+        ls__threads_run(threads, block_channels(k, call.block) + (last ? 0 : k->n_tile_blocks),
                         close_weights_task, &call);
     }
     return LS_OK;

@@ -3,7 +3,7 @@
  * 3x3 kernels of stride 1, in f32 with FMA. A tile of 4x4 results needs 6x6 = 36 products a channel
  * pair instead of 144.
  *
- * With d a 6x6 piece of the input, g the 3x3 weights, and 36 positions xi in the transformed
+ * With d a 6x6 tile of the input, g the 3x3 weights, and 36 positions xi in the transformed
  * domain, at each of which the products are one matrix product:
  *
  *   forward            y  = A' [ (G g G') * (B' d B) ] A, summed over input channels
