@@ -120,21 +120,6 @@ static const char *cpu_processor(const ls__device *device)
     return ((const ls__cpu *)device)->processor;
 }
 
-ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes)
-{
-    if (bytes <= cpu->scratch_bytes) return LS_OK;
-    /* Contents need not survive. A failure leaves every thread with at least what it had. */
-    for (int i = 0; i < cpu->n_threads; i++) {
-        unsigned char *block = ls__alloc(cpu->device.ctx, bytes);
-        if (!block)
-            return ls__fail_memory(cpu->device.ctx, "cpu: scratch memory of a thread", bytes);
-        ls__free(cpu->device.ctx, cpu->scratch[i]);
-        cpu->scratch[i] = block;
-    }
-    cpu->scratch_bytes = bytes;
-    return LS_OK;
-}
-
 static bool cpu_emulates(const ls__device *device, ls_dtype dtype)
 {
     return dtype == LS_F16 || !((const ls__cpu *)device)->onednn->has_bf16;

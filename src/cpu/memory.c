@@ -1,8 +1,10 @@
-/* memory.c: device memory of the CPU, which is host memory: allocation, copies, digests. */
+/* memory.c: device memory of the CPU, which is host memory: allocation, scratch, copies,
+ * digests. */
 #include "cpu/memory.h"
 #include "base/alloc.h"
 #include "base/available_memory.h"
 #include "base/context.h"
+#include "base/error.h"
 #include "cpu/ops/digest.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -33,6 +35,21 @@ size_t ls__cpu_free_bytes(ls__device *device)
 {
     (void)device;
     return ls__available_memory();
+}
+
+ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes)
+{
+    if (bytes <= cpu->scratch_bytes) return LS_OK;
+    /* Contents need not survive. A failure leaves every thread with at least what it had. */
+    for (int i = 0; i < cpu->n_threads; i++) {
+        unsigned char *block = ls__alloc(cpu->device.ctx, bytes);
+        if (!block)
+            return ls__fail_memory(cpu->device.ctx, "cpu: scratch memory of a thread", bytes);
+        ls__free(cpu->device.ctx, cpu->scratch[i]);
+        cpu->scratch[i] = block;
+    }
+    cpu->scratch_bytes = bytes;
+    return LS_OK;
 }
 
 /* Copies, fills and digests are cut into chunks of this size, one task each. */

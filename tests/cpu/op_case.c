@@ -324,7 +324,7 @@ void check_guards(const op_case *c, const op_buffers *b)
 
 const char *reference_name(const op_case *c)
 {
-    return ls__wants_emulation(&c->op) ? "emulated reference" : "reference";
+    return ls__needs_emulation(&c->op) ? "emulated reference" : "reference";
 }
 
 int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out)

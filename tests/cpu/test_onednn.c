@@ -252,7 +252,7 @@ static bool is_threaded(const char *name)
 START_TEST(threaded_kernels)
 {
     const op_case *c = &all_cases()->cases[_i];
-    if (!is_conv(c->op.kind) || ls__wants_emulation(&c->op)) return;
+    if (!is_conv(c->op.kind) || ls__needs_emulation(&c->op)) return;
     ls_context *ctx = open_any_kernel(3);
     ls__candidate found[LS__MAX_CANDIDATES];
     const int n = list_kernels(ctx, c, false, found);

@@ -53,7 +53,7 @@ static int bent_candidates(ls__device *device, const ls__op *op, ls__candidate *
     if (offer.missing[op->kind]) return 0;
     *out = (ls__candidate){ .deterministic = !offer.random[op->kind], .cost_ms = offer.cost_ms };
     snprintf(out->name, sizeof out->name, "%sreference",
-             ls__wants_emulation(op) ? "emulated " : "");
+             ls__needs_emulation(op) ? "emulated " : "");
     return 1;
 }
 

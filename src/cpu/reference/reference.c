@@ -29,23 +29,6 @@ static const ls__reference *find(ls__op_kind kind)
     return NULL;
 }
 
-ls__view ls__operand_view(const ls__operand *operand)
-{
-    const int64_t *d = operand->shape.dims;
-    if (operand->shape.n_dims == 4)
-        return (ls__view){ NULL, d[0], d[1], d[2], d[3], operand->block ? operand->block : d[3] };
-    if (operand->shape.n_dims == 2) return (ls__view){ NULL, d[0], 1, 1, d[1], d[1] };
-    const int64_t count = operand->shape.n_dims < 0 ? 0 : ls_shape_count(&operand->shape);
-    return (ls__view){ NULL, 1, 1, 1, count, count };
-}
-
-ls__view ls__reference_view(const ls__reference_call *call, int operand)
-{
-    ls__view v = ls__operand_view(&call->op->operands[operand]);
-    v.data = call->buffers[operand];
-    return v;
-}
-
 static void run_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
