@@ -1,26 +1,9 @@
-/* onednn.c: the provider of oneDNN's kernels. */
+/* onednn.c: oneDNN's state on a device: threads, and memory that its code needs. */
 #include "cpu/onednn/onednn.h"
 #include "base/alloc.h"
 #include "base/error.h"
 
 #include <stdlib.h>
-
-typedef struct family {
-    int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
-    ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
-} family;
-
-static const family conv = { ls__onednn_conv_candidates, ls__onednn_conv_open };
-static const family linear = { ls__onednn_linear_candidates, ls__onednn_linear_open };
-
-static const family *const families[LS__N_OPS] = {
-    [LS__OP_CONV2D] = &conv,
-    [LS__OP_CONV2D_BACKWARD_DATA] = &conv,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = &conv,
-    [LS__OP_LINEAR] = &linear,
-    [LS__OP_LINEAR_BACKWARD_DATA] = &linear,
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = &linear,
-};
 
 /* What a call into oneDNN finds at least. The largest need measured is 16.3 MiB, the kernels of all
  * its matrix products, which its first dnnl_sgemm makes (2.6.3, AVX-512); a convolution's kernels
@@ -36,7 +19,7 @@ static ls_status fail_starved(ls_context *ctx, const char *what)
                     what, HEADROOM_BYTES >> 20);
 }
 
-static ls_status lend(ls_context *ctx, ls__onednn *onednn, const char *what)
+ls_status ls__onednn_lend(ls_context *ctx, ls__onednn *onednn, const char *what)
 {
     return ls__headroom_lend(&onednn->headroom) ? LS_OK : fail_starved(ctx, what);
 }
@@ -45,7 +28,7 @@ ls_status ls__onednn_check_memory(const ls__cpu *cpu, const ls__kernel *kernel, 
 {
     ls_context *ctx = cpu->device.ctx;
     if (cpu->onednn->starved) return fail_starved(ctx, kernel->name);
-    if (!*has_run) LS_TRY(lend(ctx, cpu->onednn, kernel->name));
+    if (!*has_run) LS_TRY(ls__onednn_lend(ctx, cpu->onednn, kernel->name));
     *has_run = true;
     return LS_OK;
 }
@@ -56,7 +39,7 @@ ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
     if (!*out) return ls__fail_memory(ctx, "oneDNN", sizeof **out);
     (*out)->headroom.bytes = HEADROOM_BYTES;
     (*out)->has_bf16 = ls__dnn_has_bf16();
-    ls_status status = lend(ctx, *out, "oneDNN");
+    ls_status status = ls__onednn_lend(ctx, *out, "oneDNN");
     if (status == LS_OK) status = ls__dnn_open(ctx, n_threads, &(*out)->dnn);
     if (status == LS_OK && !ls__headroom_hold(&(*out)->headroom))
         status = fail_starved(ctx, "oneDNN");
@@ -97,50 +80,3 @@ void ls__onednn_end(ls__onednn *onednn)
     onednn->starved = false;
     (void)ls__headroom_hold(&onednn->headroom); /* else the next one to lend it tries again */
 }
-
-static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
-{
-    return ls__onednn_is_bf16(op) && !cpu->onednn->has_bf16;
-}
-
-static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
-{
-    const family *f = families[op->kind];
-    if (!f || lacks_type(cpu, op)) return 0;
-    if (lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)) != LS_OK) return 0;
-    const int before = ls__dnn_one_thread();
-    const int n = f->candidates(cpu, op, out, max);
-    ls__dnn_restore_threads(before);
-    (void)ls__headroom_hold(&cpu->onednn->headroom);
-    return n;
-}
-
-static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
-{
-    const family *f = families[op->kind];
-    *out = NULL;
-    if (!f)
-        return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: oneDNN has no kernel",
-                        ls__op_name(op->kind));
-    if (lacks_type(cpu, op))
-        return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED,
-                        "%s: no kernel '%s': this processor does not multiply bf16",
-                        ls__op_name(op->kind), name);
-    LS_TRY(lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)));
-    const int before = ls__dnn_one_thread();
-    const ls_status status = f->kernel_open(cpu, op, name, out);
-    ls__dnn_restore_threads(before);
-    (void)ls__headroom_hold(&cpu->onednn->headroom);
-    return status;
-}
-
-static const bool bf16_kinds[LS__N_OPS] = {
-    [LS__OP_CONV2D] = true,
-    [LS__OP_CONV2D_BACKWARD_DATA] = true,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
-    [LS__OP_LINEAR] = true,
-    [LS__OP_LINEAR_BACKWARD_DATA] = true,
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = true,
-};
-
-const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, bf16_kinds };

@@ -35,6 +35,10 @@ bool ls__onednn_thread_start(void);
 void ls__onednn_begin(ls__onednn *onednn);
 void ls__onednn_end(ls__onednn *onednn);
 
+/* Lends oneDNN its headroom while a kernel of `what` is listed or opened; LS_ERR_MEMORY if there is
+ * none. */
+ls_status ls__onednn_lend(ls_context *ctx, ls__onednn *onednn, const char *what);
+
 /* Each run of a kernel, between begin and end, starts with this: LS_ERR_MEMORY where there is too
  * little memory for oneDNN, which writes through the NULL of an allocation that failed, or ends the
  * process. A kernel's first run looks again, because matrix products are compiled in it, and the

@@ -1,0 +1,67 @@
+/* provider.c: the provider of oneDNN's kernels. */
+#include "cpu/onednn/onednn.h"
+#include "base/error.h"
+
+typedef struct family {
+    int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
+    ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
+} family;
+
+static const family conv = { ls__onednn_conv_candidates, ls__onednn_conv_open };
+static const family linear = { ls__onednn_linear_candidates, ls__onednn_linear_open };
+
+static const family *const families[LS__N_OPS] = {
+    [LS__OP_CONV2D] = &conv,
+    [LS__OP_CONV2D_BACKWARD_DATA] = &conv,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = &conv,
+    [LS__OP_LINEAR] = &linear,
+    [LS__OP_LINEAR_BACKWARD_DATA] = &linear,
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = &linear,
+};
+
+static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
+{
+    return ls__onednn_is_bf16(op) && !cpu->onednn->has_bf16;
+}
+
+static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    const family *f = families[op->kind];
+    if (!f || lacks_type(cpu, op)) return 0;
+    if (ls__onednn_lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)) != LS_OK) return 0;
+    const int before = ls__dnn_one_thread();
+    const int n = f->candidates(cpu, op, out, max);
+    ls__dnn_restore_threads(before);
+    (void)ls__headroom_hold(&cpu->onednn->headroom);
+    return n;
+}
+
+static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+{
+    const family *f = families[op->kind];
+    *out = NULL;
+    if (!f)
+        return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: oneDNN has no kernel",
+                        ls__op_name(op->kind));
+    if (lacks_type(cpu, op))
+        return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED,
+                        "%s: no kernel '%s': this processor does not multiply bf16",
+                        ls__op_name(op->kind), name);
+    LS_TRY(ls__onednn_lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)));
+    const int before = ls__dnn_one_thread();
+    const ls_status status = f->kernel_open(cpu, op, name, out);
+    ls__dnn_restore_threads(before);
+    (void)ls__headroom_hold(&cpu->onednn->headroom);
+    return status;
+}
+
+static const bool bf16_kinds[LS__N_OPS] = {
+    [LS__OP_CONV2D] = true,
+    [LS__OP_CONV2D_BACKWARD_DATA] = true,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
+    [LS__OP_LINEAR] = true,
+    [LS__OP_LINEAR_BACKWARD_DATA] = true,
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = true,
+};
+
+const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, bf16_kinds };
