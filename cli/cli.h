@@ -99,6 +99,6 @@ bool is_file(const char *path);
 int processors(void);
 
 extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_compare, verb_repro,
-    verb_pack, verb_demo_data;
+    verb_plot, verb_pack, verb_demo_data;
 
 #endif

@@ -6,10 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_verb *const verbs[] = {
-    &verb_train,   &verb_eval,  &verb_predict, &verb_describe,
-    &verb_compare, &verb_repro, &verb_pack,    &verb_demo_data
-};
+static const cli_verb *const verbs[] = { &verb_train,    &verb_eval,    &verb_predict,
+                                         &verb_describe, &verb_compare, &verb_repro,
+                                         &verb_plot,     &verb_pack,    &verb_demo_data };
 enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
 static void print_usage(FILE *out)

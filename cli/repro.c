@@ -273,7 +273,10 @@ static int open_and_run(const cli_verb *verb, const cli_parsed *parsed, const re
         repro_catch_signals();
         answer = experiment(&r);
     }
-    for (int i = 0; i < r.n_runs; i++) free(r.runs[i].losses);
+    for (int i = 0; i < r.n_runs; i++) {
+        free(r.runs[i].losses);
+        free(r.runs[i].spans);
+    }
     for (int i = 0; arguments[i]; i++) free(arguments[i]);
     free(r.runs);
     ls_context_close(&r.ctx);
@@ -321,7 +324,7 @@ const cli_verb verb_repro = {
     .arguments = "",
     .details =
         "All other options are those of 'lockstep train' and hold for all runs. DIR gets repro.csv "
-        "(a line per run), losses.csv (a line per step), repro.png and a folder and a log per "
+        "(a line per run), losses.csv (a line per step), repro.svg and a folder and a log per "
         "run.\n"
         "Exit status: 0 all runs are the same to the last bit, 1 they differ, anything else: no "
         "verdict (2 wrong command line, 3 unusable images, 4 the loss is not finite, 5 another "

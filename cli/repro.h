@@ -3,6 +3,7 @@
 #ifndef LS_CLI_REPRO_H
 #define LS_CLI_REPRO_H
 
+#include "run/chart.h"
 #include "trainer.h"
 
 enum { REPRO_MAX_AXIS = 32, REPRO_MAX_RESTARTS = 16 };
@@ -27,6 +28,8 @@ typedef struct repro_run {
     double seconds;    /* of training */
     int result;        /* runs with equal records have one number, in the order of coming up */
     ls_run_log_difference split; /* against the first run; step -1 = none */
+    int n_spans; /* of the first run of a result: which result it agrees with, in which steps */
+    ls__chart_span *spans;
 } repro_run;
 
 typedef struct repro {
@@ -57,9 +60,6 @@ int repro_train(const repro *r, const repro_run *run);
 
 /* The first run of a result. */
 const repro_run *repro_first_of(const repro *r, int result);
-/* The runs of a result as "0x1, 0x2, +6", as many as there is room for; returns how many they are.
- */
-int repro_members(const repro *r, int result, const char *between, char *out, size_t size);
 
 /* Reads what run i of n left and finds which of those before it has the same record. */
 int repro_read(repro *r, int i);
@@ -69,9 +69,9 @@ void repro_print_verdict(const repro *r);
 /* OUT/repro.csv, a line per run, and OUT/losses.csv, a line per step. */
 int repro_write_csv(const repro *r);
 
-/* ---- repro_image.c ---- */
+/* ---- repro_chart.c ---- */
 
-/* OUT/repro.png: the losses that all runs have in common, then a colour per result. */
+/* OUT/repro.svg: a row per run with a colour per result, above the losses of each result. */
 int repro_draw(const repro *r);
 
 #endif

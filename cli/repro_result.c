@@ -26,16 +26,19 @@ static int read_seconds(const repro *r, repro_run *run)
         return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
     run->seconds = good ? t.seconds : 0;
 
-    run_path(r, run, "", path);
+    snprintf(path, sizeof(path), "%s/%s", r->out, run->name);
     double pace = 0; /* seconds per image, summed over the rows */
-    int64_t n_rows = 0;
-    json_t *row;
-    while ((row = ls__metrics_read_row(r->ctx, path, n_rows + 1))) {
+    json_t *rows = NULL, *row;
+    size_t i;
+    if (ls__metrics_read(r->ctx, path, &rows) != LS_OK)
+        return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
+    json_array_foreach(rows, i, row)
+    {
         const double speed = json_number_value(json_object_get(row, "images_per_second"));
         pace += speed > 0 ? 1 / speed : 0;
-        n_rows++;
-        json_decref(row);
     }
+    const int64_t n_rows = (int64_t)json_array_size(rows);
+    json_decref(rows);
     const double in_rows = (double)(r->steps * r->batch - t.sums.n_images);
     if (n_rows > 0) run->seconds += in_rows / (double)n_rows * pace;
     return EXIT_DONE;
@@ -68,6 +71,13 @@ const repro_run *repro_first_of(const repro *r, int result)
     return &r->runs[i];
 }
 
+/* Up to step `end` the run agrees with that result, unless with one before it for longer. */
+static void add_span(repro_run *run, int64_t end, int result)
+{
+    if (end > (run->n_spans > 0 ? run->spans[run->n_spans - 1].end : 0))
+        run->spans[run->n_spans++] = (ls__chart_span){ .end = end, .colour = result };
+}
+
 int repro_read(repro *r, int i)
 {
     repro_run *run = &r->runs[i];
@@ -77,6 +87,8 @@ int repro_read(repro *r, int i)
     if (answer == EXIT_DONE) answer = read_seconds(r, run);
     if (answer != EXIT_DONE) return answer;
     run->split.step = -1;
+    run->spans = calloc((size_t)r->n_results + 1, sizeof(*run->spans));
+    if (!run->spans) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
     for (run->result = 0; run->result < r->n_results; run->result++) {
         ls_run_log_difference difference;
         run_path(r, repro_first_of(r, run->result), "record.txt", other);
@@ -84,7 +96,9 @@ int repro_read(repro *r, int i)
             return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
         if (run->result == 0) run->split = difference;
         if (difference.step < 0) return EXIT_DONE;
+        add_span(run, difference.step, run->result);
     }
+    add_span(run, r->steps, run->result);
     r->n_results++;
     return EXIT_DONE;
 }
@@ -104,7 +118,9 @@ void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE])
     }
 }
 
-int repro_members(const repro *r, int result, const char *between, char *out, size_t size)
+/* The runs of a result as "0x1, 0x2, +6", as many as there is room for; returns how many they are.
+ */
+static int list_members(const repro *r, int result, char *out, size_t size)
 {
     int n = 0, n_shown = 0;
     size_t at = 0;
@@ -114,12 +130,12 @@ int repro_members(const repro *r, int result, const char *between, char *out, si
         if (r->runs[i].result != result) continue;
         n++;
         repro_legs_text(&r->runs[i], legs);
-        const size_t room = at + strlen(between) + strlen(legs) + sizeof(more);
+        const size_t room = at + strlen(", ") + strlen(legs) + sizeof(more);
         if (n_shown + 1 < n || room > size) continue; /* no room: only counted */
-        at += (size_t)snprintf(out + at, size - at, "%s%s", n > 1 ? between : "", legs);
+        at += (size_t)snprintf(out + at, size - at, "%s%s", n > 1 ? ", " : "", legs);
         n_shown++;
     }
-    if (n_shown < n) snprintf(out + at, size - at, "%s+%d", n_shown ? between : "", n - n_shown);
+    if (n_shown < n) snprintf(out + at, size - at, "%s+%d", n_shown ? ", " : "", n - n_shown);
     return n;
 }
 
@@ -201,7 +217,7 @@ static void print_result(const repro *r, int result)
 {
     const repro_run *first = repro_first_of(r, result);
     char fields[64], members[4096], origin[REPRO_LEGS_SIZE];
-    const int n = repro_members(r, result, ", ", members, sizeof(members));
+    const int n = list_members(r, result, members, sizeof(members));
     print_text(stdout, "  %d run%s: %s", n, plural(n), members);
     if (result > 0) {
         differing_fields(&first->split, ", ", fields);
@@ -225,7 +241,7 @@ void repro_print_verdict(const repro *r)
     }
     print_text(
         stdout,
-        "%s/repro.csv, losses.csv and repro.png have the figures; each run is a folder there\n",
+        "%s/repro.csv, losses.csv and repro.svg have the figures; each run is a folder there\n",
         r->out);
 }
 

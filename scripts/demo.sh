@@ -10,7 +10,7 @@ lockstep=$PWD/build/lockstep
 wanted=0.90
 here=()
 
-need_packages "${demo_packages[@]}"
+need_packages "${build_packages[@]}"
 # What cmake --install takes, without tests and benchmarks; for the GPUs that are here, if any.
 if nvidia-smi -L >/dev/null 2>&1; then
   [ -f build/CMakeCache.txt ] || here=(-DLOCKSTEP_CUDA_ARCHITECTURES=native)
@@ -31,7 +31,7 @@ best() {
 }
 accuracy=$(best val_top1)
 
-scripts/curve.sh "$demo/run/metrics.csv" "$demo/curve.png" "resnet20 on the demo images"
+"$lockstep" plot --title "resnet20 on the demo images" "$demo/run" >/dev/null
 
 # not head, which would leave sort with a broken pipe: the status of all under pipefail
 image=$(find "$demo/data/val" -type f | sort | awk 'NR == 1')
@@ -41,7 +41,7 @@ echo "what the trained network sees in $image:"
 cat <<TEXT
 
 validation accuracy: $accuracy (at least $wanted is wanted)
-training curve:      $demo/curve.png
+training curve:      $demo/run/curves.svg
 trained network:     $demo/run/best.safetensors
 
 With images of your own, in YOUR_FOLDER/train/CLASS/ and YOUR_FOLDER/val/CLASS/:

@@ -4,9 +4,6 @@
 # To build and run the tests.
 build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev libstb-dev
   libxxhash-dev libjansson-dev check xz-utils)
-# To draw the demo's curve.
-# shellcheck disable=SC2034
-demo_packages=("${build_packages[@]}" gnuplot-nox)
 # For fuzzing.
 # shellcheck disable=SC2034
 fuzz_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev)

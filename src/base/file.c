@@ -290,6 +290,16 @@ void ls__atomic_file_abandon(ls__atomic_file **file)
     release(file);
 }
 
+ls_status ls__file_replace(ls_context *ctx, const char *path, const void *bytes, size_t size)
+{
+    ls__atomic_file *file;
+    LS_TRY(ls__atomic_file_replace(ctx, path, &file));
+    const ls_status status = ls__atomic_file_write(file, bytes, size);
+    if (status == LS_OK) return ls__atomic_file_commit(&file);
+    ls__atomic_file_abandon(&file);
+    return status;
+}
+
 bool ls__atomic_file_is_temporary(const char *name)
 {
     long process;

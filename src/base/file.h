@@ -25,6 +25,8 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
  * reported, the new file is in place). Frees *file and sets it to NULL either way. */
 ls_status ls__atomic_file_commit(ls__atomic_file **file);
 void ls__atomic_file_abandon(ls__atomic_file **file);
+/* Opens with ls__atomic_file_replace, writes all bytes and commits. */
+ls_status ls__file_replace(ls_context *ctx, const char *path, const void *bytes, size_t size);
 /* Flushes the names in a folder ("" is the current one) to disk. Returns 0, also on file systems
  * that cannot, or the system's error. */
 int ls__folder_flush(const char *folder);

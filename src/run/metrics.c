@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -94,23 +95,13 @@ static ls_status put_csv(ls__metrics *m, text *t)
 
 /* ---- Writing ---- */
 
-static ls_status replace(ls__metrics *m, kind k, const text *t)
-{
-    ls__atomic_file *file = NULL;
-    LS_TRY(ls__atomic_file_replace(m->ctx, m->paths[k], &file));
-    const ls_status status = ls__atomic_file_write(file, t->bytes, t->size);
-    if (status == LS_OK) return ls__atomic_file_commit(&file);
-    ls__atomic_file_abandon(&file);
-    return status;
-}
-
 static ls_status write_whole(ls__metrics *m, kind k)
 {
     text csv = { 0 };
     const text *t = k == CSV ? &csv : &m->lines;
     m->sizes[k] = UNKNOWN;
     ls_status status = k == CSV ? put_csv(m, &csv) : LS_OK;
-    if (status == LS_OK) status = replace(m, k, t);
+    if (status == LS_OK) status = ls__file_replace(m->ctx, m->paths[k], t->bytes, t->size);
     if (status == LS_OK) m->sizes[k] = (int64_t)t->size;
     ls__free(m->ctx, csv.bytes);
     return status;
@@ -284,24 +275,42 @@ void ls__metrics_close(ls__metrics **metrics)
     ls__free(m->ctx, m);
 }
 
-json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch)
+/* Whole rows, up to the first that is not: a run may be writing it. */
+static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out, char message[512])
 {
-    unsigned char *bytes;
+    unsigned char *bytes = NULL;
     size_t size;
-    char message[512];
+    *out = NULL;
+    snprintf(message, 512, "%s: out of memory", dir);
     char *path = ls__format(ctx, "%s/metrics.jsonl", dir);
-    const ls_status status =
-        path ? ls__read_file(ctx, path, MAX_METRICS_BYTES, &bytes, &size, message, sizeof(message))
+    ls_status status =
+        path ? ls__read_file(ctx, path, MAX_METRICS_BYTES, &bytes, &size, message, 512)
              : LS_ERR_MEMORY;
     ls__free(ctx, path);
-    if (status != LS_OK) return NULL;
-    const char *line = (const char *)bytes;
-    for (int64_t row = 1; line && row < epoch; row++) {
-        line = strchr(line, '\n');
-        if (line) line++;
-    }
+    if (status != LS_OK && status != LS_ERR_NOT_FOUND) return status;
     LS__IN_C_LOCALE;
-    json_t *json = line ? json_loads(line, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    *out = json_array();
+    const char *line = bytes ? (const char *)bytes : "", *end;
+    while (*out && (end = strchr(line, '\n')) &&
+           json_array_append_new(*out, json_loadb(line, (size_t)(end - line), 0, NULL)) == 0)
+        line = end + 1;
     ls__free(ctx, bytes);
-    return json;
+    return *out ? LS_OK : LS_ERR_MEMORY;
+}
+
+ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows)
+{
+    char message[512];
+    const ls_status status = read_rows(ctx, dir, rows, message);
+    return status == LS_OK ? LS_OK : ls__fail(ctx, status, "%s", message);
+}
+
+json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch)
+{
+    char message[512];
+    json_t *rows;
+    if (read_rows(ctx, dir, &rows, message) != LS_OK) return NULL;
+    json_t *row = json_incref(json_array_get(rows, (size_t)(epoch - 1)));
+    json_decref(rows);
+    return row;
 }

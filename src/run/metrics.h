@@ -19,6 +19,9 @@ ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch,
 ls_status ls__metrics_append(ls__metrics *metrics, json_t *row);
 void ls__metrics_close(ls__metrics **metrics);
 
+/* All whole rows in the folder of a run, as an array that the caller releases; empty where no epoch
+ * has ended. */
+ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows);
 /* The row of an epoch, from 1, in the folder of a run; NULL where it cannot be read. */
 json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch);
 

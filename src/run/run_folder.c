@@ -30,6 +30,7 @@ static bool is_of_run(const char *name)
                                          "manifest.json",
                                          "metrics.jsonl",
                                          "metrics.csv",
+                                         "curves.svg",
                                          "record.txt",
                                          "last.safetensors",
                                          "best.safetensors" };

@@ -17,8 +17,8 @@ START_TEST(help_and_version)
 {
     begin_folder();
     expect(0, "--help");
-    static const char *const verbs[] = { "train",   "eval",  "predict",  "describe",
-                                         "compare", "repro", "demo-data" };
+    static const char *const verbs[] = { "train", "eval", "predict", "describe", "compare",
+                                         "repro", "plot", "pack",    "demo-data" };
     const size_t n_verbs = sizeof(verbs) / sizeof(verbs[0]);
     for (size_t i = 0; i < n_verbs; i++) expect_out(verbs[i]);
     expect(0, "--version");

@@ -56,6 +56,35 @@ START_TEST(lines_fit_the_terminal)
 }
 END_TEST
 
+/* The same run gives the same bytes. */
+START_TEST(curves)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN);
+    expect(0, "plot run");
+    ck_assert_str_eq(said_out, "run/curves.svg\n");
+    size_t size;
+    char *first = read_text("run/curves.svg", &size);
+    ck_assert_ptr_nonnull(strstr(first, ">run</text>"));
+    ck_assert_ptr_nonnull(strstr(first, ">validation</text>"));
+    expect(0, "plot --log --title=a&b run");
+    char *second = read_text("run/curves.svg", &size);
+    ck_assert_ptr_nonnull(strstr(second, ">a&amp;b</text>"));
+    expect(0, "plot run");
+    free(second);
+    second = read_text("run/curves.svg", &size);
+    ck_assert_str_eq(first, second);
+    free(first);
+    free(second);
+    expect(2, "plot");
+    expect_err("0 folders given; expected one, of a run");
+    expect(1, "plot data");
+    expect_err("data/metrics.jsonl: no epoch is complete");
+    end_folder();
+}
+END_TEST
+
 START_TEST(checkpoints_from_elsewhere)
 {
     begin_folder();
@@ -215,5 +244,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("command_results", losses_name_their_label_smoothing, lines_fit_the_terminal,
-                     checkpoints_from_elsewhere, classes_are_aligned, predictions, hostile_names);
+                     curves, checkpoints_from_elsewhere, classes_are_aligned, predictions,
+                     hostile_names);
 }

@@ -139,11 +139,12 @@ START_TEST(folders_with_other_files_are_refused)
                "'train'");
     expect_err("expected a new or empty folder\n");
     ck_assert_int_eq(system("test \"$(ls -A data)\" = \"$(printf 'train\\nval')\""), 0);
-    ck_assert_int_eq(system("mkdir begun && touch begun/.lock begun/.lockstep-1-0.tmp "
-                            "begun/record.txt begun/metrics.csv begun/metrics.jsonl "
-                            "begun/last.safetensors begun/best.safetensors begun/manifest.json "
-                            "begun/checkpoint-000000000003.safetensors"),
-                     0);
+    ck_assert_int_eq(
+        system("mkdir begun && touch begun/.lock begun/.lockstep-1-0.tmp "
+               "begun/record.txt begun/metrics.csv begun/metrics.jsonl begun/curves.svg "
+               "begun/last.safetensors begun/best.safetensors begun/manifest.json "
+               "begun/checkpoint-000000000003.safetensors"),
+        0);
     expect(0, TRAIN "--epochs 1 --out begun");
     ck_assert_int_eq(system("mkdir other && touch other/checkpoint-3.txt"), 0);
     expect(2, TRAIN "--epochs 1 --out other");

@@ -1,7 +1,10 @@
-/* test_locale.c: a checkpoint does not depend on the program's locale: decimal commas, and decimal
- * points of two bytes. The locales are compiled here, where localedef and its sources are. */
+/* test_locale.c: checkpoints and charts do not depend on the program's locale: decimal commas, and
+ * decimal points of two bytes. The locales are compiled here, where localedef and its sources are.
+ */
 #include "../suite.h"
+#include "base/alloc.h"
 #include "checkpoint_support.h"
+#include "run/chart.h"
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,12 +63,36 @@ START_TEST(checkpoints_go_from_locale_to_locale)
 }
 END_TEST
 
+START_TEST(charts_have_decimal_points)
+{
+    const double y[] = { 0.25, 1.5 };
+    const ls__chart_line line = { .n = 2, .y = y };
+    const ls__chart_panel panel = { .y_label = "y", .n_lines = 1, .lines = &line };
+    const ls__chart chart = { .title = "t", .x_label = "x", .n_panels = 1, .panels = &panel };
+    ls_context *ctx = ls_context_open(NULL);
+    char *plain, *other;
+    size_t n_plain, n_other;
+    ck_assert_int_eq(ls__chart_format(ctx, &chart, &plain, &n_plain), LS_OK);
+    for (int i = 0; i < N_LOCALES; i++) {
+        use_locale(i);
+        ck_assert_int_eq(ls__chart_format(ctx, &chart, &other, &n_other), LS_OK);
+        use_locale(-1);
+        ck_assert_str_eq(plain, other);
+        ls__free(ctx, other);
+    }
+    ls__free(ctx, plain);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     if (!make_folder()) return EXIT_FAILURE;
     const bool made = make_locales();
     if (!made) printf("skipped: localedef cannot make the locales here\n");
     const int failed =
-        made ? run_loop("locale", checkpoints_go_from_locale_to_locale, 2 * N_LOCALES) : SKIPPED;
+        made ? run_loop("locale", checkpoints_go_from_locale_to_locale, 2 * N_LOCALES) ||
+                   RUN_SUITE("locale of charts", charts_have_decimal_points)
+             : SKIPPED;
     return remove_folder() ? failed : EXIT_FAILURE;
 }

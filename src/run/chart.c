@@ -1,0 +1,367 @@
+/* chart.c: charts as SVG text; see chart.h. */
+#include "run/chart.h"
+
+#include "base/alloc.h"
+#include "base/c_locale.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/floats.h"
+#include "base/text.h"
+#include <math.h>
+#include <string.h>
+
+/* Pixels. A character of the texts is at most LETTER wide on average. */
+enum { WIDTH = 900, RIGHT = 24, TOP = 52, GAP = 36, BOTTOM = 52, PLOT_HEIGHT = 250 };
+enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, LETTER = 8, TEXT_DROP = 5, MIN_LEFT = 72 };
+enum { MOST_DOTS = 40, Y_TICKS = 5, X_TICKS = 12 };
+
+/* Told apart by most eyes (Okabe and Ito 2008). */
+static const char *const colours[LS__CHART_COLOURS] = {
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#785e28", "#5a5a5a"
+};
+
+typedef struct scale {
+    double low, high, tick; /* tick 0: logarithmic */
+    double begin, end;      /* pixels of low and high */
+} scale;
+
+typedef struct drawing {
+    const ls__chart *chart;
+    ls__text *out;
+    scale x;
+    double left;
+} drawing;
+
+/* ---- Texts ---- */
+
+/* Bytes of the UTF-8 character that XML can hold at s; 0 = there is none. */
+static int character_bytes(const unsigned char *s)
+{
+    if (s[0] < 0x80) return s[0] >= ' ' && s[0] != 0x7f;
+    const int n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    static const uint32_t least[] = { 0x80, 0x800, 0x10000 };
+    uint32_t code = s[0] & (0xffu >> (n + 1));
+    for (int i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+    const bool is_control = code < 0xa0 || code == 0xfffe || code == 0xffff;
+    return s[0] >= 0xc2 && s[0] < 0xf5 && code >= least[n - 2] && code <= 0x10ffff &&
+                   !is_surrogate && !is_control
+               ? n
+               : 0;
+}
+
+static void put_escaped(ls__text *out, const char *text)
+{
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        const int n = character_bytes(s);
+        const char *name = n == 0      ? "&#xFFFD;"
+                           : *s == '&' ? "&amp;"
+                           : *s == '<' ? "&lt;"
+                           : *s == '>' ? "&gt;"
+                                       : NULL;
+        ls__text_put(out, "%.*s", name ? 8 : n, name ? name : (const char *)s);
+        s += n > 0 ? n : 1;
+    }
+}
+
+/* anchor: "start", "middle" or "end" of the text is at x. more: further attributes, or "". */
+static void put_text(const drawing *d, double x, double y, const char *anchor, const char *more,
+                     const char *text)
+{
+    ls__text_put(d->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>", x, y, anchor, more);
+    put_escaped(d->out, text);
+    ls__text_put(d->out, "</text>\n");
+}
+
+static void put_rectangle(const drawing *d, double x, double y, double width, double height,
+                          const char *fill)
+{
+    ls__text_put(d->out,
+                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y,
+                 width, height, fill);
+}
+
+/* ---- Scales ---- */
+
+/* 1, 2 or 5 times a power of ten, so that about n of them are in the range. */
+static double tick_distance(double range, double n)
+{
+    const double rough = range / n, power = pow(10, floor(log10(rough))), times = rough / power;
+    return power * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
+}
+
+/* Of ten, on a logarithmic scale. The quotient of both ends may overflow. */
+static double powers_of(const scale *s)
+{
+    return log10(s->high) - log10(s->low);
+}
+
+static double position(const scale *s, double value)
+{
+    const double share = s->tick > 0 ? (value - s->low) / (s->high - s->low)
+                                     : (log10(value) - log10(s->low)) / powers_of(s);
+    return s->begin + share * (s->end - s->begin);
+}
+
+static double x_of(const ls__chart_line *line, int64_t i)
+{
+    return line->x ? line->x[i] : (double)i;
+}
+
+/* Beyond these ticks would overflow. */
+#define HUGE_Y 1e300
+
+static bool can_draw(const ls__chart_panel *p, double y)
+{
+    return fabs(y) < HUGE_Y && (!p->log_y || y > 1 / HUGE_Y);
+}
+
+/* All panels' x, from half a cell before the first to half a cell after the last. */
+static scale x_scale(const ls__chart *chart, double left)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (int k = 0; k < chart->n_panels; k++) {
+        const ls__chart_panel *p = &chart->panels[k];
+        for (int i = 0; i < p->n_rows; i++) {
+            low = fmin(low, 0);
+            high = fmax(high, (double)p->rows[i].spans[p->rows[i].n_spans - 1].end - 1);
+        }
+        for (int i = 0; i < p->n_lines && p->lines[i].n > 0; i++) {
+            low = fmin(low, x_of(&p->lines[i], 0));
+            high = fmax(high, x_of(&p->lines[i], p->lines[i].n - 1));
+        }
+    }
+    if (!(low <= high)) low = high = 0;
+    scale s = { .low = low - 0.5, .high = high + 0.5, .begin = left, .end = WIDTH - RIGHT };
+    s.tick = fmax(1, tick_distance(s.high - s.low, X_TICKS));
+    return s;
+}
+
+/* Widened to whole ticks, or powers of ten. */
+static scale y_scale(const ls__chart_panel *p, double top)
+{
+    double low = p->from_zero && !p->log_y ? 0 : INFINITY,
+           high = p->up_to > 0 ? p->up_to : -INFINITY;
+    for (int i = 0; i < p->n_lines; i++)
+        for (int64_t k = 0; k < p->lines[i].n; k++) {
+            if (!can_draw(p, p->lines[i].y[k])) continue;
+            low = fmin(low, p->lines[i].y[k]);
+            high = fmax(high, p->lines[i].y[k]);
+        }
+    if (!(low <= high)) low = high = p->log_y ? 1 : 0;
+    scale s = { .begin = top + PLOT_HEIGHT, .end = top };
+    if (p->log_y) {
+        s.low = pow(10, floor(log10(low)));
+        s.high = fmax(pow(10, ceil(log10(high))), 10 * s.low);
+        return s;
+    }
+    if (!(high - low > 1e-9 * fabs(high) && high - low > 1 / HUGE_Y))
+        high = low + fmax(1, fabs(low));
+    s.tick = tick_distance(high - low, Y_TICKS);
+    s.low = floor(low / s.tick) * s.tick;
+    s.high = ceil(high / s.tick) * s.tick;
+    return s;
+}
+
+static void draw_y_tick(const drawing *d, const scale *y, double value)
+{
+    char text[32];
+    const double at = position(y, value);
+    ls__text number = { text, sizeof(text), 0 };
+    ls__text_put(&number, "%.6g", value);
+    put_rectangle(d, d->left, at - 0.5, WIDTH - RIGHT - d->left, 1, "#dddddd");
+    put_text(d, d->left - 8, at + TEXT_DROP, "end", "", text);
+}
+
+static void draw_y_ticks(const drawing *d, const scale *y)
+{
+    const double powers = powers_of(y);
+    for (double k = y->tick > 0 ? round(y->low / y->tick) : 0; y->tick > 0; k++) {
+        if (k > round(y->high / y->tick)) return;
+        draw_y_tick(d, y, k * y->tick);
+    }
+    const double skip = ceil(powers / (2 * Y_TICKS));
+    for (double k = 0; k <= round(powers); k += skip) {
+        draw_y_tick(d, y, y->low * pow(10, k));
+        for (int times = 2; times <= 5 && powers < 2.5 && k < round(powers); times += 3)
+            draw_y_tick(d, y, y->low * pow(10, k) * times);
+    }
+}
+
+static void draw_x_ticks(const drawing *d, double bottom)
+{
+    for (double k = ceil(d->x.low / d->x.tick) + 0.0; k * d->x.tick <= d->x.high; k++) {
+        char text[32];
+        ls__text number = { text, sizeof(text), 0 };
+        ls__text_put(&number, "%.10g", k * d->x.tick);
+        put_rectangle(d, position(&d->x, k * d->x.tick) - 0.5, bottom, 1, 5, "#222222");
+        put_text(d, position(&d->x, k * d->x.tick), bottom + 19, "middle", "", text);
+    }
+}
+
+/* ---- Panels ---- */
+
+/* A point, or where several share a pixel's column its lowest and highest. */
+static void draw_path(const drawing *d, const ls__chart_panel *p, const ls__chart_line *line,
+                      const scale *y)
+{
+    const double most = 2 * (d->x.end - d->x.begin);
+    double low = INFINITY, high = -INFINITY;
+    char pen = 'M';
+    for (int64_t i = 0; i < line->n; i++) {
+        const double x = position(&d->x, x_of(line, i));
+        if (!can_draw(p, line->y[i])) {
+            pen = 'M';
+            continue;
+        }
+        const double at = position(y, line->y[i]);
+        low = fmin(low, at);
+        high = fmax(high, at);
+        const bool drawn_next = i + 1 < line->n && can_draw(p, line->y[i + 1]);
+        if ((double)line->n > most && drawn_next &&
+            floor(position(&d->x, x_of(line, i + 1))) == floor(x))
+            continue;
+        ls__text_put(d->out, "%c%.1f %.1f", pen, x, low);
+        if (high > low) ls__text_put(d->out, "V%.1f", high);
+        pen = 'L';
+        low = INFINITY;
+        high = -INFINITY;
+    }
+}
+
+static void draw_lines(const drawing *d, const ls__chart_panel *p, double top)
+{
+    const scale y = y_scale(p, top);
+    draw_y_ticks(d, &y);
+    for (int i = 0; i < p->n_lines; i++) {
+        const ls__chart_line *line = &p->lines[i];
+        const char *colour = colours[i % LS__CHART_COLOURS];
+        const int below = p->may_coincide ? p->n_lines - 1 - i : 0; /* lines above this one */
+        ls__text_put(d->out,
+                     "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" "
+                     "stroke-linejoin=\"round\" d=\"",
+                     colour, 2 + 2 * fmin(below, 4));
+        draw_path(d, p, line, &y);
+        ls__text_put(d->out, "\"/>\n");
+        for (int64_t k = 0; k < line->n && line->n <= MOST_DOTS && !p->may_coincide; k++)
+            if (can_draw(p, line->y[k]))
+                ls__text_put(d->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n",
+                             position(&d->x, x_of(line, k)), position(&y, line->y[k]), colour);
+    }
+}
+
+static void draw_rows(const drawing *d, const ls__chart_panel *p, double top)
+{
+    for (int i = 0; i < p->n_rows; i++) {
+        const ls__chart_row *row = &p->rows[i];
+        const double y = top + i * ROW_HEIGHT;
+        put_text(d, d->left - 8, y + ROW_HEIGHT / 2.0 + TEXT_DROP, "end", "", row->name);
+        int64_t begin = 0;
+        for (int k = 0; k < row->n_spans; k++) {
+            const double x = position(&d->x, (double)begin - 0.5);
+            begin = row->spans[k].end;
+            put_rectangle(d, x, y + 2, position(&d->x, (double)begin - 0.5) - x, ROW_HEIGHT - 4,
+                          colours[row->spans[k].colour % LS__CHART_COLOURS]);
+        }
+        for (int k = 0; k < row->n_marks; k++)
+            put_rectangle(d, position(&d->x, (double)row->marks[k] - 0.5) - 1.5, y, 3, ROW_HEIGHT,
+                          "#ffffff");
+    }
+}
+
+/* Names beside each other while there is room. Returns the height. */
+static double draw_legend(const drawing *d, const ls__chart_panel *p, double top)
+{
+    double x = d->left, y = top;
+    for (int i = 0; i < p->n_names; i++) {
+        const double width = 44 + LETTER * (double)strlen(p->names[i]);
+        if (x > d->left && x + width > WIDTH - RIGHT) {
+            x = d->left;
+            y += LEGEND_LINE;
+        }
+        put_rectangle(d, x, y + 7, 22, 8, colours[i % LS__CHART_COLOURS]);
+        put_text(d, x + 30, y + LEGEND_LINE / 2.0 + TEXT_DROP, "start", "", p->names[i]);
+        x += width;
+    }
+    if (p->n_names > 0) y += LEGEND_LINE;
+    if (p->note && *p->note) {
+        put_text(d, d->left, y + LEGEND_LINE / 2.0 + TEXT_DROP, "start", "", p->note);
+        y += LEGEND_LINE;
+    }
+    return y - top + 6;
+}
+
+/* Returns the panel's lower end. */
+static double draw_panel(const drawing *d, const ls__chart_panel *p, double top)
+{
+    top += draw_legend(d, p, top);
+    const double bottom = top + (p->n_rows > 0 ? p->n_rows * ROW_HEIGHT : PLOT_HEIGHT);
+    char turned[64];
+    ls__text turn = { turned, sizeof(turned), 0 };
+    ls__text_put(&turn, " transform=\"rotate(-90 18 %.1f)\"", (top + bottom) / 2);
+    put_text(d, 18, (top + bottom) / 2, "middle", turned, p->y_label);
+    if (p->n_rows > 0)
+        draw_rows(d, p, top);
+    else
+        draw_lines(d, p, top);
+    put_rectangle(d, d->left, top, 1, bottom - top, "#222222");
+    put_rectangle(d, d->left, bottom, WIDTH - RIGHT - d->left, 1, "#222222");
+    draw_x_ticks(d, bottom);
+    return bottom;
+}
+
+/* Returns the height, which the first line of the text needs: that of an earlier call. */
+static double draw(ls__text *out, const ls__chart *chart, double height)
+{
+    size_t longest = 0;
+    for (int k = 0; k < chart->n_panels; k++)
+        for (int i = 0; i < chart->panels[k].n_rows; i++) {
+            const size_t length = strlen(chart->panels[k].rows[i].name);
+            if (length > longest) longest = length;
+        }
+    drawing d = { .chart = chart, .out = out };
+    d.left = fmax(MIN_LEFT, fmin(WIDTH / 3.0, 36 + LETTER * (double)longest));
+    d.x = x_scale(chart, d.left);
+    ls__text_put(out,
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
+                 "viewBox=\"0 0 %d %.0f\" font-family=\"sans-serif\" font-size=\"14\" "
+                 "fill=\"#222222\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
+                 WIDTH, height, WIDTH, height);
+    put_text(&d, WIDTH / 2.0, 28, "middle", " font-size=\"17\"", chart->title);
+    double bottom = TOP - GAP;
+    for (int k = 0; k < chart->n_panels; k++)
+        bottom = draw_panel(&d, &chart->panels[k], bottom + GAP);
+    put_text(&d, (d.left + WIDTH - RIGHT) / 2, bottom + 42, "middle", "", chart->x_label);
+    ls__text_put(out, "</svg>\n");
+    return bottom + BOTTOM;
+}
+
+/* ---- The text, the file ---- */
+
+ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size)
+{
+    LS__IN_C_LOCALE;
+    LS__DEFAULT_FLOATS; /* which printf rounds by */
+    const double height = draw(&(ls__text){ 0 }, chart, 0);
+    ls__text text = { 0 };
+    draw(&text, chart, height);
+    *size = text.length;
+    text = (ls__text){ .buffer = ls__alloc(ctx, *size + 1), .size = *size + 1 };
+    *out = text.buffer;
+    if (!text.buffer) return ls__fail_memory(ctx, "chart", *size + 1);
+    draw(&text, chart, height);
+    return LS_OK;
+}
+
+ls_status ls__chart_save(ls_context *ctx, const char *path, const ls__chart *chart)
+{
+    char *text;
+    size_t size;
+    LS_TRY(ls__chart_format(ctx, chart, &text, &size));
+    const ls_status status = ls__file_replace(ctx, path, text, size);
+    ls__free(ctx, text);
+    return status;
+}

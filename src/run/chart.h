@@ -1,0 +1,60 @@
+/* chart.h: charts as SVG text, one panel above the other over a common x axis. The bytes are a
+ * function of the chart alone: of no locale, font or rounding mode. */
+#ifndef LS_RUN_CHART_H
+#define LS_RUN_CHART_H
+
+#include <lockstep/context.h>
+
+enum { LS__CHART_COLOURS = 8 }; /* then they repeat */
+
+/* Points in order of x, joined by straight lines. A y that cannot be drawn (not finite or
+ * beyond 1e300; on a logarithmic axis not above 1e-300) leaves a gap. */
+typedef struct ls__chart_line {
+    int64_t n;
+    const double *x; /* NULL: 0, 1, 2, ... */
+    const double *y;
+} ls__chart_line;
+
+/* A span of a row: from the end of the span before it, or from 0, up to `end`. */
+typedef struct ls__chart_span {
+    int64_t end;
+    int colour;
+} ls__chart_span;
+
+/* A row of coloured cells, one for each x = 0, 1, 2, ... */
+typedef struct ls__chart_row {
+    const char *name;
+    int n_spans;
+    const ls__chart_span *spans;
+    int n_marks;
+    const int64_t *marks; /* each draws a stroke before the cell of that x */
+} ls__chart_row;
+
+typedef struct ls__chart_panel {
+    const char *y_label;
+    bool log_y;        /* of lines: logarithmic axis */
+    bool from_zero;    /* of lines: the axis includes 0 */
+    double up_to;      /* of lines: the axis includes this value; 0 = none */
+    bool may_coincide; /* of lines: earlier lines are wider, so that they show below later ones */
+    const char *note;  /* a last line of the legend, or "" or NULL */
+    int n_names;       /* of the legend, in the order of colours */
+    const char *const *names;
+    int n_lines; /* line i has colour i */
+    const ls__chart_line *lines;
+    int n_rows; /* a panel has either lines or rows */
+    const ls__chart_row *rows;
+} ls__chart_panel;
+
+typedef struct ls__chart {
+    const char *title, *x_label;
+    int n_panels;
+    const ls__chart_panel *panels;
+} ls__chart;
+
+/* *size bytes of SVG, and a 0 byte, from the context's allocator. Texts may hold any bytes: those
+ * that XML cannot hold become U+FFFD. */
+ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size);
+/* The same as a file of a run's folder (ls__file_replace). */
+ls_status ls__chart_save(ls_context *ctx, const char *path, const ls__chart *chart);
+
+#endif
