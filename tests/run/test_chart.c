@@ -214,7 +214,7 @@ START_TEST(rounding_changes_nothing)
     fesetround(FE_UPWARD);
     const char *upward = format_panel(&panel);
     fesetround(FE_TONEAREST);
-    ck_assert_str_eq(text, upward);
+    ck_assert(strcmp(text, upward) == 0); /* too long to be printed */
     end();
 }
 END_TEST
