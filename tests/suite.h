@@ -1,52 +1,76 @@
-/* suite.h: a test program's main in one line: return run_suite("name", n, tests). */
+/* suite.h: what the test programs share: their main in one line, skipped tests, errors of a
+ * context, folders and files. */
 #ifndef LS_TESTS_SUITE_H
 #define LS_TESTS_SUITE_H
 
 #include <check.h>
+#include <lockstep/context.h>
 #include <stdlib.h>
 
-static inline int run_and_free(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed != 0;
-}
+/* ---- Running ---- */
 
-/* The program's exit status is the verdict: 0 when all tests passed. */
-static inline int run_suite(const char *name, int n, const TTest *const *tests)
-{
-    Suite *suite = suite_create(name);
-    for (int i = 0; i < n; i++) {
-        TCase *one = tcase_create(tests[i]->name);
-        tcase_add_test(one, tests[i]);
-        suite_add_tcase(suite, one);
-    }
-    return run_and_free(suite);
-}
+/* The program's exit status, which ctest reads as "skipped" (SKIP_RETURN_CODE). */
+enum { SKIPPED = 77 };
 
-/* Where all cases take too long, on an emulated processor, LOCKSTEP_CASES_STEP=7 leaves every 7th.
- */
-static inline int cases_step(void)
-{
-    const char *text = getenv("LOCKSTEP_CASES_STEP");
-    const int step = text ? atoi(text) : 1;
-    return step > 1 ? step : 1;
-}
-
-/* The same for one test that runs n times, with _i from 0 on. */
-static inline int run_loop(const char *name, const TTest *test, int n)
-{
-    Suite *suite = suite_create(name);
-    TCase *tcase = tcase_create(test->name);
-    for (int i = 0; i < n; i += cases_step()) tcase_add_loop_test(tcase, test, i, i + 1);
-    suite_add_tcase(suite, tcase);
-    return run_and_free(suite);
-}
-
+/* Runs the suite. Returns the program's exit status: 0 when tests passed, SKIPPED when all of them
+ * were skipped, 1 when one failed. */
+int run_and_free(Suite *suite);
+int run_suite(const char *name, int n, const TTest *const *tests);
 #define RUN_SUITE(name, ...)                                                                       \
     run_suite(name, (int)(sizeof((const TTest *const[]){ __VA_ARGS__ }) / sizeof(TTest *)),        \
               (const TTest *const[]){ __VA_ARGS__ })
+
+/* Where all cases take too long, on an emulated processor, LOCKSTEP_CASES_STEP=7 leaves every 7th.
+ */
+int cases_step(void);
+/* One test that runs n times, with _i from 0 on, less those that cases_step leaves out. */
+int run_loop(const char *name, const TTest *test, int n);
+
+/* The exit status of a program with two suites. */
+int both(int a, int b);
+
+/* Ends the test that calls it, as one that can't run here. */
+#define SKIP(reason)                                                                               \
+    do {                                                                                           \
+        note_skipped(__func__, reason);                                                            \
+        return;                                                                                    \
+    } while (0)
+void note_skipped(const char *test, const char *reason);
+/* The exit status of a program none of whose tests can run here. */
+int skip_program(const char *reason);
+/* Prints that a test leaves out a part that can't run here. The test itself counts. */
+void note_left_out(const char *part, const char *reason);
+
+/* ---- Errors ---- */
+
+/* Reads the context's error, and fails the test, showing the message, where it has one. */
+#define expect_ok(ctx) suite_check_ok(__FILE__, __LINE__, ctx)
+void suite_check_ok(const char *file, int line, ls_context *ctx);
+/* Reads the context's error, and fails the test unless it has this status and all of these parts in
+ * its message. */
+#define expect_error(ctx, status, ...)                                                             \
+    suite_check_error(__FILE__, __LINE__, ctx, status, (const char *const[]){ __VA_ARGS__, NULL })
+void suite_check_error(const char *file, int line, ls_context *ctx, ls_status status,
+                       const char *const *parts);
+/* The same for a verb, which must also return this status. */
+#define expect_failure(call, ctx, status, ...)                                                     \
+    do {                                                                                           \
+        ck_assert_int_eq(call, status);                                                            \
+        expect_error(ctx, status, __VA_ARGS__);                                                    \
+    } while (0)
+
+/* ---- Folders and files. Each fails the test where it can't do its work. ---- */
+
+/* A new empty folder, removed by remove_folder with all that is in it. The text is the caller's. */
+char *new_folder(void);
+void remove_folder(char *folder);
+/* "folder/name" with printf's formats; valid until the eighth call after. */
+const char *path_in(const char *folder, const char *format, ...) LS_PRINTF(2, 3);
+void make_folder(const char *path);
+void write_file(const char *path, const void *bytes, size_t n);
+void write_text(const char *path, const char *text);
+/* With a 0 byte after its end. The caller frees it. */
+void *read_file(const char *path, size_t *n);
+bool same_files(const char *a, const char *b);
 
 #endif

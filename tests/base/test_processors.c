@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char mount[] = "/tmp/lockstep-test-XXXXXX";
+static char *mount;
 
 /* Writes a file, and the folders above it, under mount. */
 static void put(const char *path, const char *text)
@@ -23,23 +23,12 @@ static void put(const char *path, const char *text)
         ck_assert(mkdir(full, 0700) == 0 || errno == EEXIST);
         *slash = '/';
     }
-    FILE *file = fopen(full, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void remove_tree(void)
-{
-    char command[PATH_MAX];
-    snprintf(command, sizeof(command), "rm -r '%s'", mount);
-    ck_assert_int_eq(system(command), 0);
+    write_text(full, text);
 }
 
 START_TEST(version_2)
 {
-    strcpy(mount + strlen(mount) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(mount));
+    mount = new_folder();
     put("cpu.max", "800000 100000\n");
     put("a/cpu.max", "150000 100000\n");
     put("a/b/cpu.max", "max 100000\n");
@@ -51,14 +40,13 @@ START_TEST(version_2)
     ck_assert_int_eq(ls__cgroup_processors("0::/tiny\n", mount), 1);
     put("strange/cpu.max", "-5 0 what\n");
     ck_assert_int_eq(ls__cgroup_processors("0::/strange\n", mount), 8);
-    remove_tree();
+    remove_folder(mount);
 }
 END_TEST
 
 START_TEST(version_1)
 {
-    strcpy(mount + strlen(mount) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(mount));
+    mount = new_folder();
     put("cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
     put("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
     put("cpu,cpuacct/docker/1/cpu.cfs_quota_us", "300000\n");
@@ -69,7 +57,7 @@ START_TEST(version_1)
     ck_assert_int_eq(ls__cgroup_processors(membership, mount), 3);
     ck_assert_int_eq(ls__cgroup_processors("4:cpu,cpuacct:/\n", mount), 0);
     ck_assert_int_eq(ls__cgroup_processors("4:cpuset:/docker/1\n", mount), 0);
-    remove_tree();
+    remove_folder(mount);
 }
 END_TEST
 
@@ -93,8 +81,7 @@ static size_t memory_left(uint64_t address_limit)
 
 START_TEST(memory)
 {
-    strcpy(mount + strlen(mount) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(mount));
+    mount = new_folder();
     ck_assert_uint_eq(memory_left(UINT64_MAX), 0); /* nothing is known */
     put("proc/meminfo", "MemTotal:       4000 kB\nMemAvailable:   3000 kB\n");
     ck_assert_uint_eq(memory_left(UINT64_MAX), 3000 * 1024);
@@ -124,7 +111,7 @@ START_TEST(memory)
     put("cgroup/memory/job/memory.usage_in_bytes", "20000\n");
     put("cgroup/memory/job/memory.stat", "inactive_file 5\ntotal_inactive_file 1000\n");
     ck_assert_uint_eq(memory_left(UINT64_MAX), 31000);
-    remove_tree();
+    remove_folder(mount);
     ck_assert_uint_gt(ls__available_memory(), 0);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* command.c: runs the built command; see command.h. */
 #include "command.h"
 
-#include <check.h>
+#include "../suite.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,21 +16,18 @@
 
 char said_out[1 << 16], said_err[1 << 16];
 int ignored_signal;
-static char folder[64];
+static char *folder;
 
 void begin_folder(void)
 {
-    snprintf(folder, sizeof(folder), "/tmp/lockstep-cli-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    folder = new_folder();
     ck_assert_int_eq(chdir(folder), 0);
 }
 
 void end_folder(void)
 {
-    char command[128];
     ck_assert_int_eq(chdir("/"), 0);
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    remove_folder(folder);
 }
 
 /* In the child: standard output and error go to files, then the command takes over. */
@@ -139,35 +136,4 @@ void sleep_ms(long ms)
 bool exists(const char *path)
 {
     return access(path, F_OK) == 0;
-}
-
-void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-char *read_text(const char *path, size_t *size)
-{
-    struct stat there;
-    ck_assert_msg(stat(path, &there) == 0, "no file %s", path);
-    char *text = malloc((size_t)there.st_size + 1);
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    *size = fread(text, 1, (size_t)there.st_size, file);
-    text[*size] = '\0';
-    fclose(file);
-    return text;
-}
-
-bool same_files(const char *a, const char *b)
-{
-    size_t size_a, size_b;
-    char *text_a = read_text(a, &size_a), *text_b = read_text(b, &size_b);
-    const bool same = size_a == size_b && memcmp(text_a, text_b, size_a) == 0;
-    free(text_a);
-    free(text_b);
-    return same;
 }

@@ -2,6 +2,7 @@
 #ifndef LS_TESTS_CLI_COMMAND_H
 #define LS_TESTS_CLI_COMMAND_H
 
+#include "../suite.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -35,9 +36,5 @@ void expect_err(const char *text);
 void sleep_ms(long ms);
 
 bool exists(const char *path);
-void write_text(const char *path, const char *text);
-/* Contents of a file, terminated; the test fails without it. To be freed. */
-char *read_text(const char *path, size_t *size);
-bool same_files(const char *a, const char *b);
 
 #endif

@@ -21,7 +21,7 @@ long count_steps(const char *run)
 json_t *read_row(const char *path, int line)
 {
     size_t size;
-    char *text = read_text(path, &size), *at = text;
+    char *text = read_file(path, &size), *at = text;
     for (int i = 0; i < line && at; i++) {
         at = strchr(at, '\n');
         if (at) at++;

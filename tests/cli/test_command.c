@@ -163,11 +163,11 @@ START_TEST(full_standard_output)
     begin_folder();
     ck_assert_int_ne(system(LOCKSTEP_COMMAND " describe --image-size 8 -b 1 >/dev/full 2>said"), 0);
     size_t size;
-    char *said = read_text("said", &size);
+    char *said = read_file("said", &size);
     ck_assert_msg(strstr(said, "writing standard output: "), "%s", said);
     free(said);
     ck_assert_int_ne(system(LOCKSTEP_COMMAND " --version >/dev/full 2>said"), 0);
-    said = read_text("said", &size);
+    said = read_file("said", &size);
     ck_assert_msg(strstr(said, "writing standard output: No space left"), "%s", said);
     free(said);
     end_folder();
@@ -192,7 +192,7 @@ START_TEST(closed_standard_files)
     ck_assert(same_files("open/last.safetensors", "closed/last.safetensors"));
     ck_assert_int_eq(shell(LOCKSTEP_COMMAND " describe --image-size 8 -b 1 >&- 2>said"), 1);
     size_t size;
-    char *said = read_text("said", &size);
+    char *said = read_file("said", &size);
     ck_assert_msg(strstr(said, "writing standard output: "), "%s", said);
     free(said);
     ck_assert_int_eq(shell(LOCKSTEP_COMMAND " repro --data-dir data --image-size 8 -b 8 --epochs 1 "

@@ -161,7 +161,7 @@ START_TEST(unusable_images)
     expect_err("left out: data/train/star/cut.png");
     expect_err("left out: data/train/ring/empty.jpg");
     size_t size;
-    char *metrics = read_text("skipped/metrics.jsonl", &size);
+    char *metrics = read_file("skipped/metrics.jsonl", &size);
     ck_assert_ptr_nonnull(strstr(metrics, "\"bad_images\": 2"));
     free(metrics);
 

@@ -44,7 +44,7 @@ START_TEST(lines_fit_the_terminal)
                  widths[i], widths[i]);
         ck_assert_int_eq(system(line), 0);
         size_t size;
-        char *said = read_text("said", &size), *rest = said;
+        char *said = read_file("said", &size), *rest = said;
         ck_assert_ptr_nonnull(strstr(said, "'lockstep eval' leaves it out"));
         for (char *at; (at = strsep(&rest, "\r\n"));) {
             const bool is_command = strstr(at, LOCKSTEP_COMMAND) != NULL;
@@ -65,15 +65,15 @@ START_TEST(curves)
     expect(0, "plot run");
     ck_assert_str_eq(said_out, "run/curves.svg\n");
     size_t size;
-    char *first = read_text("run/curves.svg", &size);
+    char *first = read_file("run/curves.svg", &size);
     ck_assert_ptr_nonnull(strstr(first, ">run</text>"));
     ck_assert_ptr_nonnull(strstr(first, ">validation</text>"));
     expect(0, "plot --log --title=a&b run");
-    char *second = read_text("run/curves.svg", &size);
+    char *second = read_file("run/curves.svg", &size);
     ck_assert_ptr_nonnull(strstr(second, ">a&amp;b</text>"));
     expect(0, "plot run");
     free(second);
-    second = read_text("run/curves.svg", &size);
+    second = read_file("run/curves.svg", &size);
     ck_assert_str_eq(first, second);
     free(first);
     free(second);

@@ -51,7 +51,7 @@ START_TEST(full_standard_output)
         snprintf(line, sizeof(line), LOCKSTEP_COMMAND " %s >/dev/full 2>said", lines[i]);
         ck_assert_int_eq(WEXITSTATUS(system(line)), 2);
         size_t size;
-        char *said = read_text("said", &size);
+        char *said = read_file("said", &size);
         ck_assert_msg(strstr(said, "writing standard output: "), "%s: %s", lines[i], said);
         free(said);
     }

@@ -197,7 +197,7 @@ START_TEST(damage_and_mistakes)
     expect(0, "pack --check p");
     expect_out("all of it is as it was written");
     size_t size;
-    char *bytes = read_text("p", &size);
+    char *bytes = read_file("p", &size);
     FILE *file = fopen("p", "r+b");
     fseek(file, 500, SEEK_SET);
     fputc(bytes[500] ^ 1, file);
@@ -233,7 +233,7 @@ START_TEST(packs_appear_whole_or_not_at_all)
     ck_assert(!exists("p"));
     ck_assert_int_ne(wait_command(start_command(20000, "pack data q --overwrite")), 0);
     size_t size;
-    char *text = read_text("q", &size);
+    char *text = read_file("q", &size);
     ck_assert_str_eq(text, "before");
     free(text);
     expect_clean();

@@ -24,7 +24,7 @@ static void draw_data(void)
 static void expect_in_file(const char *path, const char *text)
 {
     size_t size;
-    char *all = read_text(path, &size);
+    char *all = read_file(path, &size);
     ck_assert_msg(strstr(all, text), "'%s' is not in %s:\n%s", text, path, all);
     free(all);
 }
@@ -32,7 +32,7 @@ static void expect_in_file(const char *path, const char *text)
 static int count_lines(const char *path)
 {
     size_t size;
-    char *text = read_text(path, &size);
+    char *text = read_file(path, &size);
     int n = 0;
     for (size_t i = 0; i < size; i++) n += text[i] == '\n';
     free(text);

@@ -154,7 +154,7 @@ START_TEST(a_closed_pipe_does_not_end_a_run)
     expect(0, "train --resume run");
     expect_out("which has all of its 3 epochs");
     size_t size;
-    char *said = read_text("said", &size);
+    char *said = read_file("said", &size);
     ck_assert_msg(strstr(said, "writing standard output: "), "%s", said);
     free(said);
     end_folder();

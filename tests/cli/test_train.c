@@ -64,7 +64,7 @@ START_TEST(a_run_leaves_a_record)
         json_decref(row);
     }
     size_t size;
-    char *csv = read_text("run/metrics.csv", &size);
+    char *csv = read_file("run/metrics.csv", &size);
     ck_assert(strncmp(csv, "epoch,lr,train_loss,train_top1,", 31) == 0);
     free(csv);
 

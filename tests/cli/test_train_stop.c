@@ -167,7 +167,7 @@ static void check_files(const char *dir)
     json_decref(config);
     snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
     size_t size;
-    char *text = exists(path) ? read_text(path, &size) : NULL;
+    char *text = exists(path) ? read_file(path, &size) : NULL;
     /* Empty: killed between its first row and its first checkpoint, the run has begun again. */
     ck_assert(!text || size == 0 || text[size - 1] == '\n');
     free(text);

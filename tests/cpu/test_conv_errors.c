@@ -71,6 +71,6 @@ END_TEST
 
 int main(void)
 {
-    if (ls__isa_detect() < LS__ISA_AVX2) return 0;
+    if (ls__isa_detect() < LS__ISA_AVX2) return skip_program("the processor has no AVX2");
     return run_loop("convolutions' errors", errors, N_LAYERS * N_DIRECTIONS);
 }

@@ -1,6 +1,7 @@
 /* The convolutions that are products, of both vector widths (see test_winograd.c): every case's
  * bits must be equal. */
 #include "../suite.h"
+#include "missing_isa.h"
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
 #include "op_case.h"
 #include <string.h>
@@ -59,7 +60,8 @@ END_TEST
 
 int main(void)
 {
-    if (ls__isa_detect() < LS__ISA_AVX2) return 0;
-    return RUN_SUITE("implicit gemm", offered) |
-           run_loop("implicit gemm: widths", widths, all_cases()->n);
+    if (ls__isa_detect() < LS__ISA_AVX2) return skip_program("the processor has no AVX2");
+    note_missing_isa("widths");
+    return both(RUN_SUITE("implicit gemm", offered),
+                run_loop("implicit gemm: widths", widths, all_cases()->n));
 }

@@ -2,7 +2,7 @@
  * OpenMP's number of threads, which belongs to the caller. Values and bits are in test_op_*.c. */
 #include "cpu/emulated.h"
 #include "op_case.h"
-#include <check.h>
+#include "../suite.h"
 #include <dlfcn.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -514,9 +514,5 @@ int main(void)
     tcase_add_test(tcase, threaded_kernels_need_their_threads);
     add_limited(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_and_free(suite);
 }

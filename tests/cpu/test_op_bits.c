@@ -2,6 +2,7 @@
  * the same bits on every instruction set, and in bf16 those of the emulation, and a norm's result
  * has the same bits when it is computed again from what the norm has saved. */
 #include "../suite.h"
+#include "missing_isa.h"
 #include "op_case.h"
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,7 @@ int main(void)
     TCase *tcase = tcase_create("bits");
     tcase_add_loop_test(tcase, threads, 0, N_TESTS);
     tcase_add_loop_test(tcase, instruction_sets, 0, N_TESTS);
+    note_missing_isa("instruction_sets");
     tcase_add_test(tcase, emulation);
     tcase_add_test(tcase, norms_again);
     suite_add_tcase(suite, tcase);

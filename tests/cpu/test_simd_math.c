@@ -1,6 +1,6 @@
 /* Our own exp and log against the C library's in double. */
+#include "../suite.h"
 #include "cpu/simd/math.h"
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -63,9 +63,5 @@ int main(void)
     tcase_add_test(tcase, exp_at_the_edges);
     tcase_add_test(tcase, log_is_exact_to_1e15);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_and_free(suite);
 }

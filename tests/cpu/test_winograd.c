@@ -2,6 +2,7 @@
  * equal. The 16-wide kernels are built for AVX2, as pairs of registers: same source, same bits, on
  * a machine without AVX-512; a machine with it runs those of its own registers too. */
 #include "../suite.h"
+#include "missing_isa.h"
 #include "cpu/conv/winograd/winograd.h"
 #include "op_case.h"
 #include <string.h>
@@ -65,6 +66,8 @@ END_TEST
 
 int main(void)
 {
-    if (ls__isa_detect() < LS__ISA_AVX2) return 0;
-    return RUN_SUITE("winograd", offered) | run_loop("winograd: widths", widths, all_cases()->n);
+    if (ls__isa_detect() < LS__ISA_AVX2) return skip_program("the processor has no AVX2");
+    note_missing_isa("widths");
+    return both(RUN_SUITE("winograd", offered),
+                run_loop("winograd: widths", widths, all_cases()->n));
 }

@@ -57,19 +57,12 @@ END_TEST
 
 START_TEST(module_that_is_not_there)
 {
-    char empty[] = "/tmp/lockstep-modules-XXXXXX";
-    ck_assert_ptr_nonnull(mkdtemp(empty));
+    char *empty = new_folder();
     setenv("LOCKSTEP_MODULES", empty, 1);
     check_refused("cuda", LS_ERR_UNSUPPORTED, "there is no liblockstep_cuda.so");
-    char path[128];
-    snprintf(path, sizeof(path), "%s/liblockstep_cuda.so", empty);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs("no module\n", file);
-    fclose(file);
+    write_text(path_in(empty, "liblockstep_cuda.so"), "no module\n");
     check_refused("cuda", LS_ERR_UNSUPPORTED, "can't be loaded");
-    remove(path);
-    remove(empty);
+    remove_folder(empty);
 }
 END_TEST
 

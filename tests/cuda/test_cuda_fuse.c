@@ -175,7 +175,7 @@ END_TEST
  * second fusion is out, and the first is not. */
 START_TEST(statistics_alone)
 {
-    if (uses_cudnn()) return;
+    if (uses_cudnn()) SKIP("about the kernels of the emulated library");
     setenv("LOCKSTEP_EMULATED_FAULTS", "norm_conv2d_backward_data=open", 1);
     for (int i = 0; i < N_HALVES; i++) {
         run cuda = open_run("cuda", halves[i].precision);
@@ -194,7 +194,7 @@ END_TEST
 /* A library may refuse what it has listed: the log says why the net is as it is. */
 START_TEST(refused_fusions)
 {
-    if (uses_cudnn()) return;
+    if (uses_cudnn()) SKIP("about the kernels of the emulated library");
     setenv("LOCKSTEP_EMULATED_FAULTS", "conv2d_statistics=open", 1);
     for (int i = 0; i < 2 * N_HALVES; i++) {
         const settings s = { .benchmark = i % 2 ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
@@ -269,7 +269,7 @@ static void expect_fusions(run *r, int statistics, int applications)
  * each of three ops. So by its clock fusions are faster, but for what the test adds. */
 START_TEST(the_faster_side_is_taken)
 {
-    if (uses_cudnn()) return;
+    if (uses_cudnn()) SKIP("about the kernels of the emulated library");
     static const struct {
         const char *slow;
         int statistics, applications, timed;
@@ -294,7 +294,7 @@ END_TEST
 /* Kernels that are made and then fail, or that no graph can hold, which only timing shows. */
 START_TEST(fused_kernels_that_fail)
 {
-    if (uses_cudnn()) return;
+    if (uses_cudnn()) SKIP("about the kernels of the emulated library");
     static const char *const faults[] = { "emulated fused=run", "emulated fused=capture" };
     for (int i = 0; i < 2; i++) {
         setenv("LOCKSTEP_EMULATED_FAULTS", faults[i], 1);
@@ -311,7 +311,7 @@ END_TEST
 /* Without benchmark, and where timing would not pay, the estimates decide. */
 START_TEST(nothing_is_timed_unasked)
 {
-    if (uses_cudnn()) return;
+    if (uses_cudnn()) SKIP("about the kernels of the emulated library");
     setenv("LOCKSTEP_EMULATED_MS", "conv2d_statistics=5", 1);
     for (int i = 0; i < 2; i++) {
         settings s = timed;
@@ -333,7 +333,7 @@ END_TEST
 /* A plan keeps what was faster when it was made. */
 START_TEST(plans_outlast_the_clock)
 {
-    if (uses_cudnn()) return;
+    if (uses_cudnn()) SKIP("about the kernels of the emulated library");
     static const char slow[] = "conv2d_statistics=5";
     for (int i = 0; i < 2; i++) {
         char path[] = "/tmp/lockstep-cuda-fuse-XXXXXX";
@@ -366,7 +366,7 @@ END_TEST
 /* cuDNN's bf16 statistics are taken where they are faster, as on the emulated device. */
 START_TEST(statistics_in_bf16)
 {
-    if (!uses_cudnn()) return;
+    if (!uses_cudnn()) SKIP("about the kernels of cuDNN");
     run cuda = open_with("cuda", LS_PRECISION_BF16, timed),
         cpu = open_run("cpu", LS_PRECISION_BF16);
     if (is_emulated(&cuda)) {

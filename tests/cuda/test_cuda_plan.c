@@ -107,13 +107,6 @@ static int count(const char *text, const char *word)
     return n;
 }
 
-static void expect_error(ls_context *ctx, ls_status status, const char *word)
-{
-    ck_assert_int_eq(ls_context_status(ctx), status);
-    ck_assert_msg(strstr(ls_context_message(ctx), word), "'%s' has no '%s'",
-                  ls_context_message(ctx), word);
-}
-
 /* A plan by timing, in a file that is to be removed; all its convolutions' kernels become
  * `kernel`, unless that is NULL. Returns the weights' digest of the run that made it. */
 static ls_digest make_plan(char *path, const char *kernel)

@@ -11,13 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[64];
-
-static void make_folder(void)
-{
-    snprintf(folder, sizeof(folder), "/tmp/lockstep-gpu-check-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
+static char *folder;
 
 /* Runs bash commands in the folder; their exit status, 128 and the signal where one ended them.
  * `check` is gpu_check.sh, which finds a driver; `program NAME TEXT` makes a program of the build
@@ -53,18 +47,11 @@ static int run(const char *format, ...)
 /* The programs of a build folder, none of which does anything. */
 static void make_programs(void)
 {
-    make_folder();
+    folder = new_folder();
     ck_assert_int_eq(
         run("for name in lockstep bench_{step,sizes,photos,load} device_json philox_curand "
             "test_cuda_{net,ops,fuse,device}; do program $name 'exit 0'; done"),
         0);
-}
-
-static void remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
 }
 
 static void read_text(const char *name, char *out, size_t size)
@@ -113,7 +100,7 @@ static const json_t *line_of(const json_t *lines, const char *stage, const char 
 static void finish(json_t *lines)
 {
     json_decref(lines);
-    remove_folder();
+    remove_folder(folder);
 }
 
 static bool is_text(const json_t *line, const char *key, const char *wanted)
@@ -151,7 +138,7 @@ static void check_goal(const json_t *lines, const char *stage, const char *name,
 
 START_TEST(all_is_well)
 {
-    make_folder();
+    folder = new_folder();
     ck_assert_int_eq(run("GPU_CHECK=small check --build $build smoke checks input cpu"), 0);
     json_t *lines = read_lines();
     check_part(lines, "smoke", "libraries", "passed", NULL);
@@ -343,7 +330,7 @@ START_TEST(refused)
     ck_assert_ptr_nonnull(strstr(printed, "unknown stage or option 'smok'"));
     ck_assert_ptr_nonnull(strstr(printed, "--seconds requires a number, not 'soon'"));
     ck_assert_ptr_nonnull(strstr(printed, "--build fakes: neither a bundle nor a build folder"));
-    remove_folder();
+    remove_folder(folder);
 }
 END_TEST
 
@@ -363,7 +350,7 @@ START_TEST(sanitizer_findings)
         { "Race between Write access at norm_kernel(int)+0x1 and Read access", 99, 1 },
         { "at void cudnn::ops::relu_kernel<float>(int)+0x10 in x.cu:1", 3, 3 },
     };
-    make_folder();
+    folder = new_folder();
     ck_assert_int_eq(run("$scripts/gpu_check/parts.sh kernels $scripts/.. >kernels"), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         ck_assert_msg(
@@ -371,7 +358,7 @@ START_TEST(sanitizer_findings)
                 "$scripts/gpu_check/parts.sh sanitize compute-sanitizer memcheck kernels true",
                 cases[i].text, cases[i].exit) == cases[i].wanted,
             "%s", cases[i].text);
-    remove_folder();
+    remove_folder(folder);
 }
 END_TEST
 
@@ -379,7 +366,7 @@ END_TEST
 START_TEST(cuda_libraries)
 {
     char listed[4096], wanted[1024];
-    make_folder();
+    folder = new_folder();
     ck_assert_int_eq(
         run("mkdir -p home/lib64 system site/nvidia/{a,b}/lib\n"
             "echo libcudnn.so.999 libcublasLt.so.888 >module\n"
@@ -403,7 +390,7 @@ START_TEST(cuda_libraries)
              "%s/home/lib64:%s/site/nvidia/a/lib\n",
              folder, folder, folder, folder, folder, folder, folder, folder);
     ck_assert_str_eq(listed, wanted);
-    remove_folder();
+    remove_folder(folder);
 }
 END_TEST
 
@@ -412,7 +399,7 @@ END_TEST
 START_TEST(folders_of_cuda_libraries)
 {
     char listed[4096], wanted[1024];
-    make_folder();
+    folder = new_folder();
     ck_assert_int_eq(
         run("mkdir -p 'the system' site/nvidia/a/lib 'cuda 13/lib' nvidia/a/lib\n"
             "echo libcudnn.so.999 libcublasLt.so.888 >module\n"
@@ -431,7 +418,7 @@ START_TEST(folders_of_cuda_libraries)
     snprintf(wanted, sizeof(wanted),
              "%s/the system:%s/site/nvidia/a/lib\n{\"files\": 3, \"bytes\": 0}\n", folder, folder);
     ck_assert_str_eq(listed, wanted);
-    remove_folder();
+    remove_folder(folder);
 }
 END_TEST
 

@@ -2,13 +2,10 @@
 #include "support.h"
 
 #include <errno.h>
-#include <ftw.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <jpeglib.h>
 
 #define STBI_WRITE_NO_STDIO
@@ -16,66 +13,6 @@
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include <stb/stb_image_write.h>
-
-char *new_folder(void)
-{
-    const char *root = getenv("TMPDIR");
-    char *folder = malloc(4096);
-    snprintf(folder, 4096, "%s/lockstep-test-XXXXXX", root ? root : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    return folder;
-}
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info, (void)kind, (void)place;
-    return remove(path);
-}
-
-void remove_folder(char *folder)
-{
-    ck_assert_int_eq(nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
-    free(folder);
-}
-
-const char *path_in(const char *folder, const char *format, ...)
-{
-    static char paths[8][4096];
-    static int next;
-    char *path = paths[next++ % 8];
-    const int n = snprintf(path, 4096, "%s/", folder);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(path + n, 4096 - (size_t)n, format, args);
-    va_end(args);
-    return path;
-}
-
-void make_folder(const char *path)
-{
-    ck_assert_int_eq(mkdir(path, 0777), 0);
-}
-
-void write_file(const char *path, const void *bytes, size_t n)
-{
-    FILE *file = fopen(path, "wb");
-    ck_assert_msg(file, "cannot write %s: %s", path, strerror(errno));
-    ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-unsigned char *read_file(const char *path, size_t *n)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    fseek(file, 0, SEEK_END);
-    *n = (size_t)ftell(file);
-    rewind(file);
-    unsigned char *bytes = malloc(*n + 1);
-    ck_assert_uint_eq(fread(bytes, 1, *n, file), *n);
-    fclose(file);
-    return bytes;
-}
 
 uint8_t *draw_image(int h, int w, int c, unsigned seed)
 {
@@ -206,22 +143,6 @@ void write_jpeg(const char *path, int h, int w, const uint8_t *pixels, jpeg_opti
     unsigned char *bytes = make_jpeg(h, w, pixels, options, &n);
     write_file(path, bytes, n);
     free(bytes);
-}
-
-void expect_error(ls_context *ctx, ls_status status, const char *word, const char *other_word)
-{
-    const ls_status got = ls_context_status(ctx);
-    const char *message = ls_context_message(ctx);
-    ck_assert_msg(got == status, "status '%s', wanted '%s'; message '%s'", ls_status_text(got),
-                  ls_status_text(status), message);
-    ck_assert_msg(strstr(message, word) && strstr(message, other_word),
-                  "message '%s', wanted '%s' and '%s' in it", message, word, other_word);
-}
-
-void expect_ok(ls_context *ctx)
-{
-    const ls_status got = ls_context_status(ctx);
-    ck_assert_msg(got == LS_OK, "%s: %s", ls_status_text(got), ls_context_message(ctx));
 }
 
 const char *trap_images(void)

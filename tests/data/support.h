@@ -1,19 +1,9 @@
-/* support.h: folders and small images for the tests of src/data. */
+/* support.h: small images for the tests of src/data. */
 #ifndef LS_TESTS_DATA_SUPPORT_H
 #define LS_TESTS_DATA_SUPPORT_H
 
+#include "../suite.h"
 #include <lockstep/lockstep.h>
-#include <check.h>
-
-/* A new empty folder, removed by remove_folder with all that is in it. The text is the caller's. */
-char *new_folder(void);
-void remove_folder(char *folder);
-
-/* "folder/name" with printf's formats; valid until the eighth call after. */
-const char *path_in(const char *folder, const char *format, ...) LS_PRINTF(2, 3);
-void make_folder(const char *path);
-void write_file(const char *path, const void *bytes, size_t n);
-unsigned char *read_file(const char *path, size_t *n); /* NULL when there is none; free it */
 
 /* Pixels [h,w,c] that look a bit like a photograph, another one for each seed; free them. */
 uint8_t *draw_image(int h, int w, int c, unsigned seed);
@@ -38,11 +28,6 @@ typedef struct jpeg_options {
 /* The file's bytes; free them. */
 unsigned char *make_jpeg(int h, int w, const uint8_t *pixels, jpeg_options options, size_t *n);
 void write_jpeg(const char *path, int h, int w, const uint8_t *pixels, jpeg_options options);
-
-/* Fails the test unless ctx holds this error with a text that contains all of the words. */
-void expect_error(ls_context *ctx, ls_status status, const char *word, const char *other_word);
-/* Fails the test, showing the message, when ctx holds an error. */
-void expect_ok(ls_context *ctx);
 
 /* The folder of decoder traps (LOCKSTEP_TEST_IMAGES, else ../shared/images beside the source); NULL
  * where it does not exist: such tests are skipped. */

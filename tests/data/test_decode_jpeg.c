@@ -375,7 +375,7 @@ END_TEST
 START_TEST(exif_samples_are_all_alike_upright)
 {
     const char *folder = trap_images();
-    if (!folder) return;
+    if (!folder) SKIP("no folder of decoder traps");
     ls_context *ctx = open_context();
     static const char *const series[] = { "Landscape", "Portrait" };
     for (int s = 0; s < 2; s++) {

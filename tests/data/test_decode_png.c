@@ -271,7 +271,7 @@ static int is_png(const struct dirent *entry)
 START_TEST(png_suite_decodes_and_its_corrupt_files_do_not)
 {
     const char *folder = trap_images();
-    if (!folder) return;
+    if (!folder) SKIP("no folder of decoder traps");
     ls_context *ctx = open_context();
     struct dirent **names;
     int n = scandir(path_in(folder, "pngsuite/primary"), &names, is_png, alphasort);

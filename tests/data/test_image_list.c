@@ -71,9 +71,9 @@ START_TEST(wrong_lists_are_refused)
     ck_assert_ptr_null(ls_image_list_open(ctx, 0, paths, NULL, 0));
     expect_error(ctx, LS_ERR_INVALID, "0 paths", "wanted 1 or more");
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, NULL, NULL, 0));
-    expect_error(ctx, LS_ERR_INVALID, "0 paths", "");
+    expect_error(ctx, LS_ERR_INVALID, "0 paths");
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, holes, NULL, 0));
-    expect_error(ctx, LS_ERR_INVALID, "path 1 is NULL", "");
+    expect_error(ctx, LS_ERR_INVALID, "path 1 is NULL");
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, paths, NULL, 2));
     expect_error(ctx, LS_ERR_INVALID, "2 classes", "without labels");
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, paths, labels, 0));

@@ -286,7 +286,7 @@ START_TEST(when_all_images_are_bad_skipping_ends)
     }
     config.crop = 0;
     ck_assert_ptr_null(ls_loader_open(data, &config));
-    expect_error(ctx, LS_ERR_DATA, "none of the 5 images can be read", "");
+    expect_error(ctx, LS_ERR_DATA, "none of the 5 images can be read");
     config.on_bad_image = LS_BAD_IMAGE_FAIL;
     ck_assert_ptr_null(ls_loader_open(data, &config));
     expect_error(ctx, LS_ERR_DATA, "a/0.png': not a JPEG, PNG, BMP or PNM file", "ls_loader_open");
@@ -449,7 +449,7 @@ START_TEST(wrong_configurations_are_refused)
         expect_error(ctx, LS_ERR_INVALID, cases[i].word, "ls_loader_open: ");
     }
     ck_assert_ptr_null(ls_loader_open(data, NULL));
-    expect_error(ctx, LS_ERR_INVALID, "no configuration", "");
+    expect_error(ctx, LS_ERR_INVALID, "no configuration");
     ck_assert_ptr_null(ls_loader_open(NULL, &cases[0].config));
     expect_ok(ctx);
     ls_loader *plain = ls_loader_open(data, &(ls_loader_config){ .batch = 2, .std = { 1, 1, 1 } });
@@ -469,7 +469,7 @@ START_TEST(wrong_calls_are_refused)
     ls_batch b;
     ck_assert(!ls_loader_next(loader, &b));
     ck_assert_int_eq(ls_loader_status(loader), LS_ERR_INVALID);
-    expect_error(ctx, LS_ERR_INVALID, "no epoch was started", "");
+    expect_error(ctx, LS_ERR_INVALID, "no epoch was started");
     static const int64_t wrong[][2] = { { -1, 0 }, { 1 << 20, 0 }, { 0, -1 }, { 0, 3 } };
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(ls_loader_start_at(loader, wrong[i][0], wrong[i][1]), LS_ERR_INVALID);
@@ -479,7 +479,7 @@ START_TEST(wrong_calls_are_refused)
     ck_assert(!ls_loader_next(loader, &b));
     ck_assert_int_eq(ls_loader_status(loader), LS_OK);
     ck_assert(!ls_loader_next(loader, NULL));
-    expect_error(ctx, LS_ERR_INVALID, "batch is NULL", "");
+    expect_error(ctx, LS_ERR_INVALID, "batch is NULL");
 
     /* An error of somebody else's stops the epoch for as long as it is unread. */
     ck_assert_int_eq(ls_loader_start(loader, 0), LS_OK);

@@ -42,15 +42,6 @@ static void expect_same_data(ls_dataset *a, ls_dataset *b)
     }
 }
 
-static bool same_files(const char *a, const char *b)
-{
-    size_t n[2];
-    unsigned char *bytes[2] = { read_file(a, &n[0]), read_file(b, &n[1]) };
-    const bool same = bytes[0] && bytes[1] && n[0] == n[1] && memcmp(bytes[0], bytes[1], n[0]) == 0;
-    free(bytes[0]), free(bytes[1]);
-    return same;
-}
-
 static const ls_loader_config random_crops = {
     .batch = 8, .shuffle = true, .random_resized_crop = true, .crop = 16, .flip = 0.5f
 };

@@ -85,7 +85,7 @@ static int read_counts(const char *path, call_count counts[COUNTS_MAX])
 {
     size_t size;
     int n = 0, length;
-    char *text = read_text(path, &size);
+    char *text = read_file(path, &size);
     for (char *at = text; n < COUNTS_MAX; at += length, n++) {
         call_count *c = &counts[n];
         if (sscanf(at, "%31s %31s %d\n%n", c->kind, c->caller, &c->count, &length) != 3) break;

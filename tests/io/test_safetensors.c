@@ -14,24 +14,21 @@
 #include <unistd.h>
 
 /* Every test runs in an empty folder of its own. */
-static char folder[] = "/tmp/lockstep-test-XXXXXX";
+static char *folder;
 static ls_context *ctx;
 
 static void enter(void)
 {
     ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    folder = new_folder();
     ck_assert_int_eq(chdir(folder), 0);
 }
 
 static void leave(void)
 {
-    char command[sizeof(folder) + 16];
     ls_context_close(&ctx);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
     ck_assert_int_eq(chdir("/"), 0);
-    ck_assert_int_eq(system(command), 0);
+    remove_folder(folder);
 }
 
 /* Writes a file of these parts as it is; length -1 = the header's. */
@@ -235,14 +232,6 @@ START_TEST(nothing_can_be_saved_too)
 }
 END_TEST
 
-static void check_error(ls_status got, ls_status wanted, const char *text)
-{
-    ck_assert_int_eq(got, wanted);
-    ck_assert_int_eq(ls_context_status(ctx), wanted);
-    ck_assert_msg(strstr(ls_context_message(ctx), text), "got \"%s\", wanted \"%s\"",
-                  ls_context_message(ctx), text);
-}
-
 static int count_files(void)
 {
     int n = -2; /* . and .. */
@@ -283,17 +272,17 @@ START_TEST(saving_misuse)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *metadata[5] = { 0 };
         memcpy(metadata, cases[i].metadata, sizeof(cases[i].metadata));
-        check_error(ls_tensors_save(ctx, cases[i].path, cases[i].n, cases[i].names,
-                                    (const ls_tensor *[]){ t, t }, metadata),
-                    cases[i].status, cases[i].message);
+        expect_failure(ls_tensors_save(ctx, cases[i].path, cases[i].n, cases[i].names,
+                                       (const ls_tensor *[]){ t, t }, metadata),
+                       ctx, cases[i].status, cases[i].message);
     }
     const char *const names[] = { "a", "b" };
-    check_error(ls_tensors_save(ctx, "x", 1, NULL, &t, NULL), LS_ERR_INVALID, "is NULL");
-    check_error(ls_tensors_save(ctx, "x", 1, names, NULL, NULL), LS_ERR_INVALID, "is NULL");
-    check_error(ls_tensors_save(ctx, "x", 2, names, (const ls_tensor *[]){ t, NULL }, NULL),
-                LS_ERR_INVALID, "the memory of tensor 1 is NULL");
-    check_error(ls_tensors_save(ctx, "x", 2, names, (const ls_tensor *[]){ t, foreign }, NULL),
-                LS_ERR_MISMATCH, "'b' belongs to another context");
+    expect_failure(ls_tensors_save(ctx, "x", 1, NULL, &t, NULL), ctx, LS_ERR_INVALID, "is NULL");
+    expect_failure(ls_tensors_save(ctx, "x", 1, names, NULL, NULL), ctx, LS_ERR_INVALID, "is NULL");
+    expect_failure(ls_tensors_save(ctx, "x", 2, names, (const ls_tensor *[]){ t, NULL }, NULL), ctx,
+                   LS_ERR_INVALID, "the memory of tensor 1 is NULL");
+    expect_failure(ls_tensors_save(ctx, "x", 2, names, (const ls_tensor *[]){ t, foreign }, NULL),
+                   ctx, LS_ERR_MISMATCH, "'b' belongs to another context");
     ck_assert_int_eq(count_files(), 0);
     ls_context_close(&other);
     leave();
@@ -321,22 +310,25 @@ START_TEST(foreign_types_can_be_listed_but_not_loaded)
     ck_assert_ptr_null(ls_tensor_file_name(file, -1));
     ck_assert_ptr_null(ls_tensor_file_name(file, 4));
     ck_assert_ptr_null(ls_tensor_file_load(file, "d"));
-    check_error(LS_ERR_UNSUPPORTED, LS_ERR_UNSUPPORTED, "'x': tensor 'd' (F64) has a type");
+    expect_error(ctx, LS_ERR_UNSUPPORTED, "'x': tensor 'd' (F64) has a type");
     ck_assert_ptr_null(ls_tensor_file_load(file, "deep"));
-    check_error(LS_ERR_UNSUPPORTED, LS_ERR_UNSUPPORTED, "'deep' (U8) has a number of dimensions");
+    expect_error(ctx, LS_ERR_UNSUPPORTED, "'deep' (U8) has a number of dimensions");
     ck_assert_ptr_null(ls_tensor_file_load(file, "absent"));
-    check_error(LS_ERR_NOT_FOUND, LS_ERR_NOT_FOUND, "'x' has no tensor 'absent'");
+    expect_error(ctx, LS_ERR_NOT_FOUND, "'x' has no tensor 'absent'");
     ck_assert_ptr_null(ls_tensor_file_load(file, NULL));
-    check_error(LS_ERR_NOT_FOUND, LS_ERR_NOT_FOUND, "'x' has no tensor ''");
+    expect_error(ctx, LS_ERR_NOT_FOUND, "'x' has no tensor ''");
     ls_tensor *ours = ls_tensor_file_load(file, "ours");
     ck_assert_uint_eq(*(const unsigned char *)ls_tensor_data(ours), '1');
 
     ls_tensor *f32 = ls_tensor_open(ctx, LS_F32, LS_SHAPE(1));
     ls_tensor *two = ls_tensor_open(ctx, LS_U8, LS_SHAPE(2));
-    check_error(ls_tensor_file_read(file, "ours", f32), LS_ERR_TYPE, "is U8 [1], wanted F32 [1]");
-    check_error(ls_tensor_file_read(file, "ours", two), LS_ERR_SHAPE, "is U8 [1], wanted U8 [2]");
-    check_error(ls_tensor_file_read(file, "absent", two), LS_ERR_NOT_FOUND, "no tensor 'absent'");
-    check_error(ls_tensor_file_read(file, "new", two), LS_ERR_UNSUPPORTED, "F4_E2M1");
+    expect_failure(ls_tensor_file_read(file, "ours", f32), ctx, LS_ERR_TYPE,
+                   "is U8 [1], wanted F32 [1]");
+    expect_failure(ls_tensor_file_read(file, "ours", two), ctx, LS_ERR_SHAPE,
+                   "is U8 [1], wanted U8 [2]");
+    expect_failure(ls_tensor_file_read(file, "absent", two), ctx, LS_ERR_NOT_FOUND,
+                   "no tensor 'absent'");
+    expect_failure(ls_tensor_file_read(file, "new", two), ctx, LS_ERR_UNSUPPORTED, "F4_E2M1");
     ck_assert_int_eq(ls_tensor_file_read(file, "ours", NULL), LS_ERR_EARLIER);
 
     /* cut while it is open */
@@ -430,8 +422,8 @@ START_TEST(wrong_files_are_refused)
             continue;
         }
         ck_assert_msg(!file, "case %zu was opened", i);
-        check_error(LS_ERR_FORMAT, LS_ERR_FORMAT, cases[i].message);
-        check_error(LS_OK, LS_OK, "'x' is no safetensors file: ");
+        expect_error(ctx, LS_ERR_FORMAT, cases[i].message);
+        expect_failure(LS_OK, ctx, LS_OK, "'x' is no safetensors file: ");
     }
     leave();
 }
@@ -451,28 +443,28 @@ START_TEST(wrong_lengths_and_places_are_refused)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         put_file("x", cases[i].length, "{}", 2, "", 0);
         ck_assert_ptr_null(ls_tensor_file_open(ctx, "x"));
-        check_error(LS_ERR_FORMAT, LS_ERR_FORMAT, cases[i].message);
+        expect_error(ctx, LS_ERR_FORMAT, cases[i].message);
     }
     /* the format's limit holds for a file that is large enough, too */
     put_file("x", 100000001, "{}", 2, "", 0);
     ck_assert_int_eq(truncate("x", 200000000), 0);
     ck_assert_ptr_null(ls_tensor_file_open(ctx, "x"));
-    check_error(LS_ERR_FORMAT, LS_ERR_FORMAT, "at most 100000000");
+    expect_error(ctx, LS_ERR_FORMAT, "at most 100000000");
 
     ck_assert_int_eq(truncate("x", 0), 0);
     ck_assert_ptr_null(ls_tensor_file_open(ctx, "x"));
-    check_error(LS_ERR_FORMAT, LS_ERR_FORMAT, "it has 0 bytes");
+    expect_error(ctx, LS_ERR_FORMAT, "it has 0 bytes");
     ck_assert_ptr_null(ls_tensor_file_open(ctx, "missing"));
-    check_error(LS_ERR_NOT_FOUND, LS_ERR_NOT_FOUND, "reading 'missing': No such file");
+    expect_error(ctx, LS_ERR_NOT_FOUND, "reading 'missing': No such file");
     ck_assert_ptr_null(ls_tensor_file_open(ctx, "."));
-    check_error(LS_ERR_IO, LS_ERR_IO, "reading '.': not a regular file");
+    expect_error(ctx, LS_ERR_IO, "reading '.': not a regular file");
     ck_assert_ptr_null(ls_tensor_file_open(ctx, "/dev/zero"));
-    check_error(LS_ERR_IO, LS_ERR_IO, "not a regular file");
+    expect_error(ctx, LS_ERR_IO, "not a regular file");
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);
     ck_assert_ptr_null(ls_tensor_file_open(ctx, "pipe"));
-    check_error(LS_ERR_IO, LS_ERR_IO, "not a regular file");
+    expect_error(ctx, LS_ERR_IO, "not a regular file");
     ck_assert_ptr_null(ls_tensor_file_open(ctx, NULL));
-    check_error(LS_ERR_INVALID, LS_ERR_INVALID, "path is NULL");
+    expect_error(ctx, LS_ERR_INVALID, "path is NULL");
     leave();
 }
 END_TEST
@@ -488,7 +480,7 @@ START_TEST(nesting_bombs_are_refused)
         for (int i = 0; i < DEPTH / 5; i++) at += sprintf(at, kind ? "{\"a\":" : "[[[[[");
         put_file("x", -1, bomb, (size_t)(at - bomb), "", 0);
         ck_assert_ptr_null(ls_tensor_file_open(ctx, "x"));
-        check_error(LS_ERR_FORMAT, LS_ERR_FORMAT, "maximum parsing depth reached");
+        expect_error(ctx, LS_ERR_FORMAT, "maximum parsing depth reached");
     }
     leave();
 }

@@ -1,6 +1,6 @@
 /* test_gradients.c: gradients of whole small nets against finite differences: every layer, in fused
  * and unfused forms, shared parameters, several inputs and losses. */
-#include <check.h>
+#include "../suite.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>
@@ -227,9 +227,5 @@ int main(void)
     tcase_add_test(c, odd_net);
     tcase_add_test(c, padded_net);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_and_free(suite);
 }

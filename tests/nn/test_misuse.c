@@ -1,7 +1,6 @@
 /* test_misuse.c: wrong labels, batches, names and threads: each is an error that names what is
  * wrong, and changes nothing. */
 #include "../suite.h"
-#include "expect_error.h"
 #include <lockstep/lockstep.h>
 #include <pthread.h>
 #include <string.h>

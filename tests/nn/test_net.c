@@ -1,6 +1,5 @@
 /* test_net.c: building, planning, feeding and reading nets, and every way to get them wrong. */
 #include "../suite.h"
-#include "expect_error.h"
 #include <lockstep/lockstep.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -620,9 +619,5 @@ int main(void)
     tcase_add_test(c, contexts_do_not_mix);
     tcase_add_test(c, few_values_are_warned_of);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_and_free(suite);
 }

@@ -378,8 +378,7 @@ END_TEST
 int main(void)
 {
     const int kinds = run_loop("recompute in each precision", bits_stay, N_PRECISIONS);
-    return RUN_SUITE("recompute", what_is_computed_again, auto_keeps_what_fits,
-                     auto_follows_the_limit, what_is_kept, gradients_wait, chains_are_bounded,
-                     frozen_and_evaluated, misuse) ||
-           kinds;
+    return both(kinds, RUN_SUITE("recompute", what_is_computed_again, auto_keeps_what_fits,
+                                 auto_follows_the_limit, what_is_kept, gradients_wait,
+                                 chains_are_bounded, frozen_and_evaluated, misuse));
 }

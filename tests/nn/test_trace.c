@@ -315,8 +315,7 @@ END_TEST
 int main(void)
 {
     const int faults = run_loop("faults", a_fault_hits_one_element, 3);
-    return RUN_SUITE("trace", op_by_op_is_the_step, a_walk_may_be_left,
-                     operands_are_read_by_logical_element, operands_have_names,
-                     faults_that_cannot_be_are_refused, a_fault_belongs_to_one_step) ||
-           faults;
+    return both(faults, RUN_SUITE("trace", op_by_op_is_the_step, a_walk_may_be_left,
+                                  operands_are_read_by_logical_element, operands_have_names,
+                                  faults_that_cannot_be_are_refused, a_fault_belongs_to_one_step));
 }

@@ -7,12 +7,10 @@
 
 static ls_context *ctx;
 
-static void expect_error(const void *result, const char *part)
+static void expect_invalid(const void *result, const char *part)
 {
     ck_assert_ptr_null(result);
-    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_INVALID);
-    ck_assert_msg(strstr(ls_context_message(ctx), part) != NULL, "'%s' lacks '%s'",
-                  ls_context_message(ctx), part);
+    expect_error(ctx, LS_ERR_INVALID, part);
 }
 
 static void expect_rate(const ls_schedule *s, int64_t epoch, int64_t step, double wanted)
@@ -137,7 +135,7 @@ START_TEST(state_travels)
                                                        { 1, 0, -1, 0 },  { 1, 0, 0, NAN } };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_int_eq(ls_schedule_set_state(b, wrong[i]), LS_ERR_INVALID);
-        expect_error(NULL, "ls_schedule_set_state: state[");
+        expect_invalid(NULL, "ls_schedule_set_state: state[");
     }
     ck_assert_int_eq(ls_schedule_report(NULL, 1), LS_ERR_EARLIER);
     ls_context_close(&ctx);
@@ -148,71 +146,72 @@ START_TEST(wrong_configs_are_refused)
 {
     ctx = ls_context_open(NULL);
     ck_assert_ptr_null(ls_schedule_constant(NULL, &(ls_schedule_constant_config){ .lr = 1 }));
-    expect_error(ls_schedule_constant(ctx, NULL), "ls_schedule_constant: config is NULL");
-    expect_error(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = -0.1 }),
-                 "ls_schedule_constant: lr is -0.1, wanted a number above 0");
-    expect_error(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = NAN }),
-                 "lr is nan");
-    expect_error(
+    expect_invalid(ls_schedule_constant(ctx, NULL), "ls_schedule_constant: config is NULL");
+    expect_invalid(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = -0.1 }),
+                   "ls_schedule_constant: lr is -0.1, wanted a number above 0");
+    expect_invalid(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = NAN }),
+                   "lr is nan");
+    expect_invalid(
         ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1, .warmup = { 1 } }),
         "steps_per_epoch is required, because the learning rate changes from step to step while");
-    expect_error(
+    expect_invalid(
         ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1, .warmup = { 0, 0.1f } }),
         "warm-up start is 0.1, but there is no warm-up epoch");
-    expect_error(ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1,
-                                                                           .steps_per_epoch = 1,
-                                                                           .warmup = { 1, 1.5f } }),
-                 "warm-up start is 1.5");
-    expect_error(
+    expect_invalid(ls_schedule_constant(ctx,
+                                        &(ls_schedule_constant_config){
+                                            .lr = 1, .steps_per_epoch = 1, .warmup = { 1, 1.5f } }),
+                   "warm-up start is 1.5");
+    expect_invalid(
         ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1, .steps_per_epoch = -1 }),
         "steps_per_epoch is -1");
-    expect_error(ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 1 }),
-                 "ls_schedule_step: step_size is 0, wanted 1 to 2^20");
-    expect_error(
+    expect_invalid(ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 1 }),
+                   "ls_schedule_step: step_size is 0, wanted 1 to 2^20");
+    expect_invalid(
         ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 1, .step_size = 1, .gamma = -1 }),
         "gamma is -1");
-    expect_error(
+    expect_invalid(
         ls_schedule_multi_step(ctx, &(ls_schedule_multi_step_config){ .lr = 1, .n_milestones = 2 }),
         "milestones is NULL");
-    expect_error(ls_schedule_multi_step(
-                     ctx, &(ls_schedule_multi_step_config){ .lr = 1,
-                                                            .milestones = (const int[]){ 3, 3 },
-                                                            .n_milestones = 2 }),
-                 "milestone 1 is epoch 3, wanted one after epoch 3");
-    expect_error(ls_schedule_exponential(ctx, &(ls_schedule_exponential_config){ .lr = 1 }),
-                 "gamma is 0");
-    expect_error(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1, .epochs = 3 }),
-                 "ls_schedule_cosine: steps_per_epoch is required");
-    expect_error(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
-                                                                       .epochs = 3,
-                                                                       .warmup_epochs = 3,
-                                                                       .steps_per_epoch = 1 }),
-                 "3 warm-up epochs leave none of 3 epochs");
-    expect_error(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
-                                                                       .min_lr = 2,
-                                                                       .epochs = 3,
-                                                                       .steps_per_epoch = 1 }),
-                 "min_lr is 2, above the learning rate 1");
-    expect_error(
+    expect_invalid(ls_schedule_multi_step(
+                       ctx, &(ls_schedule_multi_step_config){ .lr = 1,
+                                                              .milestones = (const int[]){ 3, 3 },
+                                                              .n_milestones = 2 }),
+                   "milestone 1 is epoch 3, wanted one after epoch 3");
+    expect_invalid(ls_schedule_exponential(ctx, &(ls_schedule_exponential_config){ .lr = 1 }),
+                   "gamma is 0");
+    expect_invalid(
+        ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1, .epochs = 3 }),
+        "ls_schedule_cosine: steps_per_epoch is required");
+    expect_invalid(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
+                                                                         .epochs = 3,
+                                                                         .warmup_epochs = 3,
+                                                                         .steps_per_epoch = 1 }),
+                   "3 warm-up epochs leave none of 3 epochs");
+    expect_invalid(ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
+                                                                         .min_lr = 2,
+                                                                         .epochs = 3,
+                                                                         .steps_per_epoch = 1 }),
+                   "min_lr is 2, above the learning rate 1");
+    expect_invalid(
         ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 1, .epochs = -5 }),
         "epochs is -5");
-    expect_error(ls_schedule_polynomial(
-                     ctx, &(ls_schedule_polynomial_config){ .lr = 1, .epochs = 5, .power = -1 }),
-                 "power is -1");
-    expect_error(
+    expect_invalid(ls_schedule_polynomial(
+                       ctx, &(ls_schedule_polynomial_config){ .lr = 1, .epochs = 5, .power = -1 }),
+                   "power is -1");
+    expect_invalid(
         ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 1, .epochs = 1 }),
         "ls_schedule_one_cycle: steps_per_epoch is required");
-    expect_error(ls_schedule_one_cycle(
-                     ctx,
-                     &(ls_schedule_one_cycle_config){
-                         .max_lr = 1, .epochs = 1, .pct_start = 1.5, .steps_per_epoch = 1 }),
-                 "pct_start is 1.5, wanted above 0 and at most 1");
-    expect_error(
+    expect_invalid(ls_schedule_one_cycle(
+                       ctx,
+                       &(ls_schedule_one_cycle_config){
+                           .max_lr = 1, .epochs = 1, .pct_start = 1.5, .steps_per_epoch = 1 }),
+                   "pct_start is 1.5, wanted above 0 and at most 1");
+    expect_invalid(
         ls_schedule_reduce_on_plateau(ctx, &(ls_schedule_plateau_config){ .lr = 1, .gamma = 1 }),
         "gamma is 1, wanted above 0 and below 1");
-    expect_error(ls_schedule_reduce_on_plateau(
-                     ctx, &(ls_schedule_plateau_config){ .lr = 1, .patience = -2 }),
-                 "patience is -2");
+    expect_invalid(ls_schedule_reduce_on_plateau(
+                       ctx, &(ls_schedule_plateau_config){ .lr = 1, .patience = -2 }),
+                   "patience is -2");
     ls_context_close(&ctx);
 }
 END_TEST
@@ -224,13 +223,13 @@ START_TEST(settings_must_be_finite)
     static const char *const names[] = { "nan,", "inf,", "-inf," };
     for (int i = 0; i < 3; i++) {
         const double x = wrong[i];
-        expect_error(
+        expect_invalid(
             ls_schedule_step(ctx, &(ls_schedule_step_config){ 1, .step_size = 1, .gamma = x }),
             names[i]);
-        expect_error(
+        expect_invalid(
             ls_schedule_multi_step(ctx, &(ls_schedule_multi_step_config){ .lr = 1, .gamma = x }),
             names[i]);
-        expect_error(
+        expect_invalid(
             ls_schedule_exponential(ctx, &(ls_schedule_exponential_config){ .lr = 1, .gamma = x }),
             names[i]);
         const ls_schedule_cosine_config cosine[] = {
@@ -238,22 +237,22 @@ START_TEST(settings_must_be_finite)
             { .max_lr = 1, .min_lr = x, .epochs = 2, .steps_per_epoch = 1 },
             { 1, .epochs = 2, .warmup_epochs = 1, .warmup_start = (float)x, .steps_per_epoch = 1 }
         };
-        for (int j = 0; j < 3; j++) expect_error(ls_schedule_cosine(ctx, &cosine[j]), names[i]);
-        expect_error(ls_schedule_polynomial(
-                         ctx, &(ls_schedule_polynomial_config){ 1, .power = x, .epochs = 2 }),
-                     names[i]);
+        for (int j = 0; j < 3; j++) expect_invalid(ls_schedule_cosine(ctx, &cosine[j]), names[i]);
+        expect_invalid(ls_schedule_polynomial(
+                           ctx, &(ls_schedule_polynomial_config){ 1, .power = x, .epochs = 2 }),
+                       names[i]);
         const ls_schedule_one_cycle_config cycle[] = {
             { 1, .pct_start = x, .epochs = 1, .steps_per_epoch = 1 },
             { 1, .div_factor = x, .epochs = 1, .steps_per_epoch = 1 },
             { 1, .final_div_factor = x, .epochs = 1, .steps_per_epoch = 1 }
         };
-        for (int j = 0; j < 3; j++) expect_error(ls_schedule_one_cycle(ctx, &cycle[j]), names[i]);
-        expect_error(ls_schedule_reduce_on_plateau(
-                         ctx, &(ls_schedule_plateau_config){ .lr = 1, .gamma = x }),
-                     names[i]);
-        expect_error(ls_schedule_reduce_on_plateau(
-                         ctx, &(ls_schedule_plateau_config){ .lr = 1, .threshold = x }),
-                     names[i]);
+        for (int j = 0; j < 3; j++) expect_invalid(ls_schedule_one_cycle(ctx, &cycle[j]), names[i]);
+        expect_invalid(ls_schedule_reduce_on_plateau(
+                           ctx, &(ls_schedule_plateau_config){ .lr = 1, .gamma = x }),
+                       names[i]);
+        expect_invalid(ls_schedule_reduce_on_plateau(
+                           ctx, &(ls_schedule_plateau_config){ .lr = 1, .threshold = x }),
+                       names[i]);
     }
     ls_context_close(&ctx);
 }

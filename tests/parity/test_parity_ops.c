@@ -308,13 +308,5 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("ops against PyTorch");
-    TCase *one = tcase_create("ops");
-    tcase_add_loop_test(one, op_matches_pytorch, 0, N_KINDS);
-    suite_add_tcase(suite, one);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed != 0;
+    return run_loop("ops against PyTorch", op_matches_pytorch, N_KINDS);
 }

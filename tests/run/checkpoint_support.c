@@ -73,15 +73,10 @@ run open_run(const options *o)
     return r;
 }
 
-void expect_ok(run *r, const char *what)
-{
-    ck_assert_msg(ls_context_status(r->ctx) == LS_OK, "%s: %s", what, ls_context_message(r->ctx));
-}
-
 run open_good_run(const options *o)
 {
     run r = open_run(o);
-    expect_ok(&r, "open");
+    expect_ok(r.ctx);
     return r;
 }
 
@@ -101,7 +96,7 @@ void train(run *r, int64_t until)
         s->step = 0;
         ls_schedule_report(s->schedule, s->best);
     }
-    expect_ok(r, "train");
+    expect_ok(r->ctx);
 }
 
 void portray(const run *r, char out[PORTRAIT])
@@ -130,33 +125,20 @@ void portray(const run *r, char out[PORTRAIT])
 
 /* ---- Files ---- */
 
-static char folder[64];
+static char *folder;
 
 const char *path_of(const char *name)
 {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
+    return path_in(folder, "%s", name);
 }
 
-bool make_folder(void)
+void begin_runs(void)
 {
-    strcpy(folder, "/tmp/lockstep-checkpoint-XXXXXX");
-    return mkdtemp(folder) != NULL;
+    folder = new_folder();
 }
 
-bool remove_folder(void)
+int end_runs(int status)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) == 0;
-}
-
-void expect_error(run *r, ls_status status, const char *part)
-{
-    const ls_status got = ls_context_status(r->ctx);
-    ck_assert_msg(got == status, "status '%s', wanted '%s': %s", ls_status_text(got),
-                  ls_status_text(status), ls_context_message(r->ctx));
-    ck_assert_msg(strstr(ls_context_message(r->ctx), part) != NULL, "'%s' lacks '%s'",
-                  ls_context_message(r->ctx), part);
+    remove_folder(folder);
+    return status;
 }

@@ -2,7 +2,7 @@
 #ifndef LS_TESTS_RUN_CHECKPOINT_SUPPORT_H
 #define LS_TESTS_RUN_CHECKPOINT_SUPPORT_H
 
-#include <check.h>
+#include "../suite.h"
 #include <lockstep/lockstep.h>
 
 enum { N_SAMPLES = 44, SIDE = 8, BATCH = 8, STEPS = 6, MAX_CLASSES = 6 };
@@ -36,9 +36,6 @@ typedef struct run {
 run open_run(const options *o);
 /* Fails the test where something failed. */
 run open_good_run(const options *o);
-void expect_ok(run *r, const char *what);
-/* This error waits in the run's context; its message has the part. */
-void expect_error(run *r, ls_status status, const char *part);
 
 /* From the state's step up to, and without, step `until` of the whole run. A worsening metric is
  * reported after each epoch. */
@@ -54,10 +51,10 @@ extern char short_op[OP_TEXT];
 
 /* ---- Files ---- */
 
-/* Of the whole program, around all tests; false when it can't be made or removed. */
-bool make_folder(void);
-bool remove_folder(void);
-/* Valid until the next call. */
+/* A folder of the whole program, around all tests. end_runs returns the status. */
+void begin_runs(void);
+int end_runs(int status);
+/* As path_in. */
 const char *path_of(const char *name);
 
 #endif

@@ -7,22 +7,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static char dir[64]; /* of one test: Check runs each in a process of its own */
+static char *dir; /* of one test: Check runs each in a process of its own */
 static ls_context *ctx;
 
-static void begin(void)
+static inline void begin(void)
 {
-    snprintf(dir, sizeof(dir), "/tmp/lockstep-record-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
+    dir = new_folder();
     ctx = ls_context_open(NULL);
 }
 
-static void end(void)
+static inline void end(void)
 {
-    char command[128];
     ls_context_close(&ctx);
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    ck_assert_int_eq(system(command), 0);
+    remove_folder(dir);
+}
+
+static inline const char *path(const char *name)
+{
+    return path_in(dir, "%s", name);
 }
 
 #endif

@@ -173,8 +173,8 @@ START_TEST(many_points)
     const char *text =
         format_panel(&(ls__chart_panel){ .y_label = "y", .n_lines = 1, .lines = &line });
     ck_assert_uint_lt(strlen(text), 40000);
-    const char *path = strstr(text, "<path");
-    ck_assert_ptr_nonnull(strstr(path, " 83.0V")); /* the pixel of 900 in 0 to 1000 */
+    const char *curve = strstr(text, "<path");
+    ck_assert_ptr_nonnull(strstr(curve, " 83.0V")); /* the pixel of 900 in 0 to 1000 */
     free(y);
     end();
 }
@@ -221,25 +221,10 @@ END_TEST
 
 /* ---- Training curves ---- */
 
-static void write_metrics(const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 static char *read_curves(void)
 {
-    static char text[1 << 16];
-    char path[128];
-    snprintf(path, sizeof(path), "%s/curves.svg", dir);
-    FILE *file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
+    size_t n;
+    char *text = read_file(path("curves.svg"), &n);
     expect_well_formed(text);
     return text;
 }
@@ -251,17 +236,20 @@ static char *read_curves(void)
 START_TEST(curves_of_a_run)
 {
     begin();
-    write_metrics(ROW("1", "2.5", "0.5") ROW("2", "1.5", "0.75") "{\"epoch\": 3, \"tra");
+    write_text(path("metrics.jsonl"),
+               ROW("1", "2.5", "0.5") ROW("2", "1.5", "0.75") "{\"epoch\": 3, \"tra");
     ck_assert_int_eq(ls__curves_save(ctx, dir, "a run", false), LS_OK);
-    const char *text = read_curves();
+    char *text = read_curves();
     ck_assert(strstr(text, ">a run<") && strstr(text, ">validation<") && strstr(text, ">epoch<"));
     ck_assert_int_eq(count(text, "<path"), 4);
     ck_assert_int_eq(count(text, "<circle"), 8); /* the row that is cut is none */
-    write_metrics(ROW("1", "2.5", "null") ROW("2", "1.5", "null"));
+    write_text(path("metrics.jsonl"), ROW("1", "2.5", "null") ROW("2", "1.5", "null"));
     ck_assert_int_eq(ls__curves_save(ctx, dir, "a run", true), LS_OK);
+    free(text);
     text = read_curves();
     ck_assert_ptr_null(strstr(text, ">validation<"));
     ck_assert_int_eq(count(text, "<path"), 2);
+    free(text);
     end();
 }
 END_TEST
@@ -270,14 +258,11 @@ START_TEST(no_curves)
 {
     begin();
     for (int i = 0; i < 2; i++) {
-        if (i > 0) write_metrics("{\"epoch\": 1");
-        ck_assert_int_eq(ls__curves_save(ctx, dir, "a run", false), LS_ERR_DATA);
-        ck_assert_ptr_nonnull(
-            strstr(ls_context_message(ctx), "metrics.jsonl: no epoch is complete"));
+        if (i > 0) write_text(path("metrics.jsonl"), "{\"epoch\": 1");
+        expect_failure(ls__curves_save(ctx, dir, "a run", false), ctx, LS_ERR_DATA,
+                       "metrics.jsonl: no epoch is complete");
     }
-    char path[128];
-    snprintf(path, sizeof(path), "%s/curves.svg", dir);
-    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_ne(access(path("curves.svg"), F_OK), 0);
     end();
 }
 END_TEST

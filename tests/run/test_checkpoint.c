@@ -88,7 +88,7 @@ START_TEST(files_hold_what_torch_expects)
     r.state.metadata = (const char *const[]){ "model", "small", NULL };
     ck_assert_int_eq(ls_checkpoint_save(path_of("torch"), &r.state), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("torch.safetensors"));
-    expect_ok(&r, "open");
+    expect_ok(r.ctx);
 
     static const struct {
         const char *name;
@@ -160,7 +160,7 @@ static void expect_refused(run *r, const char *name, ls_status status, const cha
     static char before[PORTRAIT], after[PORTRAIT];
     portray(r, before);
     ck_assert_int_ne(ls_checkpoint_load(path_of(name), &r->state), LS_OK);
-    expect_error(r, status, part);
+    expect_error(r->ctx, status, part);
     portray(r, after);
     ck_assert_str_eq(before, after);
 }
@@ -280,7 +280,7 @@ START_TEST(parts_can_be_left_out)
     ls_tensor_compare(ls_net_parameter(net, "conv2.weight"),
                       ls_net_parameter(r.state.net, "conv2.weight"), &difference);
     ck_assert_int_eq(difference.n_different, 0);
-    expect_ok(&r, "parts");
+    expect_ok(r.ctx);
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -352,7 +352,7 @@ START_TEST(weights_from_elsewhere)
         rewrite(&r, "ours.safetensors", "wrong.safetensors", wrong[i].dtype, wrong[i].drop,
                 wrong[i].add);
         ck_assert_int_ne(ls_checkpoint_load_weights(path_of("wrong"), r.state.net), LS_OK);
-        expect_error(&r, wrong[i].status, wrong[i].part);
+        expect_error(r.ctx, wrong[i].status, wrong[i].part);
     }
     rewrite(&r, "ours.safetensors", "foreign.safetensors", LS_F32, "", "");
     expect_refused(&r, "foreign", LS_ERR_FORMAT, "is no checkpoint of a run");
@@ -396,7 +396,7 @@ START_TEST(broken_files_change_nothing)
     fclose(file);
     expect_refused(&r, "bad", LS_ERR_FORMAT, "bad.safetensors' is damaged, or was changed");
     ck_assert_int_ne(ls_checkpoint_load_weights(path_of("bad"), r.state.net), LS_OK);
-    expect_error(&r, LS_ERR_FORMAT, "bad.safetensors' is damaged, or was changed");
+    expect_error(r.ctx, LS_ERR_FORMAT, "bad.safetensors' is damaged, or was changed");
     expect_refused(&r, "none", LS_ERR_NOT_FOUND, "none.safetensors");
     ls_context_close(&r.ctx);
 }
@@ -436,7 +436,7 @@ START_TEST(saving_is_whole_or_not_at_all)
 {
     run r = open_good_run(&usual);
     ck_assert_int_ne(ls_checkpoint_save("/nowhere/at/all", &r.state), LS_OK);
-    expect_error(&r, LS_ERR_NOT_FOUND, "/nowhere/at/all.safetensors");
+    expect_error(r.ctx, LS_ERR_NOT_FOUND, "/nowhere/at/all.safetensors");
     struct rlimit before;
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
@@ -444,7 +444,7 @@ START_TEST(saving_is_whole_or_not_at_all)
     const ls_status full = ls_checkpoint_save(path_of("full"), &r.state);
     setrlimit(RLIMIT_FSIZE, &before);
     ck_assert_int_ne(full, LS_OK);
-    expect_error(&r, LS_ERR_IO, "full.safetensors");
+    expect_error(r.ctx, LS_ERR_IO, "full.safetensors");
     ck_assert_int_ne(access(path_of("full.safetensors"), F_OK), 0);
     /* a link is replaced, and what it named stays as it is */
     char victim[128];
@@ -456,7 +456,7 @@ START_TEST(saving_is_whole_or_not_at_all)
     ck_assert(stat(victim, &there) == 0 && there.st_size == 0);
     r.state.metadata = (const char *const[]){ "epoch", "9", NULL };
     ck_assert_int_ne(ls_checkpoint_save(path_of("kept"), &r.state), LS_OK);
-    expect_error(&r, LS_ERR_INVALID, "two metadata 'epoch'");
+    expect_error(r.ctx, LS_ERR_INVALID, "two metadata 'epoch'");
     r.state.metadata = NULL;
     ck_assert_int_eq(ls_checkpoint_load(path_of("kept"), &r.state), LS_OK);
     ls_context_close(&r.ctx);
@@ -472,16 +472,16 @@ START_TEST(misuse)
     ck_assert_int_eq(ls_checkpoint_load("x", &none), LS_ERR_EARLIER);
     ck_assert_int_eq(ls_checkpoint_load_weights("x", NULL), LS_ERR_EARLIER);
     ck_assert_int_ne(ls_checkpoint_save(NULL, &r.state), LS_OK);
-    expect_error(&r, LS_ERR_INVALID, "path is NULL");
+    expect_error(r.ctx, LS_ERR_INVALID, "path is NULL");
     ck_assert_int_ne(ls_checkpoint_load("", &r.state), LS_OK);
-    expect_error(&r, LS_ERR_INVALID, "path is empty");
+    expect_error(r.ctx, LS_ERR_INVALID, "path is empty");
     mixed.schedule = s.state.schedule;
     ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
-    expect_error(&r, LS_ERR_MISMATCH, "different contexts");
+    expect_error(r.ctx, LS_ERR_MISMATCH, "different contexts");
     mixed = r.state;
     mixed.validation = s.state.loader;
     ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
-    expect_error(&r, LS_ERR_MISMATCH, "different contexts");
+    expect_error(r.ctx, LS_ERR_MISMATCH, "different contexts");
     mixed = r.state;
     mixed.optimizer = NULL;
     mixed.net = ls_net_build(
@@ -489,11 +489,11 @@ START_TEST(misuse)
         &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
     mixed.optimizer = r.state.optimizer;
     ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
-    expect_error(&r, LS_ERR_MISMATCH, "optimizer belongs to another net");
+    expect_error(r.ctx, LS_ERR_MISMATCH, "optimizer belongs to another net");
     mixed = r.state;
     mixed.step = -1;
     ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
-    expect_error(&r, LS_ERR_INVALID, "step -1");
+    expect_error(r.ctx, LS_ERR_INVALID, "step -1");
     /* an unread error refuses all */
     ls_net_parameter(r.state.net, "nothing");
     ck_assert_int_eq(ls_checkpoint_save(path_of("x"), &r.state), LS_ERR_EARLIER);
@@ -517,7 +517,7 @@ START_TEST(class_names_that_are_not_utf8)
     ls_training_state state = { .loader =
                                     ls_loader_open(ls_image_folder_open(r.ctx, path_of("data")),
                                                    &(ls_loader_config){ .batch = 1 }) };
-    expect_ok(&r, "folder");
+    expect_ok(r.ctx);
     ck_assert_int_eq(ls_checkpoint_save(path_of("names"), &state), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("names.safetensors"));
     ck_assert_str_eq(ls_tensor_file_metadata(file, "classes"),
@@ -557,7 +557,7 @@ END_TEST
 
 int main(void)
 {
-    if (!make_folder()) return EXIT_FAILURE;
+    begin_runs();
     const int answer = RUN_SUITE(
         "checkpoints", a_resumed_run_ends_with_the_same_bits,
         a_resumed_run_in_16_bits_ends_with_the_same_bits, files_hold_what_torch_expects,
@@ -565,5 +565,5 @@ int main(void)
         parts_can_be_left_out, weights_from_elsewhere, broken_files_change_nothing,
         an_unusable_schedule_state_changes_nothing, saving_is_whole_or_not_at_all, misuse,
         class_names_that_are_not_utf8, every_allocation_failing);
-    return remove_folder() ? answer : EXIT_FAILURE;
+    return end_runs(answer);
 }

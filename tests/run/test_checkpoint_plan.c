@@ -56,7 +56,7 @@ START_TEST(a_run_knows_its_plan_for_what_is_to_come)
     r = open_good_run(&usual); /* too late: it has come to that op */
     train(&r, 6);
     ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_ERR_MISMATCH);
-    expect_error(&r, LS_ERR_MISMATCH, "is 'reference' there, '");
+    expect_error(r.ctx, LS_ERR_MISMATCH, "is 'reference' there, '");
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -94,8 +94,8 @@ END_TEST
 
 int main(void)
 {
-    if (!make_folder()) return EXIT_FAILURE;
+    begin_runs();
     const int answer = RUN_SUITE("checkpoints' plans", a_run_knows_its_plan_for_what_is_to_come,
                                  a_checkpoint_takes_the_place_of_plans);
-    return remove_folder() ? answer : EXIT_FAILURE;
+    return end_runs(answer);
 }

@@ -10,32 +10,13 @@
 
 enum { STEPS = 7, MOST_OPS = 128 };
 
-static char dir[64]; /* of one test: Check runs each in a process of its own */
-
-static void make_dir(void)
-{
-    snprintf(dir, sizeof(dir), "/tmp/lockstep-compare-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void remove_dir(void)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static void path_of(const char *name, char out[128])
-{
-    snprintf(out, 128, "%s/%s", dir, name);
-}
+static char *dir; /* of one test: Check runs each in a process of its own */
 
 /* Runs STEPS steps and writes their record. */
 static void write_run(const char *name, const side_options *options)
 {
     opened_side s = open_side(options);
-    char path[128];
-    path_of(name, path);
+    const char *path = path_in(dir, "%s", name);
     ls_run_log *record = ls_run_log_open(s.ctx, path, 0);
     for (int64_t i = 0; i < STEPS; i++) {
         const int64_t epoch = i / side_steps_per_epoch(), step = i % side_steps_per_epoch();
@@ -54,9 +35,7 @@ static void write_run(const char *name, const side_options *options)
 /* The step at which two records part, or -1. */
 static int64_t first_difference(const char *a, const char *b)
 {
-    char path_a[128], path_b[128];
-    path_of(a, path_a);
-    path_of(b, path_b);
+    const char *path_a = path_in(dir, "%s", a), *path_b = path_in(dir, "%s", b);
     ls_context *ctx = ls_context_open(NULL);
     ls_run_log_difference difference;
     ck_assert_int_eq(ls_run_log_compare(ctx, path_a, path_b, &difference), LS_OK);
@@ -147,7 +126,7 @@ static void expect_named(const pair *p, const ls__fault *fault, int faulty)
 START_TEST(every_injection_that_shows_is_named)
 {
     enum { WANTED = 100, MOST = 400 };
-    make_dir();
+    dir = new_folder();
     int64_t n_elements[MOST_OPS];
     const int n_ops = count_elements(&(side_options){ .threads = 2 }, n_elements);
     write_run("clean", &(side_options){ .threads = 2 });
@@ -184,7 +163,7 @@ START_TEST(every_injection_that_shows_is_named)
            n_hit, n_ops);
     ck_assert_int_eq(n_named, WANTED);
     ck_assert_int_gt(n_hit, n_ops / 2);
-    remove_dir();
+    remove_folder(dir);
 }
 END_TEST
 
@@ -192,7 +171,7 @@ END_TEST
  * traced back to the step that did it. */
 START_TEST(a_fault_in_the_momentum_is_traced_back)
 {
-    make_dir();
+    dir = new_folder();
     int64_t n_elements[MOST_OPS];
     const int last = count_elements(&(side_options){ .threads = 2 }, n_elements) - 1;
     const int64_t n_weights = n_elements[last] / 2; /* the rest is the momentum */
@@ -214,18 +193,17 @@ START_TEST(a_fault_in_the_momentum_is_traced_back)
         n_late++;
     }
     ck_assert_int_eq(n_late, 3);
-    remove_dir();
+    remove_folder(dir);
 }
 END_TEST
 
 START_TEST(clean_pairs_raise_no_alarm)
 {
     enum { PAIRS = 20 };
-    make_dir();
+    dir = new_folder();
     write_run("a", &(side_options){ .threads = 3, .workers = 2 });
     uint64_t state = 7;
-    char record[128];
-    path_of("a", record);
+    const char *record = path_in(dir, "a");
     for (int i = 0; i < PAIRS; i++) {
         const side_options a = any_executors(&state), b = any_executors(&state);
         pair p = { .sides = { open_side(&a), open_side(&b) } };
@@ -238,7 +216,7 @@ START_TEST(clean_pairs_raise_no_alarm)
         for (int s = 0; s < 2; s++) ck_assert_int_eq(p.compared[s].departed, -1);
         close_pair(&p);
     }
-    remove_dir();
+    remove_folder(dir);
 }
 END_TEST
 
@@ -385,15 +363,13 @@ END_TEST
 /* A record that no replay can reproduce. */
 START_TEST(a_replay_that_departs_from_its_record_says_so)
 {
-    make_dir();
+    dir = new_folder();
     const side_options faulty = { .has_fault = true, .fault = { .step = 2, .op = 4 } };
     write_run("a", &(side_options){ .threads = 2 });
     write_run("b", &faulty);
     const int64_t first = first_difference("a", "b");
     ck_assert_int_ge(first, 2);
-    char records[2][128];
-    path_of("a", records[0]);
-    path_of("b", records[1]);
+    const char *records[] = { path_in(dir, "a"), path_in(dir, "b") };
     pair p = { .sides = { open_side(&(side_options){ .threads = 1 }),
                           open_side(&(side_options){ .threads = 2 }) } };
     for (int i = 0; i < 2; i++) {
@@ -405,7 +381,7 @@ START_TEST(a_replay_that_departs_from_its_record_says_so)
     ck_assert_int_eq(p.compared[0].departed, -1);
     ck_assert_int_eq(p.compared[1].departed, first);
     close_pair(&p);
-    remove_dir();
+    remove_folder(dir);
 }
 END_TEST
 

@@ -118,7 +118,8 @@ static int run_child(const char *dir, call_trace *trace)
 }
 
 typedef struct folders {
-    char base[64], run[80], whole[80], shadow[80];
+    char *base;
+    const char *run, *whole, *shadow;
     call_trace *trace;
 } folders;
 
@@ -131,11 +132,10 @@ static void empty(const char *dir)
 
 static void begin(folders *f)
 {
-    snprintf(f->base, sizeof(f->base), "/tmp/lockstep-crash-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(f->base));
-    snprintf(f->run, sizeof(f->run), "%s/run", f->base);
-    snprintf(f->whole, sizeof(f->whole), "%s/whole", f->base);
-    snprintf(f->shadow, sizeof(f->shadow), "%s/shadow", f->base);
+    f->base = new_folder();
+    f->run = strdup(path_in(f->base, "run"));
+    f->whole = strdup(path_in(f->base, "whole"));
+    f->shadow = strdup(path_in(f->base, "shadow"));
     empty(f->whole);
     empty(f->shadow);
     f->trace =
@@ -147,10 +147,8 @@ static void begin(folders *f)
 
 static void end(folders *f)
 {
-    char command[128];
     munmap(f->trace, sizeof(*f->trace));
-    snprintf(command, sizeof(command), "rm -rf %s", f->base);
-    ck_assert_int_eq(system(command), 0);
+    remove_folder(f->base);
 }
 
 /* Same files with the same bytes in both folders, leftovers included. */
@@ -161,7 +159,7 @@ static bool same_folders(const folders *f)
     return system(command) == 0;
 }
 
-static bool same_files(const folders *f, const char *name)
+static bool is_same(const folders *f, const char *name)
 {
     char command[256];
     snprintf(command, sizeof(command), "cmp -s %s/%s %s/%s", f->whole, name, f->run, name);
@@ -257,7 +255,7 @@ static void crash_twice(const char *torn)
     const int first = last_call(f.trace, CALL_WRITE, torn);
     empty(f.run);
     run_until(&f, first, CRASH_IN_CALL);
-    ck_assert(!same_files(&f, torn));
+    ck_assert(!is_same(&f, torn));
     run_until(&f, -1, CRASH_IN_CALL);
     ck_assert(same_folders(&f));
     const int n = f.trace->n;

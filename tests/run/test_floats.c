@@ -146,11 +146,11 @@ static void observe(mode m, log_text *log)
         char name[32];
         snprintf(name, sizeof name, "floats%d-%d", (int)m, (int)k);
         ls_checkpoint_save(path_of(name), &first.state);
-        expect_ok(&first, "save");
+        expect_ok(first.ctx);
         set_mode(m == DEFAULT ? DEFAULT : DEFAULT + (mode)(1 + (int)m % (N_MODES - 1)));
         run second = open_good_run(&o);
         ls_checkpoint_load(path_of(name), &second.state);
-        expect_ok(&second, "load");
+        expect_ok(second.ctx);
         set_mode(m);
         train(&second, 8);
         for (int64_t i = 0; i < ls_net_parameter_count(second.state.net); i++)
@@ -160,7 +160,7 @@ static void observe(mode m, log_text *log)
             use_tensors(log, first.ctx);
             use_schedules(log, first.ctx);
             use_loader(log, &first);
-            expect_ok(&first, "use");
+            expect_ok(first.ctx);
         }
         ls_context_close(&first.ctx);
         ls_context_close(&second.ctx);
@@ -190,7 +190,7 @@ END_TEST
 
 int main(void)
 {
-    if (!make_folder()) return EXIT_FAILURE;
+    begin_runs();
     const int failed = run_loop("floats", the_callers_environment_changes_no_bit, N_MODES);
-    return remove_folder() ? failed : EXIT_FAILURE;
+    return end_runs(failed);
 }

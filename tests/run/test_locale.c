@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SKIPPED = 77 };
-
 static const char *const names[] = { "de_DE", "ps_AF" };
 enum { N_LOCALES = sizeof names / sizeof *names };
 
@@ -48,11 +46,11 @@ START_TEST(checkpoints_go_from_locale_to_locale)
     run first = open_good_run(&usual);
     train(&first, 5);
     ls_checkpoint_save(path_of("run"), &first.state);
-    expect_ok(&first, "save");
+    expect_ok(first.ctx);
     use_locale(loading);
     run second = open_good_run(&usual);
     ls_checkpoint_load(path_of("run"), &second.state);
-    expect_ok(&second, "load");
+    expect_ok(second.ctx);
     train(&second, 8);
     use_locale(-1);
     portray(&second, resumed);
@@ -87,12 +85,8 @@ END_TEST
 
 int main(void)
 {
-    if (!make_folder()) return EXIT_FAILURE;
-    const bool made = make_locales();
-    if (!made) printf("skipped: localedef cannot make the locales here\n");
-    const int failed =
-        made ? run_loop("locale", checkpoints_go_from_locale_to_locale, 2 * N_LOCALES) ||
-                   RUN_SUITE("locale of charts", charts_have_decimal_points)
-             : SKIPPED;
-    return remove_folder() ? failed : EXIT_FAILURE;
+    begin_runs();
+    if (!make_locales()) return end_runs(skip_program("localedef can't make the locales here"));
+    return end_runs(both(run_loop("locale", checkpoints_go_from_locale_to_locale, 2 * N_LOCALES),
+                         RUN_SUITE("locale of charts", charts_have_decimal_points)));
 }

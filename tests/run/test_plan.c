@@ -11,22 +11,6 @@
 #include <unistd.h>
 
 /* Valid until the fourth call after. */
-static const char *path(const char *name)
-{
-    static char texts[4][128];
-    static int next;
-    char *text = texts[next++ % 4];
-    snprintf(text, sizeof(texts[0]), "%s/%s", dir, name);
-    return text;
-}
-
-static void expect_error(ls_status status, const char *word)
-{
-    ck_assert_int_eq(ls_context_status(ctx), status);
-    const char *message = ls_context_message(ctx);
-    ck_assert_msg(strstr(message, word), "'%s' has no '%s'", message, word);
-}
-
 static json_t *read_plan(const char *name)
 {
     json_t *plan = json_load_file(path(name), 0, NULL);
@@ -188,15 +172,15 @@ START_TEST(what_is_no_plan_of_ours_stays_as_it_is)
                  path("before.json"));
         ck_assert_int_eq(system(command), 0);
         ck_assert_int_eq(ls_algorithm_cache_save(ctx, path("there.json")), cases[i].status);
-        expect_error(cases[i].status, cases[i].word);
+        expect_error(ctx, cases[i].status, cases[i].word);
         snprintf(command, sizeof(command), "cmp %s %s && test $(ls -A %s | wc -l) = 2",
                  path("there.json"), path("before.json"), dir);
         ck_assert_int_eq(system(command), 0);
     }
     ls_algorithm_cache_save(ctx, path("nowhere/plan.json"));
-    expect_error(LS_ERR_NOT_FOUND, "nowhere/plan.json");
+    expect_error(ctx, LS_ERR_NOT_FOUND, "nowhere/plan.json");
     ls_algorithm_cache_save(ctx, "");
-    expect_error(LS_ERR_INVALID, "path is empty");
+    expect_error(ctx, LS_ERR_INVALID, "path is empty");
     end();
 }
 END_TEST

@@ -13,22 +13,6 @@
 enum { LINE = 129 };
 
 /* Valid until the fourth call after. */
-static const char *path(const char *name)
-{
-    static char texts[4][128];
-    static int next;
-    char *text = texts[next++ % 4];
-    snprintf(text, sizeof(texts[0]), "%s/%s", dir, name);
-    return text;
-}
-
-static void expect_error(ls_status status, const char *word)
-{
-    ck_assert_int_eq(ls_context_status(ctx), status);
-    const char *message = ls_context_message(ctx);
-    ck_assert_msg(strstr(message, word), "'%s' has no '%s'", message, word);
-}
-
 static ls_step_digest digest_of(uint64_t i)
 {
     return (ls_step_digest){ .batch = { { i, ~i } },
@@ -153,40 +137,40 @@ START_TEST(wrong_records_are_refused)
     ls_run_log_difference difference;
     int64_t n;
     ck_assert_ptr_null(ls_run_log_open(ctx, path("a"), 6));
-    expect_error(LS_ERR_DATA, "has 5 whole lines, wanted 6");
+    expect_error(ctx, LS_ERR_DATA, "has 5 whole lines, wanted 6");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("none"), 1));
-    expect_error(LS_ERR_NOT_FOUND, "none");
+    expect_error(ctx, LS_ERR_NOT_FOUND, "none");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("no/folder"), 0));
-    expect_error(LS_ERR_NOT_FOUND, "no/folder");
+    expect_error(ctx, LS_ERR_NOT_FOUND, "no/folder");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("a"), -1));
-    expect_error(LS_ERR_INVALID, "-1 steps");
+    expect_error(ctx, LS_ERR_INVALID, "-1 steps");
     ck_assert_ptr_null(ls_run_log_open(ctx, NULL, 0));
-    expect_error(LS_ERR_INVALID, "path");
+    expect_error(ctx, LS_ERR_INVALID, "path");
     ck_assert_int_eq(ls_run_log_read(ctx, path("a"), 5, &digest), LS_ERR_INVALID);
-    expect_error(LS_ERR_INVALID, "step 5");
+    expect_error(ctx, LS_ERR_INVALID, "step 5");
     ck_assert_int_eq(ls_run_log_count(ctx, dir, &n), LS_ERR_IO);
-    expect_error(LS_ERR_IO, "not a regular file");
+    expect_error(ctx, LS_ERR_IO, "not a regular file");
     ck_assert_int_eq(mkfifo(path("pipe"), 0600), 0); /* opening one waits for its other end */
     ck_assert_int_eq(ls_run_log_count(ctx, path("pipe"), &n), LS_ERR_IO);
-    expect_error(LS_ERR_IO, "not a regular file");
+    expect_error(ctx, LS_ERR_IO, "not a regular file");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("pipe"), 0));
-    expect_error(LS_ERR_IO, "not a regular file");
+    expect_error(ctx, LS_ERR_IO, "not a regular file");
     /* a link is read, but not written */
     fclose(fopen(path("victim"), "w"));
     ck_assert_int_eq(symlink("victim", path("link")), 0);
     ck_assert_int_eq(ls_run_log_count(ctx, path("link"), &n), LS_OK);
     ck_assert_ptr_null(ls_run_log_open(ctx, path("link"), 0));
-    expect_error(LS_ERR_IO, "link': a symbolic link; expected a regular file");
+    expect_error(ctx, LS_ERR_IO, "link': a symbolic link; expected a regular file");
     ck_assert_int_eq(ls_run_log_append(NULL, &digest), LS_ERR_EARLIER);
 
     patch("a", 2 * LINE + 30, "G");
     ck_assert_int_eq(ls_run_log_read(ctx, path("a"), 2, &digest), LS_ERR_DATA);
-    expect_error(LS_ERR_DATA, "line 3 is not that of step 2");
+    expect_error(ctx, LS_ERR_DATA, "line 3 is not that of step 2");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("a"), 3));
-    expect_error(LS_ERR_DATA, "line 3");
+    expect_error(ctx, LS_ERR_DATA, "line 3");
     write_record("b", 5);
     ck_assert_int_eq(ls_run_log_compare(ctx, path("a"), path("b"), &difference), LS_ERR_DATA);
-    expect_error(LS_ERR_DATA, "line 3");
+    expect_error(ctx, LS_ERR_DATA, "line 3");
     end();
 }
 END_TEST
@@ -283,11 +267,11 @@ START_TEST(digests_refuse_what_they_cannot_see)
     ls_step_digest digest;
     ls_batch batch;
     ck_assert_int_eq(ls_net_digest(t.net, NULL, &digest), LS_ERR_INVALID);
-    expect_error(LS_ERR_INVALID, "the batch is NULL");
+    expect_error(ctx, LS_ERR_INVALID, "the batch is NULL");
     ck_assert_int_eq(ls_loader_start(t.loader, 0), LS_OK);
     ck_assert(ls_loader_next(t.loader, &batch));
     ck_assert_int_eq(ls_net_digest(t.net, &batch, &digest), LS_ERR_INVALID);
-    expect_error(LS_ERR_INVALID, "has not been run");
+    expect_error(ctx, LS_ERR_INVALID, "has not been run");
     ck_assert_int_eq(ls_net_digest(NULL, &batch, &digest), LS_ERR_EARLIER);
     end();
 }

@@ -17,13 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *path(const char *name)
-{
-    static char text[128];
-    snprintf(text, sizeof(text), "%s/%s", dir, name);
-    return text;
-}
-
 static void check_text(const char *name, const char *wanted)
 {
     unsigned char *text;

@@ -1,0 +1,15 @@
+/* missing_isa.h: what a test of all instruction sets leaves out on this processor. */
+#ifndef LS_TESTS_CPU_MISSING_ISA_H
+#define LS_TESTS_CPU_MISSING_ISA_H
+
+#include "../suite.h"
+#include "cpu/cpu.h"
+
+static inline void note_missing_isa(const char *test)
+{
+    for (int isa = ls__isa_detect() + 1; isa <= LS__ISA_AVX512; isa++)
+        note_left_out(test, isa == LS__ISA_AVX2 ? "the processor has no AVX2"
+                                                : "the processor has no AVX-512");
+}
+
+#endif
