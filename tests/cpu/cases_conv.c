@@ -8,138 +8,184 @@ static const double DIRECT_TOLERANCE = 5e-6;
 /* A Winograd kernel's is up to ten times that of a direct one: its transforms subtract. */
 static const double WINOGRAD_TOLERANCE = 5e-5;
 
-static const struct {
-    int64_t n, h, w, in, out, kernel[2], stride[2], padding[2], dilation[2], groups;
+/* clang-format off */
+typedef struct convolution {
+    struct {
+        int64_t n, h, w, c;
+    } x;
+    int64_t out, kernel[2], stride[2], padding[2], dilation[2], groups; /* 0 = 1, but for padding */
     bool bias;
     int64_t in_block, out_block; /* 0 = dense */
-} convolutions[] = {
-    { 2, 5, 6, 3, 4, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
-    { 1, 7, 5, 2, 3, { 3, 1 }, { 2, 1 }, { 0, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 9, 8, 4, 6, { 3, 2 }, { 2, 3 }, { 2, 1 }, { 2, 1 }, 2, true, 0, 0 },
-    { 1, 4, 4, 6, 6, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 6, false, 0, 0 },
-    { 3, 1, 1, 5, 7, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 6, 6, 16, 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
-    { 2, 6, 6, 3, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 8 },
+} convolution;
+
+static const convolution convolutions[] = {
+    { .x = { 2, 5, 6, 3 }, .out = 4, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 1, 7, 5, 2 }, .out = 3, .kernel = { 3, 1 }, .stride = { 2, 1 }, .padding = { 0, 1 } },
+    { .x = { 2, 9, 8, 4 }, .out = 6, .kernel = { 3, 2 }, .stride = { 2, 3 },
+      .padding = { 2, 1 }, .dilation = { 2, 1 }, .groups = 2, .bias = true },
+    { .x = { 1, 4, 4, 6 }, .out = 6, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 6 },
+    { .x = { 3, 1, 1, 5 }, .out = 7, .kernel = { 1, 1 }, .bias = true },
+    { .x = { 2, 6, 6, 16 }, .out = 8, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
+    { .x = { 2, 6, 6, 3 }, .out = 16, .kernel = { 3, 3 }, .padding = { 1, 1 }, .out_block = 8 },
     /* What Winograd takes: images that are no whole number of tiles, each padding, one tile row,
        a half panel. */
-    { 3, 9, 10, 8, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 7, 4, 16, 24, { 3, 3 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, 1, true, 0, 0 },
-    { 5, 4, 4, 24, 40, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 1, 3, 3, 8, 8, { 3, 3 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
-    { 29, 5, 6, 16, 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 6, 9, 13, 37, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 9, 5, 70, 11, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 6, 5, 259, 277, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 8, 8, 16, 32, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, false, 8, 8 },
+    { .x = { 3, 9, 10, 8 }, .out = 16, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 2, 7, 4, 16 }, .out = 24, .kernel = { 3, 3 }, .padding = { 0, 2 }, .bias = true },
+    { .x = { 5, 4, 4, 24 }, .out = 40, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 1, 3, 3, 8 }, .out = 8, .kernel = { 3, 3 } },
+    { .x = { 29, 5, 6, 16 }, .out = 8, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 2, 6, 9, 13 }, .out = 37, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 2, 9, 5, 70 }, .out = 11, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 2, 6, 5, 259 }, .out = 277, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 2, 8, 8, 16 }, .out = 32, .kernel = { 1, 1 }, .stride = { 2, 2 }, .in_block = 8,
+      .out_block = 8 },
     /* kernels larger than the image */
-    { 1, 1, 1, 8, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
-    { 3, 2, 2, 24, 16, { 5, 5 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, 1, false, 8, 8 },
+    { .x = { 1, 1, 1, 8 }, .out = 16, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 3, 2, 2, 24 }, .out = 16, .kernel = { 5, 5 }, .padding = { 2, 2 }, .in_block = 8,
+      .out_block = 8 },
     /* first layers */
-    { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 8 },
-    { 5, 20, 17, 1, 24, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 8 },
-    { 2, 37, 35, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1, true, 0, 16 },
+    { .x = { 2, 37, 35, 3 }, .out = 64, .kernel = { 7, 7 }, .stride = { 2, 2 },
+      .padding = { 3, 3 }, .bias = true },
+    { .x = { 2, 37, 35, 3 }, .out = 64, .kernel = { 7, 7 }, .stride = { 2, 2 },
+      .padding = { 3, 3 }, .bias = true, .out_block = 8 },
+    { .x = { 5, 20, 17, 1 }, .out = 24, .kernel = { 3, 3 }, .padding = { 1, 1 }, .out_block = 8 },
+    { .x = { 2, 37, 35, 3 }, .out = 64, .kernel = { 7, 7 }, .stride = { 2, 2 },
+      .padding = { 3, 3 }, .bias = true, .out_block = 16 },
     /* few channels: LeNet's, images of several pieces, windows that leave a rest out */
-    { 7, 28, 28, 1, 6, { 5, 5 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, 1, true, 0, 0 },
-    { 7, 14, 14, 6, 16, { 5, 5 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 9, 13, 1, 8, { 2, 3 }, { 2, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
-    { 3, 8, 11, 1, 3, { 7, 7 }, { 1, 1 }, { 3, 3 }, { 1, 1 }, 1, false, 0, 0 },
-    { 3, 6, 13, 1, 2, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
-    { 3, 3, 3, 1, 1, { 3, 3 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 130, 60, 3, 20, { 3, 4 }, { 2, 3 }, { 1, 2 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 11, 13, 7, 33, { 2, 5 }, { 3, 4 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
-    { 3, 2, 3, 4, 5, { 3, 3 }, { 2, 1 }, { 2, 4 }, { 1, 1 }, 1, true, 0, 0 },
+    { .x = { 7, 28, 28, 1 }, .out = 6, .kernel = { 5, 5 }, .padding = { 2, 2 }, .bias = true },
+    { .x = { 7, 14, 14, 6 }, .out = 16, .kernel = { 5, 5 }, .bias = true },
+    { .x = { 2, 9, 13, 1 }, .out = 8, .kernel = { 2, 3 }, .stride = { 2, 1 },
+      .padding = { 1, 1 }, .bias = true },
+    { .x = { 3, 8, 11, 1 }, .out = 3, .kernel = { 7, 7 }, .padding = { 3, 3 } },
+    { .x = { 3, 6, 13, 1 }, .out = 2, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 3, 3, 3, 1 }, .out = 1, .kernel = { 3, 3 }, .bias = true },
+    { .x = { 2, 130, 60, 3 }, .out = 20, .kernel = { 3, 4 }, .stride = { 2, 3 },
+      .padding = { 1, 2 }, .bias = true },
+    { .x = { 2, 11, 13, 7 }, .out = 33, .kernel = { 2, 5 }, .stride = { 3, 4 } },
+    { .x = { 3, 2, 3, 4 }, .out = 5, .kernel = { 3, 3 }, .stride = { 2, 1 },
+      .padding = { 2, 4 }, .bias = true },
     /* one side's channels are one block */
-    { 3, 7, 6, 8, 24, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
-    { 3, 7, 6, 24, 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
+    { .x = { 3, 7, 6, 8 }, .out = 24, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
+    { .x = { 3, 7, 6, 24 }, .out = 8, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
     /* odd kernels, strides, dilation */
-    { 2, 15, 13, 64, 40, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 15, 13, 64, 40, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, true, 8, 8 },
-    { 2, 9, 11, 16, 24, { 1, 7 }, { 1, 1 }, { 0, 3 }, { 1, 1 }, 1, true, 8, 8 },
-    { 2, 11, 9, 24, 16, { 7, 1 }, { 1, 2 }, { 3, 0 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 14, 12, 16, 24, { 3, 3 }, { 1, 1 }, { 2, 3 }, { 2, 3 }, 1, true, 8, 8 },
-    { 1, 14, 12, 20, 12, { 3, 2 }, { 2, 3 }, { 4, 1 }, { 3, 2 }, 1, true, 0, 0 },
+    { .x = { 2, 15, 13, 64 }, .out = 40, .kernel = { 1, 1 }, .stride = { 2, 2 } },
+    { .x = { 2, 15, 13, 64 }, .out = 40, .kernel = { 1, 1 }, .stride = { 2, 2 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
+    { .x = { 2, 9, 11, 16 }, .out = 24, .kernel = { 1, 7 }, .padding = { 0, 3 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
+    { .x = { 2, 11, 9, 24 }, .out = 16, .kernel = { 7, 1 }, .stride = { 1, 2 },
+      .padding = { 3, 0 }, .bias = true },
+    { .x = { 2, 14, 12, 16 }, .out = 24, .kernel = { 3, 3 }, .padding = { 2, 3 },
+      .dilation = { 2, 3 }, .bias = true, .in_block = 8, .out_block = 8 },
+    { .x = { 1, 14, 12, 20 }, .out = 12, .kernel = { 3, 2 }, .stride = { 2, 3 },
+      .padding = { 4, 1 }, .dilation = { 3, 2 }, .bias = true },
     /* groups and depthwise */
-    { 2, 8, 9, 32, 64, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 4, true, 0, 0 },
-    { 2, 8, 9, 32, 64, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 4, true, 8, 8 },
-    { 2, 6, 7, 9, 15, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 3, true, 0, 0 },
-    { 5, 9, 9, 32, 32, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 32, true, 0, 0 },
-    { 5, 9, 9, 32, 32, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 32, false, 8, 8 },
+    { .x = { 2, 8, 9, 32 }, .out = 64, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 4,
+      .bias = true },
+    { .x = { 2, 8, 9, 32 }, .out = 64, .kernel = { 3, 3 }, .stride = { 2, 2 },
+      .padding = { 1, 1 }, .groups = 4, .bias = true, .in_block = 8, .out_block = 8 },
+    { .x = { 2, 6, 7, 9 }, .out = 15, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 3,
+      .bias = true },
+    { .x = { 5, 9, 9, 32 }, .out = 32, .kernel = { 3, 3 }, .stride = { 2, 2 },
+      .padding = { 1, 1 }, .groups = 32, .bias = true },
+    { .x = { 5, 9, 9, 32 }, .out = 32, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 32,
+      .in_block = 8, .out_block = 8 },
     /* several sub-batches, of two sizes; partial sums of weights */
-    { 5, 20, 20, 64, 64, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
-    { 5, 20, 20, 64, 64, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
-    { 13, 24, 24, 32, 48, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
+    { .x = { 5, 20, 20, 64 }, .out = 64, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 5, 20, 20, 64 }, .out = 64, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
+    { .x = { 13, 24, 24, 32 }, .out = 48, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
     /* slices of channels */
-    { 3, 3, 3, 512, 512, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 0, 0 },
-    { 3, 3, 3, 512, 512, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 8, 8 },
-    { 2, 3, 2, 1536, 512, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 8, 8 },
+    { .x = { 3, 3, 3, 512 }, .out = 512, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 3, 3, 3, 512 }, .out = 512, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
+      .in_block = 8, .out_block = 8 },
+    { .x = { 2, 3, 2, 1536 }, .out = 512, .kernel = { 1, 1 }, .bias = true, .in_block = 8,
+      .out_block = 8 },
     /* many channels over few tiles, with narrower last blocks */
-    { 2, 6, 5, 264, 280, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
+    { .x = { 2, 6, 5, 264 }, .out = 280, .kernel = { 3, 3 }, .padding = { 1, 1 } },
     /* products over pixels: rows that are copied and rows that are not, several chains, strides
        with and without rests, phases that no tap reaches, panels and slabs that are not whole,
        partial sums */
-    { 2, 9, 11, 64, 80, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
-    { 3, 7, 7, 272, 300, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 5, 3, 1100, 40, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
-    { 3, 11, 14, 32, 48, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 10, 9, 72, 270, { 3, 3 }, { 2, 3 }, { 0, 2 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 13, 12, 11, 19, { 2, 3 }, { 3, 4 }, { 1, 0 }, { 1, 1 }, 1, true, 0, 0 },
-    { 2, 12, 12, 24, 32, { 3, 3 }, { 2, 2 }, { 2, 2 }, { 2, 2 }, 1, false, 0, 0 },
-    { 4, 24, 24, 16, 24, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, 0, 0 },
-    { 1, 1, 2, 16, 16, { 3, 3 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
-    { 2, 1, 1, 16, 16, { 1, 1 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1, false, 0, 0 },
+    { .x = { 2, 9, 11, 64 }, .out = 80, .kernel = { 1, 1 } },
+    { .x = { 3, 7, 7, 272 }, .out = 300, .kernel = { 1, 1 }, .bias = true },
+    { .x = { 2, 5, 3, 1100 }, .out = 40, .kernel = { 1, 1 } },
+    { .x = { 3, 11, 14, 32 }, .out = 48, .kernel = { 3, 3 }, .stride = { 2, 2 },
+      .padding = { 1, 1 } },
+    { .x = { 2, 10, 9, 72 }, .out = 270, .kernel = { 3, 3 }, .stride = { 2, 3 },
+      .padding = { 0, 2 } },
+    { .x = { 2, 13, 12, 11 }, .out = 19, .kernel = { 2, 3 }, .stride = { 3, 4 },
+      .padding = { 1, 0 }, .bias = true },
+    { .x = { 2, 12, 12, 24 }, .out = 32, .kernel = { 3, 3 }, .stride = { 2, 2 },
+      .padding = { 2, 2 }, .dilation = { 2, 2 } },
+    { .x = { 4, 24, 24, 16 }, .out = 24, .kernel = { 1, 1 } },
+    { .x = { 1, 1, 2, 16 }, .out = 16, .kernel = { 3, 3 }, .stride = { 3, 3 },
+      .padding = { 1, 1 } },
+    { .x = { 2, 1, 1, 16 }, .out = 16, .kernel = { 1, 1 }, .stride = { 2, 2 },
+      .padding = { 1, 1 } },
     /* what AVX-512's kernels want; 34 images make two sub-batches for Winograd */
-    { 34, 10, 7, 32, 48, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, true, 16, 16 },
-    { 9, 8, 8, 32, 32, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1, false, 16, 16 },
-    { 5, 12, 12, 64, 64, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1, false, 16, 16 },
+    { .x = { 34, 10, 7, 32 }, .out = 48, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
+      .in_block = 16, .out_block = 16 },
+    { .x = { 9, 8, 8, 32 }, .out = 32, .kernel = { 3, 3 }, .padding = { 1, 1 }, .in_block = 16,
+      .out_block = 16 },
+    { .x = { 5, 12, 12, 64 }, .out = 64, .kernel = { 3, 3 }, .stride = { 2, 2 },
+      .padding = { 1, 1 }, .in_block = 16, .out_block = 16 },
 };
+/* clang-format on */
 
 /* The reference's gradients are checked on the first cases, which are small. */
 enum { N_GRADIENT_CASES = 8 };
 
-static void add(case_list *list, size_t i, ls__op_kind kind, const ls__operand *operands, int n)
+static int64_t or_1(int64_t value)
+{
+    return value > 0 ? value : 1;
+}
+
+static void add(case_list *list, const convolution *v, ls__op_kind kind,
+                const ls__operand *operands, int n)
 {
     op_case *c = add_case(list, kind, n, operands, "kernel %dx%d stride %d,%d groups %d%s",
-                          (int)convolutions[i].kernel[0], (int)convolutions[i].kernel[1],
-                          (int)convolutions[i].stride[0], (int)convolutions[i].stride[1],
-                          (int)convolutions[i].groups, convolutions[i].bias ? " bias" : "");
+                          (int)v->kernel[0], (int)v->kernel[1], (int)or_1(v->stride[0]),
+                          (int)or_1(v->stride[1]), (int)or_1(v->groups), v->bias ? " bias" : "");
     for (int d = 0; d < 2; d++) {
-        c->op.u.conv.kernel[d] = convolutions[i].kernel[d];
-        c->op.u.conv.stride[d] = convolutions[i].stride[d];
-        c->op.u.conv.padding[d] = convolutions[i].padding[d];
-        c->op.u.conv.dilation[d] = convolutions[i].dilation[d];
+        c->op.u.conv.kernel[d] = v->kernel[d];
+        c->op.u.conv.stride[d] = or_1(v->stride[d]);
+        c->op.u.conv.padding[d] = v->padding[d];
+        c->op.u.conv.dilation[d] = or_1(v->dilation[d]);
     }
-    c->op.u.conv.groups = convolutions[i].groups;
-    c->tolerance = convolutions[i].in_block > 1 && convolutions[i].kernel[0] == 3 &&
-                           convolutions[i].stride[0] == 1
+    c->op.u.conv.groups = or_1(v->groups);
+    c->tolerance = v->in_block > 1 && v->kernel[0] == 3 && or_1(v->stride[0]) == 1
                        ? WINOGRAD_TOLERANCE
                        : DIRECT_TOLERANCE;
-    if (kind == LS__OP_CONV2D && i < N_GRADIENT_CASES) {
+    if (kind == LS__OP_CONV2D && v - convolutions < N_GRADIENT_CASES) {
         c->gradient_step = 1;
         c->gradient_tolerance = 1e-5;
     }
 }
 
-static int64_t output_size(size_t i, int dim, int64_t size)
+static int64_t output_size(const convolution *v, int dim, int64_t size)
 {
-    const int64_t reach = convolutions[i].dilation[dim] * (convolutions[i].kernel[dim] - 1) + 1;
-    return (size + 2 * convolutions[i].padding[dim] - reach) / convolutions[i].stride[dim] + 1;
+    const int64_t reach = or_1(v->dilation[dim]) * (v->kernel[dim] - 1) + 1;
+    return (size + 2 * v->padding[dim] - reach) / or_1(v->stride[dim]) + 1;
 }
 
 void add_conv_cases(case_list *list)
 {
     for (size_t i = 0; i < sizeof convolutions / sizeof convolutions[0]; i++) {
-        const int64_t n = convolutions[i].n, h = convolutions[i].h, w = convolutions[i].w;
-        const int64_t in = convolutions[i].in, out = convolutions[i].out;
-        const ls__operand x = activation(n, h, w, in, convolutions[i].in_block);
-        const ls__operand y = activation(n, output_size(i, 0, h), output_size(i, 1, w), out,
-                                         convolutions[i].out_block);
+        const convolution *v = &convolutions[i];
+        const int64_t n = v->x.n, h = v->x.h, w = v->x.w;
+        const int64_t in = v->x.c, out = v->out;
+        const ls__operand x = activation(n, h, w, in, v->in_block);
+        const ls__operand y =
+            activation(n, output_size(v, 0, h), output_size(v, 1, w), out, v->out_block);
         const ls__operand weights =
-            dense(LS_F32, LS_SHAPE(out, convolutions[i].kernel[0], convolutions[i].kernel[1],
-                                   in / convolutions[i].groups));
-        const ls__operand bias = convolutions[i].bias ? dense(LS_F32, LS_SHAPE(out)) : absent();
-        add(list, i, LS__OP_CONV2D, (ls__operand[]){ x, weights, bias, y }, 4);
-        add(list, i, LS__OP_CONV2D_BACKWARD_DATA, (ls__operand[]){ y, weights, x }, 3);
-        add(list, i, LS__OP_CONV2D_BACKWARD_WEIGHTS, (ls__operand[]){ x, y, weights, bias }, 4);
+            dense(LS_F32, LS_SHAPE(out, v->kernel[0], v->kernel[1], in / or_1(v->groups)));
+        const ls__operand bias = v->bias ? dense(LS_F32, LS_SHAPE(out)) : absent();
+        add(list, v, LS__OP_CONV2D, (ls__operand[]){ x, weights, bias, y }, 4);
+        add(list, v, LS__OP_CONV2D_BACKWARD_DATA, (ls__operand[]){ y, weights, x }, 3);
+        add(list, v, LS__OP_CONV2D_BACKWARD_WEIGHTS, (ls__operand[]){ x, y, weights, bias }, 4);
     }
 }

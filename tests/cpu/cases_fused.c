@@ -6,13 +6,22 @@
 /* As those of convolutions alone and of norms alone. */
 static const double CONV_TOLERANCE = 5e-6, NORM_TOLERANCE = 1e-6;
 
+/* clang-format off */
 static const struct {
-    int64_t n, h, w, in, out, kernel, stride, padding, groups, block;
+    struct {
+        int64_t n, h, w, c;
+    } x;
+    int64_t out, kernel, stride, padding, groups, block;
 } convolutions[] = {
-    { 2, 5, 6, 3, 4, 3, 1, 1, 1, 0 },  { 3, 1, 1, 5, 7, 1, 1, 0, 1, 0 },
-    { 2, 7, 8, 4, 6, 3, 2, 1, 2, 0 },  { 1, 6, 5, 8, 16, 1, 2, 0, 1, 0 },
-    { 2, 6, 6, 16, 8, 3, 1, 1, 1, 8 }, { 2, 9, 8, 8, 24, 3, 1, 1, 1, 0 },
+    { .x = { 2, 5, 6, 3 }, .out = 4, .kernel = 3, .stride = 1, .padding = 1, .groups = 1 },
+    { .x = { 3, 1, 1, 5 }, .out = 7, .kernel = 1, .stride = 1, .padding = 0, .groups = 1 },
+    { .x = { 2, 7, 8, 4 }, .out = 6, .kernel = 3, .stride = 2, .padding = 1, .groups = 2 },
+    { .x = { 1, 6, 5, 8 }, .out = 16, .kernel = 1, .stride = 2, .padding = 0, .groups = 1 },
+    { .x = { 2, 6, 6, 16 }, .out = 8, .kernel = 3, .stride = 1, .padding = 1, .groups = 1,
+      .block = 8 },
+    { .x = { 2, 9, 8, 8 }, .out = 24, .kernel = 3, .stride = 1, .padding = 1, .groups = 1 },
 };
+/* clang-format on */
 
 static void add_conv(case_list *list, size_t i, ls__op_kind kind, const ls__operand *operands,
                      int n)
@@ -38,8 +47,8 @@ static int64_t output_size(size_t i, int64_t size)
 
 static void add_convolutions(case_list *list, size_t i)
 {
-    const int64_t n = convolutions[i].n, h = convolutions[i].h, w = convolutions[i].w;
-    const int64_t in = convolutions[i].in, out = convolutions[i].out;
+    const int64_t n = convolutions[i].x.n, h = convolutions[i].x.h, w = convolutions[i].x.w;
+    const int64_t in = convolutions[i].x.c, out = convolutions[i].out;
     const int64_t kernel = convolutions[i].kernel;
     const ls__operand x = activation(n, h, w, in, convolutions[i].block),
                       y = activation(n, output_size(i, h), output_size(i, w), out,
@@ -59,10 +68,14 @@ static void add_convolutions(case_list *list, size_t i)
 }
 
 static const struct {
-    int64_t n, h, w, c, block;
+    struct {
+        int64_t n, h, w, c;
+    } x;
+    int64_t block;
 } activations[] = {
-    { 4, 3, 3, 5, 0 },    { 3, 5, 7, 16, 8 }, { 2, 5, 3, 48, 0 },
-    { 1, 33, 31, 40, 0 }, { 1, 1, 1, 8, 0 },
+    { .x = { 4, 3, 3, 5 } },  { .x = { 3, 5, 7, 16 }, .block = 8 },
+    { .x = { 2, 5, 3, 48 } }, { .x = { 1, 33, 31, 40 } },
+    { .x = { 1, 1, 1, 8 } },
 };
 
 static op_case *add_norm(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,
@@ -77,9 +90,9 @@ static op_case *add_norm(case_list *list, ls__op_kind kind, int n, const ls__ope
 
 static void add_norms(case_list *list, size_t i)
 {
-    const int64_t n = activations[i].n, h = activations[i].h, w = activations[i].w;
-    const ls__operand x = activation(n, h, w, activations[i].c, activations[i].block),
-                      v = dense(LS_F32, LS_SHAPE(activations[i].c));
+    const int64_t n = activations[i].x.n, h = activations[i].x.h, w = activations[i].x.w;
+    const ls__operand x = activation(n, h, w, activations[i].x.c, activations[i].block),
+                      v = dense(LS_F32, LS_SHAPE(activations[i].x.c));
     const ls__operand finalize[] = { v, v, v, v, v, v, v, v, v, v },
                       apply[] = { x, v, v, v, v, x, x }, backward[] = { x, x, v, v, v, x };
     add_norm(list, LS__OP_NORM_FINALIZE, 10, finalize, "")->op.u.norm.count = 17 + (int64_t)i;

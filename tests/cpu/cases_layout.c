@@ -2,67 +2,115 @@
 #include "op_case.h"
 
 static const struct {
-    int64_t n, h, w, c, from, to;
+    struct {
+        int64_t n, h, w, c;
+    } x;
+    int64_t from_block, to_block;
 } reorders[] = {
-    { 2, 3, 5, 8, 8, 1 },     { 2, 3, 5, 8, 1, 8 },     { 1, 7, 7, 32, 32, 16 },
-    { 1, 7, 7, 32, 16, 32 },  { 3, 4, 4, 32, 8, 32 },   { 3, 4, 4, 32, 32, 8 },
-    { 2, 5, 3, 48, 16, 8 },   { 2, 5, 3, 48, 8, 16 },   { 2, 9, 7, 16, 16, 1 },
-    { 2, 9, 7, 16, 1, 16 },   { 2, 4, 5, 64, 16, 1 },   { 2, 4, 5, 64, 1, 16 },
-    { 3, 6, 5, 3, 3, 1 },     { 3, 6, 5, 3, 1, 3 },     { 2, 2, 2, 12, 12, 4 },
-    { 2, 2, 2, 12, 4, 6 },    { 1, 1, 1, 1, 1, 1 },     { 4, 1, 1, 512, 512, 16 },
-    { 8, 32, 32, 64, 64, 8 }, { 8, 32, 32, 64, 8, 64 }, { 8, 32, 32, 64, 64, 1 },
-    { 8, 32, 32, 64, 1, 64 }, { 2, 3, 3, 24, 24, 24 },
+    { .x = { 2, 3, 5, 8 }, .from_block = 8, .to_block = 1 },
+    { .x = { 2, 3, 5, 8 }, .from_block = 1, .to_block = 8 },
+    { .x = { 1, 7, 7, 32 }, .from_block = 32, .to_block = 16 },
+    { .x = { 1, 7, 7, 32 }, .from_block = 16, .to_block = 32 },
+    { .x = { 3, 4, 4, 32 }, .from_block = 8, .to_block = 32 },
+    { .x = { 3, 4, 4, 32 }, .from_block = 32, .to_block = 8 },
+    { .x = { 2, 5, 3, 48 }, .from_block = 16, .to_block = 8 },
+    { .x = { 2, 5, 3, 48 }, .from_block = 8, .to_block = 16 },
+    { .x = { 2, 9, 7, 16 }, .from_block = 16, .to_block = 1 },
+    { .x = { 2, 9, 7, 16 }, .from_block = 1, .to_block = 16 },
+    { .x = { 2, 4, 5, 64 }, .from_block = 16, .to_block = 1 },
+    { .x = { 2, 4, 5, 64 }, .from_block = 1, .to_block = 16 },
+    { .x = { 3, 6, 5, 3 }, .from_block = 3, .to_block = 1 },
+    { .x = { 3, 6, 5, 3 }, .from_block = 1, .to_block = 3 },
+    { .x = { 2, 2, 2, 12 }, .from_block = 12, .to_block = 4 },
+    { .x = { 2, 2, 2, 12 }, .from_block = 4, .to_block = 6 },
+    { .x = { 1, 1, 1, 1 }, .from_block = 1, .to_block = 1 },
+    { .x = { 4, 1, 1, 512 }, .from_block = 512, .to_block = 16 },
+    { .x = { 8, 32, 32, 64 }, .from_block = 64, .to_block = 8 },
+    { .x = { 8, 32, 32, 64 }, .from_block = 8, .to_block = 64 },
+    { .x = { 8, 32, 32, 64 }, .from_block = 64, .to_block = 1 },
+    { .x = { 8, 32, 32, 64 }, .from_block = 1, .to_block = 64 },
+    { .x = { 2, 3, 3, 24 }, .from_block = 24, .to_block = 24 },
 };
 
-/* y's channels, and its block */
 static const struct {
-    int64_t n, h, w, c, channels, to;
+    struct {
+        int64_t n, h, w, c;
+    } x;
+    int64_t y_channels, y_block;
 } normalizations[] = {
-    { 2, 5, 7, 3, 3, 3 }, { 2, 5, 7, 3, 3, 1 },    { 3, 4, 4, 1, 1, 1 },    { 1, 3, 3, 4, 4, 4 },
-    { 1, 3, 3, 4, 4, 1 }, { 1, 9, 1, 2, 2, 2 },    { 16, 64, 48, 3, 3, 3 }, { 16, 64, 48, 3, 3, 1 },
-    { 2, 5, 7, 3, 8, 8 }, { 2, 5, 7, 3, 8, 1 },    { 2, 5, 7, 1, 8, 8 },    { 2, 5, 7, 1, 8, 1 },
-    { 1, 3, 5, 3, 8, 2 }, { 1, 3, 5, 3, 8, 4 },    { 1, 3, 5, 3, 16, 16 },  { 1, 3, 5, 4, 24, 8 },
-    { 1, 3, 5, 2, 5, 5 }, { 1, 3, 5, 1, 3, 3 },    { 1, 3, 5, 4, 6, 3 },    { 1, 3, 5, 3, 6, 3 },
-    { 2, 3, 3, 4, 8, 8 }, { 16, 64, 48, 3, 8, 8 }, { 16, 64, 48, 1, 8, 8 },
+    { .x = { 2, 5, 7, 3 }, .y_channels = 3, .y_block = 3 },
+    { .x = { 2, 5, 7, 3 }, .y_channels = 3, .y_block = 1 },
+    { .x = { 3, 4, 4, 1 }, .y_channels = 1, .y_block = 1 },
+    { .x = { 1, 3, 3, 4 }, .y_channels = 4, .y_block = 4 },
+    { .x = { 1, 3, 3, 4 }, .y_channels = 4, .y_block = 1 },
+    { .x = { 1, 9, 1, 2 }, .y_channels = 2, .y_block = 2 },
+    { .x = { 16, 64, 48, 3 }, .y_channels = 3, .y_block = 3 },
+    { .x = { 16, 64, 48, 3 }, .y_channels = 3, .y_block = 1 },
+    { .x = { 2, 5, 7, 3 }, .y_channels = 8, .y_block = 8 },
+    { .x = { 2, 5, 7, 3 }, .y_channels = 8, .y_block = 1 },
+    { .x = { 2, 5, 7, 1 }, .y_channels = 8, .y_block = 8 },
+    { .x = { 2, 5, 7, 1 }, .y_channels = 8, .y_block = 1 },
+    { .x = { 1, 3, 5, 3 }, .y_channels = 8, .y_block = 2 },
+    { .x = { 1, 3, 5, 3 }, .y_channels = 8, .y_block = 4 },
+    { .x = { 1, 3, 5, 3 }, .y_channels = 16, .y_block = 16 },
+    { .x = { 1, 3, 5, 4 }, .y_channels = 24, .y_block = 8 },
+    { .x = { 1, 3, 5, 2 }, .y_channels = 5, .y_block = 5 },
+    { .x = { 1, 3, 5, 1 }, .y_channels = 3, .y_block = 3 },
+    { .x = { 1, 3, 5, 4 }, .y_channels = 6, .y_block = 3 },
+    { .x = { 1, 3, 5, 3 }, .y_channels = 6, .y_block = 3 },
+    { .x = { 2, 3, 3, 4 }, .y_channels = 8, .y_block = 8 },
+    { .x = { 16, 64, 48, 3 }, .y_channels = 8, .y_block = 8 },
+    { .x = { 16, 64, 48, 1 }, .y_channels = 8, .y_block = 8 },
 };
 
 static const struct {
-    int64_t n, h, w, from, to, from_block, to_block;
+    struct {
+        int64_t n, h, w, c;
+    } x;
+    int64_t y_channels, x_block, y_block;
 } paddings[] = {
-    { 2, 3, 5, 3, 7, 0, 0 },    { 2, 4, 4, 16, 32, 16, 16 }, { 2, 4, 4, 16, 32, 0, 0 },
-    { 1, 5, 3, 8, 24, 8, 8 },   { 2, 3, 3, 6, 8, 1, 1 },     { 2, 3, 3, 16, 32, 0, 8 },
-    { 2, 3, 3, 16, 32, 8, 16 }, { 1, 3, 3, 16, 16, 0, 0 },   { 16, 16, 16, 32, 64, 8, 8 },
+    { .x = { 2, 3, 5, 3 }, .y_channels = 7 },
+    { .x = { 2, 4, 4, 16 }, .y_channels = 32, .x_block = 16, .y_block = 16 },
+    { .x = { 2, 4, 4, 16 }, .y_channels = 32 },
+    { .x = { 1, 5, 3, 8 }, .y_channels = 24, .x_block = 8, .y_block = 8 },
+    { .x = { 2, 3, 3, 6 }, .y_channels = 8, .x_block = 1, .y_block = 1 },
+    { .x = { 2, 3, 3, 16 }, .y_channels = 32, .y_block = 8 },
+    { .x = { 2, 3, 3, 16 }, .y_channels = 32, .x_block = 8, .y_block = 16 },
+    { .x = { 1, 3, 3, 16 }, .y_channels = 16 },
+    { .x = { 16, 16, 16, 32 }, .y_channels = 64, .x_block = 8, .y_block = 8 },
 };
 
 static void add_paddings(case_list *list)
 {
     for (size_t i = 0; i < sizeof paddings / sizeof paddings[0]; i++) {
-        const int64_t n = paddings[i].n, h = paddings[i].h, w = paddings[i].w;
-        const ls__operand x = activation(n, h, w, paddings[i].from, paddings[i].from_block);
-        const ls__operand y = activation(n, h, w, paddings[i].to, paddings[i].to_block);
+        const int64_t n = paddings[i].x.n, h = paddings[i].x.h, w = paddings[i].x.w;
+        const ls__operand x = activation(n, h, w, paddings[i].x.c, paddings[i].x_block);
+        const ls__operand y = activation(n, h, w, paddings[i].y_channels, paddings[i].y_block);
         op_case *c = add_case(list, LS__OP_PAD_CHANNELS, 2, (ls__operand[]){ x, y },
-                              "to %d block %d", (int)paddings[i].to, (int)y.block);
-        if (n * h * w * paddings[i].to < 2000) {
+                              "to %d block %d", (int)paddings[i].y_channels, (int)y.block);
+        if (n * h * w * paddings[i].y_channels < 2000) {
             c->gradient_step = 1;
             c->gradient_tolerance = 1e-5;
         }
         add_case(list, LS__OP_PAD_CHANNELS_BACKWARD, 2, (ls__operand[]){ y, x }, "to %d block %d",
-                 (int)paddings[i].from, (int)x.block);
+                 (int)paddings[i].x.c, (int)x.block);
     }
 }
 
 void add_layout_cases(case_list *list)
 {
     for (size_t i = 0; i < sizeof reorders / sizeof reorders[0]; i++) {
-        const int64_t n = reorders[i].n, h = reorders[i].h, w = reorders[i].w, c = reorders[i].c;
-        const ls__operand operands[] = { activation(n, h, w, c, reorders[i].from),
-                                         activation(n, h, w, c, reorders[i].to) };
-        add_case(list, LS__OP_REORDER, 2, operands, "to block %d", (int)reorders[i].to);
+        const int64_t n = reorders[i].x.n, h = reorders[i].x.h, w = reorders[i].x.w;
+        const int64_t c = reorders[i].x.c;
+        const ls__operand operands[] = { activation(n, h, w, c, reorders[i].from_block),
+                                         activation(n, h, w, c, reorders[i].to_block) };
+        add_case(list, LS__OP_REORDER, 2, operands, "to block %d", (int)reorders[i].to_block);
     }
     for (size_t i = 0; i < sizeof normalizations / sizeof normalizations[0]; i++) {
-        const int64_t n = normalizations[i].n, h = normalizations[i].h, w = normalizations[i].w;
-        const int64_t channels = normalizations[i].channels, block = normalizations[i].to;
-        const ls__operand operands[] = { dense(LS_U8, LS_SHAPE(n, h, w, normalizations[i].c)),
+        const int64_t n = normalizations[i].x.n, h = normalizations[i].x.h,
+                      w = normalizations[i].x.w;
+        const int64_t channels = normalizations[i].y_channels, block = normalizations[i].y_block;
+        const ls__operand operands[] = { dense(LS_U8, LS_SHAPE(n, h, w, normalizations[i].x.c)),
                                          activation(n, h, w, channels, block) };
         op_case *added = add_case(list, LS__OP_NORMALIZE, 2, operands, "to %d block %d",
                                   (int)channels, (int)block);

@@ -8,8 +8,14 @@ static const struct {
     int64_t n, in, out;
     bool bias;
 } linears[] = {
-    { 1, 1, 1, true },      { 3, 5, 2, true },       { 7, 16, 10, false },  { 64, 100, 33, true },
-    { 128, 512, 10, true }, { 32, 784, 128, false }, { 1, 300, 200, true }, { 131, 257, 515, true },
+    { .n = 1, .in = 1, .out = 1, .bias = true },
+    { .n = 3, .in = 5, .out = 2, .bias = true },
+    { .n = 7, .in = 16, .out = 10 },
+    { .n = 64, .in = 100, .out = 33, .bias = true },
+    { .n = 128, .in = 512, .out = 10, .bias = true },
+    { .n = 32, .in = 784, .out = 128 },
+    { .n = 1, .in = 300, .out = 200, .bias = true },
+    { .n = 131, .in = 257, .out = 515, .bias = true },
 };
 
 void add_linear_cases(case_list *list)

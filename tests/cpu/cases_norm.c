@@ -6,14 +6,33 @@
 static const double TOLERANCE = 1e-6;
 
 static const struct {
-    int64_t n, h, w, c, block; /* h 0 = [n,c] */
+    struct {
+        int64_t n, h, w, c; /* h 0 = [n,c] */
+    } x;
+    int64_t block;
 } shapes[] = {
-    { 4, 3, 3, 5, 0 },       { 4, 3, 3, 5, 1 },    { 2, 1, 1, 3, 0 },     { 16, 0, 0, 10, 0 },
-    { 3, 5, 7, 16, 0 },      { 3, 5, 7, 16, 8 },   { 3, 5, 7, 16, 1 },    { 2, 5, 3, 48, 16 },
-    { 2, 5, 3, 48, 0 },      { 1, 1, 1, 8, 0 },    { 2, 4, 4, 24, 4 },    { 1, 33, 31, 40, 0 },
-    { 1, 33, 31, 40, 8 },    { 8, 32, 32, 64, 0 }, { 8, 32, 32, 64, 8 },  { 8, 32, 32, 64, 16 },
-    { 4, 32, 32, 16, 1 },    { 64, 4, 4, 512, 0 }, { 64, 4, 4, 512, 16 }, { 512, 0, 0, 100, 0 },
-    { 1, 200, 200, 16, 16 }, { 2, 7, 7, 2048, 0 },
+    { .x = { 4, 3, 3, 5 } },
+    { .x = { 4, 3, 3, 5 }, .block = 1 },
+    { .x = { 2, 1, 1, 3 } },
+    { .x = { 16, 0, 0, 10 } },
+    { .x = { 3, 5, 7, 16 } },
+    { .x = { 3, 5, 7, 16 }, .block = 8 },
+    { .x = { 3, 5, 7, 16 }, .block = 1 },
+    { .x = { 2, 5, 3, 48 }, .block = 16 },
+    { .x = { 2, 5, 3, 48 } },
+    { .x = { 1, 1, 1, 8 } },
+    { .x = { 2, 4, 4, 24 }, .block = 4 },
+    { .x = { 1, 33, 31, 40 } },
+    { .x = { 1, 33, 31, 40 }, .block = 8 },
+    { .x = { 8, 32, 32, 64 } },
+    { .x = { 8, 32, 32, 64 }, .block = 8 },
+    { .x = { 8, 32, 32, 64 }, .block = 16 },
+    { .x = { 4, 32, 32, 16 }, .block = 1 },
+    { .x = { 64, 4, 4, 512 } },
+    { .x = { 64, 4, 4, 512 }, .block = 16 },
+    { .x = { 512, 0, 0, 100 } },
+    { .x = { 1, 200, 200, 16 }, .block = 16 },
+    { .x = { 2, 7, 7, 2048 } },
 };
 
 static op_case *add(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,
@@ -85,7 +104,7 @@ static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t 
 void add_norm_cases(case_list *list)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const int64_t n = shapes[i].n, h = shapes[i].h, w = shapes[i].w, c = shapes[i].c;
+        const int64_t n = shapes[i].x.n, h = shapes[i].x.h, w = shapes[i].x.w, c = shapes[i].x.c;
         if (h == 0)
             add_shape(list, dense(LS_F32, LS_SHAPE(n, c)), c, n);
         else

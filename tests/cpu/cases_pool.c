@@ -5,14 +5,28 @@
 static const double TOLERANCE = 1e-6;
 
 static const struct {
-    int64_t n, h, w, c, kernel, stride, padding;
+    struct {
+        int64_t n, h, w, c;
+    } x;
+    int64_t kernel, stride, padding;
 } windows[] = {
-    { 2, 5, 7, 3, 2, 2, 0 },     { 1, 6, 6, 2, 3, 2, 1 },    { 2, 7, 5, 8, 3, 1, 1 },
-    { 1, 8, 8, 16, 3, 2, 1 },    { 2, 9, 4, 16, 2, 3, 0 },   { 1, 4, 4, 32, 4, 4, 0 },
-    { 1, 20, 18, 8, 17, 1, 8 },  { 4, 56, 56, 64, 3, 2, 1 }, { 3, 1, 1, 16, 1, 1, 0 },
-    { 2, 5, 5, 24, 5, 1, 2 },    { 3, 6, 8, 6, 2, 2, 0 },    { 2, 6, 9, 21, 3, 3, 0 },
-    { 1, 18, 18, 5, 18, 18, 0 }, { 64, 28, 28, 6, 2, 2, 0 }, { 2, 9, 8, 1, 3, 2, 1 },
-    { 2, 4, 18, 1, 2, 2, 0 },    { 1, 9, 7, 13, 3, 2, 1 },
+    { .x = { 2, 5, 7, 3 }, .kernel = 2, .stride = 2 },
+    { .x = { 1, 6, 6, 2 }, .kernel = 3, .stride = 2, .padding = 1 },
+    { .x = { 2, 7, 5, 8 }, .kernel = 3, .stride = 1, .padding = 1 },
+    { .x = { 1, 8, 8, 16 }, .kernel = 3, .stride = 2, .padding = 1 },
+    { .x = { 2, 9, 4, 16 }, .kernel = 2, .stride = 3 },
+    { .x = { 1, 4, 4, 32 }, .kernel = 4, .stride = 4 },
+    { .x = { 1, 20, 18, 8 }, .kernel = 17, .stride = 1, .padding = 8 },
+    { .x = { 4, 56, 56, 64 }, .kernel = 3, .stride = 2, .padding = 1 },
+    { .x = { 3, 1, 1, 16 }, .kernel = 1, .stride = 1 },
+    { .x = { 2, 5, 5, 24 }, .kernel = 5, .stride = 1, .padding = 2 },
+    { .x = { 3, 6, 8, 6 }, .kernel = 2, .stride = 2 },
+    { .x = { 2, 6, 9, 21 }, .kernel = 3, .stride = 3 },
+    { .x = { 1, 18, 18, 5 }, .kernel = 18, .stride = 18 },
+    { .x = { 64, 28, 28, 6 }, .kernel = 2, .stride = 2 },
+    { .x = { 2, 9, 8, 1 }, .kernel = 3, .stride = 2, .padding = 1 },
+    { .x = { 2, 4, 18, 1 }, .kernel = 2, .stride = 2 },
+    { .x = { 1, 9, 7, 13 }, .kernel = 3, .stride = 2, .padding = 1 },
 };
 
 static const struct {
@@ -43,7 +57,7 @@ static int64_t output_size(size_t i, int64_t size)
 
 static void add_windows(case_list *list, size_t i, int64_t block)
 {
-    const int64_t n = windows[i].n, h = windows[i].h, w = windows[i].w, c = windows[i].c;
+    const int64_t n = windows[i].x.n, h = windows[i].x.h, w = windows[i].x.w, c = windows[i].x.c;
     const ls__operand x = activation(n, h, w, c, block);
     const ls__operand y = activation(n, output_size(i, h), output_size(i, w), c, block);
     const bool small = n * h * w * c < 2000;
@@ -87,7 +101,7 @@ void add_pool_cases(case_list *list)
     static const int64_t blocks[] = { 0, 1, 8, 16 };
     for (int b = 0; b < 4; b++) {
         for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
-            if (blocks[b] == 0 || windows[i].c % blocks[b] == 0) add_windows(list, i, blocks[b]);
+            if (blocks[b] == 0 || windows[i].x.c % blocks[b] == 0) add_windows(list, i, blocks[b]);
         for (size_t i = 0; i < sizeof planes / sizeof planes[0]; i++)
             if (blocks[b] == 0 || planes[i].c % blocks[b] == 0) add_planes(list, i, blocks[b]);
     }

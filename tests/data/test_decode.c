@@ -56,38 +56,59 @@ START_TEST(bmp_variants_give_the_image)
         size_t row_bytes;
         uint8_t rgb[12]; /* 2 x 2, top row first */
     } cases[] = {
-        { { 40, 2, 2, 24, 0, NULL, 0 },
-          { 7, 8, 9, 10, 11, 12, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0 },
-          8,
-          { 3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10 } },
-        { { 40, 2, -2, 24, 0, NULL, 0 },
-          { 7, 8, 9, 10, 11, 12, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0 },
-          8,
-          { 9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4 } },
-        { { 40, 2, 2, 32, 0, NULL, 0 },
-          { 7, 8, 9, 0, 10, 11, 12, 0, 1, 2, 3, 99, 4, 5, 6, 99 },
-          8,
-          { 3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10 } },
-        { { 40, 2, 2, 1, 0, quads, 8 },
-          { 0x40, 0, 0, 0, 0x80, 0, 0, 0 },
-          4,
-          { 40, 50, 60, 10, 20, 30, 10, 20, 30, 40, 50, 60 } },
-        { { 40, 2, 2, 4, 0, quads, 8 },
-          { 0x01, 0, 0, 0, 0x1f, 0, 0, 0 }, /* 15 is beyond the palette */
-          4,
-          { 40, 50, 60, 0, 0, 0, 10, 20, 30, 40, 50, 60 } },
-        { { 12, 2, 2, 8, 0, triples, 6 },
-          { 0, 1, 0, 0, 1, 0, 0, 0 },
-          4,
-          { 40, 50, 60, 10, 20, 30, 10, 20, 30, 40, 50, 60 } },
-        { { 40, 2, 2, 16, 0, NULL, 0 },
-          { 0x1f, 0, 0xe0, 0x03, 0, 0x7c, 0xff, 0x7f },
-          4,
-          { 255, 0, 0, 255, 255, 255, 0, 0, 255, 0, 255, 0 } },
-        { { 40, 2, 2, 16, 3, masks565, 12 },
-          { 0x1f, 0, 0xe0, 0x07, 0, 0xf8, 0x20, 0x04 },
-          4,
-          { 255, 0, 0, 0, 134, 0, 0, 0, 255, 0, 255, 0 } },
+        { .bmp = { .header = 40, .width = 2, .height = 2, .bits = 24 },
+          .rows = { 7, 8, 9, 10, 11, 12, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0 },
+          .row_bytes = 8,
+          .rgb = { 3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10 } },
+        { .bmp = { .header = 40, .width = 2, .height = -2, .bits = 24 },
+          .rows = { 7, 8, 9, 10, 11, 12, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0 },
+          .row_bytes = 8,
+          .rgb = { 9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4 } },
+        { .bmp = { .header = 40, .width = 2, .height = 2, .bits = 32 },
+          .rows = { 7, 8, 9, 0, 10, 11, 12, 0, 1, 2, 3, 99, 4, 5, 6, 99 },
+          .row_bytes = 8,
+          .rgb = { 3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10 } },
+        { .bmp = { .header = 40,
+                   .width = 2,
+                   .height = 2,
+                   .bits = 1,
+                   .tables = quads,
+                   .table_bytes = 8 },
+          .rows = { 0x40, 0, 0, 0, 0x80, 0, 0, 0 },
+          .row_bytes = 4,
+          .rgb = { 40, 50, 60, 10, 20, 30, 10, 20, 30, 40, 50, 60 } },
+        { .bmp = { .header = 40,
+                   .width = 2,
+                   .height = 2,
+                   .bits = 4,
+                   .tables = quads,
+                   .table_bytes = 8 },
+          .rows = { 0x01, 0, 0, 0, 0x1f, 0, 0, 0 }, /* 15 is beyond the palette */
+          .row_bytes = 4,
+          .rgb = { 40, 50, 60, 0, 0, 0, 10, 20, 30, 40, 50, 60 } },
+        { .bmp = { .header = 12,
+                   .width = 2,
+                   .height = 2,
+                   .bits = 8,
+                   .tables = triples,
+                   .table_bytes = 6 },
+          .rows = { 0, 1, 0, 0, 1, 0, 0, 0 },
+          .row_bytes = 4,
+          .rgb = { 40, 50, 60, 10, 20, 30, 10, 20, 30, 40, 50, 60 } },
+        { .bmp = { .header = 40, .width = 2, .height = 2, .bits = 16 },
+          .rows = { 0x1f, 0, 0xe0, 0x03, 0, 0x7c, 0xff, 0x7f },
+          .row_bytes = 4,
+          .rgb = { 255, 0, 0, 255, 255, 255, 0, 0, 255, 0, 255, 0 } },
+        { .bmp = { .header = 40,
+                   .width = 2,
+                   .height = 2,
+                   .bits = 16,
+                   .compression = 3,
+                   .tables = masks565,
+                   .table_bytes = 12 },
+          .rows = { 0x1f, 0, 0xe0, 0x07, 0, 0xf8, 0x20, 0x04 },
+          .row_bytes = 4,
+          .rgb = { 255, 0, 0, 0, 134, 0, 0, 0, 255, 0, 255, 0 } },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         unsigned char bytes[256];
@@ -110,7 +131,10 @@ START_TEST(bmp_headers_of_any_content_do_no_harm)
     ls__decoder decoder = { .ctx = ctx };
     unsigned char bytes[256];
     const unsigned char rows[16] = { 1 }, quads[8] = { 9 };
-    const size_t n = make_bmp((raw_bmp){ 40, 2, 2, 8, 0, quads, 8 }, rows, 4, bytes);
+    const size_t n = make_bmp(
+        (raw_bmp){
+            .header = 40, .width = 2, .height = 2, .bits = 8, .tables = quads, .table_bytes = 8 },
+        rows, 4, bytes);
     for (size_t k = 2; k < n; k++) {
         const unsigned char before = bytes[k];
         for (int value = 0; value < 256; value++) {
@@ -120,7 +144,14 @@ START_TEST(bmp_headers_of_any_content_do_no_harm)
         }
         bytes[k] = before;
     }
-    const size_t m = make_bmp((raw_bmp){ 40, 2, 2, 8, 1, quads, 8 }, rows, 4, bytes);
+    const size_t m = make_bmp((raw_bmp){ .header = 40,
+                                         .width = 2,
+                                         .height = 2,
+                                         .bits = 8,
+                                         .compression = 1,
+                                         .tables = quads,
+                                         .table_bytes = 8 },
+                              rows, 4, bytes);
     expect_bad(&decoder, bytes, m, "compressed BMP");
     put_le(bytes + 22, 4, 0x80000000u); /* height -2^31 */
     put_le(bytes + 30, 4, 0);

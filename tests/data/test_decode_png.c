@@ -89,23 +89,79 @@ START_TEST(png_depths_and_colours_give_the_image)
         size_t row_bytes;
         uint8_t rgb[6]; /* of two pixels */
     } cases[] = {
-        { { 2, 1, 1, 0, NULL, 0, NULL, 0 }, { 0x40 }, 1, { 0, 0, 0, 255, 255, 255 } },
-        { { 2, 1, 2, 0, NULL, 0, NULL, 0 }, { 0x60 }, 1, { 85, 85, 85, 170, 170, 170 } },
-        { { 2, 1, 4, 0, NULL, 0, NULL, 0 }, { 0x1f }, 1, { 17, 17, 17, 255, 255, 255 } },
-        { { 2, 1, 8, 0, NULL, 0, NULL, 0 }, { 7, 9 }, 2, { 7, 7, 7, 9, 9, 9 } },
-        { { 2, 1, 16, 0, NULL, 0, NULL, 0 }, { 7, 200, 9, 1 }, 4, { 7, 7, 7, 9, 9, 9 } },
-        { { 2, 1, 8, 2, NULL, 0, NULL, 0 }, { 1, 2, 3, 4, 5, 6 }, 6, { 1, 2, 3, 4, 5, 6 } },
-        { { 2, 1, 16, 2, NULL, 0, NULL, 0 },
-          { 1, 255, 2, 0, 3, 9, 4, 0, 5, 0, 6, 0 },
-          12,
-          { 1, 2, 3, 4, 5, 6 } },
-        { { 2, 1, 8, 4, NULL, 0, NULL, 0 }, { 7, 0, 9, 128 }, 4, { 7, 7, 7, 9, 9, 9 } },
-        { { 2, 1, 8, 6, NULL, 0, NULL, 0 }, { 1, 2, 3, 0, 4, 5, 6, 7 }, 8, { 1, 2, 3, 4, 5, 6 } },
-        { { 2, 1, 2, 3, palette, 9, NULL, 0 }, { 0x20 }, 1, { 10, 20, 30, 70, 80, 90 } },
-        { { 2, 1, 8, 3, palette, 9, NULL, 0 }, { 1, 2 }, 2, { 40, 50, 60, 70, 80, 90 } },
+        { .png = { .width = 2, .height = 1, .depth = 1 },
+          .row = { 0x40 },
+          .row_bytes = 1,
+          .rgb = { 0, 0, 0, 255, 255, 255 } },
+        { .png = { .width = 2, .height = 1, .depth = 2 },
+          .row = { 0x60 },
+          .row_bytes = 1,
+          .rgb = { 85, 85, 85, 170, 170, 170 } },
+        { .png = { .width = 2, .height = 1, .depth = 4 },
+          .row = { 0x1f },
+          .row_bytes = 1,
+          .rgb = { 17, 17, 17, 255, 255, 255 } },
+        { .png = { .width = 2, .height = 1, .depth = 8 },
+          .row = { 7, 9 },
+          .row_bytes = 2,
+          .rgb = { 7, 7, 7, 9, 9, 9 } },
+        { .png = { .width = 2, .height = 1, .depth = 16 },
+          .row = { 7, 200, 9, 1 },
+          .row_bytes = 4,
+          .rgb = { 7, 7, 7, 9, 9, 9 } },
+        { .png = { .width = 2, .height = 1, .depth = 8, .colour = 2 },
+          .row = { 1, 2, 3, 4, 5, 6 },
+          .row_bytes = 6,
+          .rgb = { 1, 2, 3, 4, 5, 6 } },
+        { .png = { .width = 2, .height = 1, .depth = 16, .colour = 2 },
+          .row = { 1, 255, 2, 0, 3, 9, 4, 0, 5, 0, 6, 0 },
+          .row_bytes = 12,
+          .rgb = { 1, 2, 3, 4, 5, 6 } },
+        { .png = { .width = 2, .height = 1, .depth = 8, .colour = 4 },
+          .row = { 7, 0, 9, 128 },
+          .row_bytes = 4,
+          .rgb = { 7, 7, 7, 9, 9, 9 } },
+        { .png = { .width = 2, .height = 1, .depth = 8, .colour = 6 },
+          .row = { 1, 2, 3, 0, 4, 5, 6, 7 },
+          .row_bytes = 8,
+          .rgb = { 1, 2, 3, 4, 5, 6 } },
+        { .png = { .width = 2,
+                   .height = 1,
+                   .depth = 2,
+                   .colour = 3,
+                   .palette = palette,
+                   .palette_bytes = 9 },
+          .row = { 0x20 },
+          .row_bytes = 1,
+          .rgb = { 10, 20, 30, 70, 80, 90 } },
+        { .png = { .width = 2,
+                   .height = 1,
+                   .depth = 8,
+                   .colour = 3,
+                   .palette = palette,
+                   .palette_bytes = 9 },
+          .row = { 1, 2 },
+          .row_bytes = 2,
+          .rgb = { 40, 50, 60, 70, 80, 90 } },
         /* beyond the palette: black, not whatever lies in memory */
-        { { 2, 1, 8, 3, palette, 9, NULL, 0 }, { 2, 200 }, 2, { 70, 80, 90, 0, 0, 0 } },
-        { { 2, 1, 2, 3, palette, 9, NULL, 0 }, { 0x30 }, 1, { 10, 20, 30, 0, 0, 0 } },
+        { .png = { .width = 2,
+                   .height = 1,
+                   .depth = 8,
+                   .colour = 3,
+                   .palette = palette,
+                   .palette_bytes = 9 },
+          .row = { 2, 200 },
+          .row_bytes = 2,
+          .rgb = { 70, 80, 90, 0, 0, 0 } },
+        { .png = { .width = 2,
+                   .height = 1,
+                   .depth = 2,
+                   .colour = 3,
+                   .palette = palette,
+                   .palette_bytes = 9 },
+          .row = { 0x30 },
+          .row_bytes = 1,
+          .rgb = { 10, 20, 30, 0, 0, 0 } },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t n;
@@ -126,7 +182,8 @@ START_TEST(png_cut_or_damaged_anywhere_is_refused)
     ls__decoder decoder = { .ctx = ctx };
     const unsigned char rows[30] = { 1, 2, 3 };
     size_t n;
-    unsigned char *bytes = make_png((raw_png){ 5, 2, 8, 2, NULL, 0, NULL, 0 }, rows, 15, 2, &n);
+    unsigned char *bytes =
+        make_png((raw_png){ .width = 5, .height = 2, .depth = 8, .colour = 2 }, rows, 15, 2, &n);
     ck_assert_int_eq(decode(&decoder, bytes, n, false), LS_OK);
     for (size_t k = 8; k < n; k++) expect_bad(&decoder, bytes, k, "truncated PNG");
     for (size_t k = 8; k < n; k++) {
@@ -149,33 +206,38 @@ START_TEST(png_bombs_and_oddities_are_refused)
     const unsigned char row[60000] = { 0 };
     size_t n;
     unsigned char *bytes =
-        make_png((raw_png){ 65535, 65535, 8, 0, NULL, 0, NULL, 0 }, row, 10, 1, &n);
+        make_png((raw_png){ .width = 65535, .height = 65535, .depth = 8 }, row, 10, 1, &n);
     expect_bad(&decoder, bytes, n, "pixels");
     free(bytes);
     /* Too large is not damaged: 2^31 bytes, which stb_image does not decode. */
-    bytes = make_png((raw_png){ 16384, 16384, 16, 6, NULL, 0, NULL, 0 }, row, 10, 1, &n);
+    bytes = make_png((raw_png){ .width = 16384, .height = 16384, .depth = 16, .colour = 6 }, row,
+                     10, 1, &n);
     decoder.max_pixels = LS_LARGEST_MAX_PIXELS;
     expect_bad(&decoder, bytes, n, "claims 16384 x 16384 pixels, more than the limit of 268435455");
     ck_assert_ptr_null(strstr(decoder.reason, "max_pixels")); /* no larger limit can be asked for */
     decoder.max_pixels = 0;
     expect_bad(&decoder, bytes, n, "claims 16384 x 16384 pixels, more than the limit of 89478485");
     free(bytes);
-    bytes = make_png((raw_png){ 0, 5, 8, 0, NULL, 0, NULL, 0 }, row, 10, 1, &n);
+    bytes = make_png((raw_png){ .width = 0, .height = 5, .depth = 8 }, row, 10, 1, &n);
     expect_bad(&decoder, bytes, n, "0 x 5");
     free(bytes);
-    bytes = make_png((raw_png){ 100, 100, 8, 0, NULL, 0, NULL, 0 }, row, 10, 1, &n);
+    bytes = make_png((raw_png){ .width = 100, .height = 100, .depth = 8 }, row, 10, 1, &n);
     expect_bad(&decoder, bytes, n, "not enough pixels");
     free(bytes);
-    bytes = make_png((raw_png){ 4, 1, 8, 3, NULL, 0, NULL, 0 }, row, 4, 1, &n);
+    bytes = make_png((raw_png){ .width = 4, .height = 1, .depth = 8, .colour = 3 }, row, 4, 1, &n);
     expect_bad(&decoder, bytes, n, "palette");
     free(bytes);
     unsigned char extra[12];
     put_chunk(extra, "WOOD", NULL, 0);
-    bytes = make_png((raw_png){ 4, 1, 8, 0, NULL, 0, extra, 12 }, row, 4, 1, &n);
+    bytes = make_png(
+        (raw_png){ .width = 4, .height = 1, .depth = 8, .extra = extra, .extra_bytes = 12 }, row, 4,
+        1, &n);
     expect_bad(&decoder, bytes, n, "unknown critical chunk");
     free(bytes);
     put_chunk(extra, "wood", NULL, 0); /* not critical */
-    bytes = make_png((raw_png){ 4, 1, 8, 0, NULL, 0, extra, 12 }, row, 4, 1, &n);
+    bytes = make_png(
+        (raw_png){ .width = 4, .height = 1, .depth = 8, .extra = extra, .extra_bytes = 12 }, row, 4,
+        1, &n);
     ck_assert_int_eq(decode(&decoder, bytes, n, false), LS_OK);
     free(bytes);
     ls__decoder_free(&decoder);
@@ -250,8 +312,10 @@ START_TEST(png_exif_chunk_is_honoured)
     unsigned char extra[64], row[2] = { 10, 20 };
     const size_t extra_bytes = put_chunk(extra, "eXIf", note, sizeof(note));
     size_t n;
-    unsigned char *bytes =
-        make_png((raw_png){ 2, 1, 8, 0, NULL, 0, extra, extra_bytes }, row, 2, 1, &n);
+    unsigned char *bytes = make_png(
+        (raw_png){
+            .width = 2, .height = 1, .depth = 8, .extra = extra, .extra_bytes = extra_bytes },
+        row, 2, 1, &n);
     ck_assert_int_eq(decode(&decoder, bytes, n, true), LS_OK);
     ck_assert_int_eq(worst_difference(&decoder.image, 2, 1, (uint8_t[]){ 10, 10, 10, 20, 20, 20 }),
                      0);

@@ -12,17 +12,26 @@
 
 /* Digests (FNV-1a, 64 bits) of Pillow 9.4's results, by pillow_resize.py. */
 static const struct {
-    int h, w, to_h, to_w;
+    struct {
+        int h, w;
+    } from, to;
     uint64_t digest;
 } pillow[] = {
-    { 1, 1, 5, 7, 0xa4a4b7d3b9d00741 },         { 5, 7, 1, 1, 0xd4f62d17d8772a70 },
-    { 8, 8, 8, 8, 0x5caee19879e279fc },         { 16, 16, 8, 8, 0x08a168f10237ad5d },
-    { 7, 13, 14, 26, 0x4727d21adddcd5d8 },      { 32, 32, 224, 224, 0xecfc856e64dde107 },
-    { 45, 70, 31, 47, 0x6ccc8fe4f0ed67b3 },     { 45, 70, 45, 20, 0x87bc9b2fae5c087f },
-    { 45, 70, 90, 70, 0x2785614106d95cb7 },     { 100, 3, 10, 3, 0x70b2c9c44099746b },
-    { 3, 100, 3, 10, 0x9c577c6e03acbbf4 },      { 333, 500, 224, 336, 0xff5ba00b84405da3 },
-    { 480, 640, 224, 224, 0xc92b095c6a824449 }, { 640, 427, 256, 171, 0x36b54ef23edfbe4d },
-    { 1000, 10, 3, 40, 0xf5e80eb686ffb22a },
+    { .from = { 1, 1 }, .to = { 5, 7 }, .digest = 0xa4a4b7d3b9d00741 },
+    { .from = { 5, 7 }, .to = { 1, 1 }, .digest = 0xd4f62d17d8772a70 },
+    { .from = { 8, 8 }, .to = { 8, 8 }, .digest = 0x5caee19879e279fc },
+    { .from = { 16, 16 }, .to = { 8, 8 }, .digest = 0x08a168f10237ad5d },
+    { .from = { 7, 13 }, .to = { 14, 26 }, .digest = 0x4727d21adddcd5d8 },
+    { .from = { 32, 32 }, .to = { 224, 224 }, .digest = 0xecfc856e64dde107 },
+    { .from = { 45, 70 }, .to = { 31, 47 }, .digest = 0x6ccc8fe4f0ed67b3 },
+    { .from = { 45, 70 }, .to = { 45, 20 }, .digest = 0x87bc9b2fae5c087f },
+    { .from = { 45, 70 }, .to = { 90, 70 }, .digest = 0x2785614106d95cb7 },
+    { .from = { 100, 3 }, .to = { 10, 3 }, .digest = 0x70b2c9c44099746b },
+    { .from = { 3, 100 }, .to = { 3, 10 }, .digest = 0x9c577c6e03acbbf4 },
+    { .from = { 333, 500 }, .to = { 224, 336 }, .digest = 0xff5ba00b84405da3 },
+    { .from = { 480, 640 }, .to = { 224, 224 }, .digest = 0xc92b095c6a824449 },
+    { .from = { 640, 427 }, .to = { 256, 171 }, .digest = 0x36b54ef23edfbe4d },
+    { .from = { 1000, 10 }, .to = { 3, 40 }, .digest = 0xf5e80eb686ffb22a },
 };
 
 static uint64_t fnv1a(const uint8_t *bytes, size_t n)
@@ -36,15 +45,15 @@ START_TEST(resize_equals_pillow)
 {
     ls_context *ctx = ls_context_open(NULL);
     for (size_t i = 0; i < sizeof(pillow) / sizeof(pillow[0]); i++) {
-        const int h = pillow[i].h, w = pillow[i].w;
+        const int h = pillow[i].from.h, w = pillow[i].from.w;
         uint8_t *pixels = draw_image(h, w, 3, (unsigned)(h + w));
         ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(h, w, 3), pixels);
-        ls_tensor *out = ls_image_resize(image, pillow[i].to_h, pillow[i].to_w);
+        ls_tensor *out = ls_image_resize(image, pillow[i].to.h, pillow[i].to.w);
         expect_ok(ctx);
         ck_assert(
-            ls_shape_equal(ls_tensor_shape(out), &LS_SHAPE(pillow[i].to_h, pillow[i].to_w, 3)));
+            ls_shape_equal(ls_tensor_shape(out), &LS_SHAPE(pillow[i].to.h, pillow[i].to.w, 3)));
         ck_assert_msg(fnv1a(ls_tensor_data(out), ls_tensor_bytes(out)) == pillow[i].digest,
-                      "%d x %d to %d x %d", w, h, pillow[i].to_w, pillow[i].to_h);
+                      "%d x %d to %d x %d", w, h, pillow[i].to.w, pillow[i].to.h);
         ls_tensor_close(&image);
         ls_tensor_close(&out);
         free(pixels);

@@ -26,16 +26,25 @@ END_TEST
 START_TEST(resize_keeps_the_aspect_ratio_as_torchvision)
 {
     /* torchvision: shorter = size, longer = int(size * longer / shorter) */
-    static const int64_t cases[][5] = {
-        { 256, 480, 640, 256, 341 }, { 256, 640, 480, 341, 256 }, { 224, 224, 224, 224, 224 },
-        { 32, 31, 33, 32, 34 },      { 10, 7, 100, 10, 142 },     { 0, 7, 100, 7, 100 },
-        { 1, 3, 2, 1, 1 },
+    static const struct {
+        int64_t size;
+        struct {
+            int64_t h, w;
+        } from, to;
+    } cases[] = {
+        { .size = 256, .from = { 480, 640 }, .to = { 256, 341 } },
+        { .size = 256, .from = { 640, 480 }, .to = { 341, 256 } },
+        { .size = 224, .from = { 224, 224 }, .to = { 224, 224 } },
+        { .size = 32, .from = { 31, 33 }, .to = { 32, 34 } },
+        { .size = 10, .from = { 7, 100 }, .to = { 10, 142 } },
+        { .size = 0, .from = { 7, 100 }, .to = { 7, 100 } },
+        { .size = 1, .from = { 3, 2 }, .to = { 1, 1 } },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        int64_t h = cases[i][1], w = cases[i][2];
-        ls__resized_size(cases[i][0], &h, &w);
-        ck_assert_int_eq(h, cases[i][3]);
-        ck_assert_int_eq(w, cases[i][4]);
+        int64_t h = cases[i].from.h, w = cases[i].from.w;
+        ls__resized_size(cases[i].size, &h, &w);
+        ck_assert_int_eq(h, cases[i].to.h);
+        ck_assert_int_eq(w, cases[i].to.w);
     }
 }
 END_TEST
@@ -93,21 +102,22 @@ static ls_status run(const ls__transform *transform, ls_context *ctx, int h, int
 START_TEST(centre_crop_rounds_as_python)
 {
     /* int(round((size - crop) / 2.0)): halves go to the even neighbour */
-    static const int cases[][3] = { { 10, 4, 3 }, { 9, 4, 2 },  { 7, 4, 2 },
-                                    { 5, 4, 0 },  { 11, 4, 4 }, { 4, 4, 0 } };
+    static const struct {
+        int size, begin; /* of a crop of 4 */
+    } cases[] = { { 10, 3 }, { 9, 2 }, { 7, 2 }, { 5, 0 }, { 11, 4 }, { 4, 0 } };
     ls_context *ctx = ls_context_open(NULL);
     char reason[LS__REASON_SIZE];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const ls__transform transform = { .crop = 4, .height = 4, .width = 4 };
         uint8_t dst[4 * 4 * 3];
-        ck_assert_int_eq(run(&transform, ctx, cases[i][0], 10, 0, 0, dst, reason), LS_OK);
-        ck_assert_int_eq(dst[0], 1 + cases[i][2]);
+        ck_assert_int_eq(run(&transform, ctx, cases[i].size, 10, 0, 0, dst, reason), LS_OK);
+        ck_assert_int_eq(dst[0], 1 + cases[i].begin);
         ck_assert_int_eq(dst[1], 1 + 3);
-        ck_assert_int_eq(dst[4 * 4 * 3 - 3], 1 + cases[i][2] + 3);
+        ck_assert_int_eq(dst[4 * 4 * 3 - 3], 1 + cases[i].begin + 3);
         ck_assert_int_eq(dst[4 * 4 * 3 - 2], 1 + 3 + 3);
-        ck_assert_int_eq(run(&transform, ctx, 10, cases[i][0], 0, 0, dst, reason), LS_OK);
+        ck_assert_int_eq(run(&transform, ctx, 10, cases[i].size, 0, 0, dst, reason), LS_OK);
         ck_assert_int_eq(dst[0], 1 + 3);
-        ck_assert_int_eq(dst[1], 1 + cases[i][2]);
+        ck_assert_int_eq(dst[1], 1 + cases[i].begin);
     }
     ls_context_close(&ctx);
 }
