@@ -76,6 +76,13 @@ static void put_text(const drawing *d, double x, double y, const char *anchor, c
     ls__text_put(d->out, "</text>\n");
 }
 
+static void put_number(const drawing *d, double x, double y, const char *anchor, double value)
+{
+    char text[32];
+    ls__text_put(&(ls__text){ text, sizeof(text), 0 }, "%.9g", value);
+    put_text(d, x, y, anchor, "", text);
+}
+
 static void put_rectangle(const drawing *d, double x, double y, double width, double height,
                           const char *fill)
 {
@@ -168,12 +175,9 @@ static scale y_scale(const ls__chart_panel *p, double top)
 
 static void draw_y_tick(const drawing *d, const scale *y, double value)
 {
-    char text[32];
     const double at = position(y, value);
-    ls__text number = { text, sizeof(text), 0 };
-    ls__text_put(&number, "%.6g", value);
     put_rectangle(d, d->left, at - 0.5, WIDTH - RIGHT - d->left, 1, "#dddddd");
-    put_text(d, d->left - 8, at + TEXT_DROP, "end", "", text);
+    put_number(d, d->left - 8, at + TEXT_DROP, "end", value);
 }
 
 static void draw_y_ticks(const drawing *d, const scale *y)
@@ -194,11 +198,8 @@ static void draw_y_ticks(const drawing *d, const scale *y)
 static void draw_x_ticks(const drawing *d, double bottom)
 {
     for (double k = ceil(d->x.low / d->x.tick) + 0.0; k * d->x.tick <= d->x.high; k++) {
-        char text[32];
-        ls__text number = { text, sizeof(text), 0 };
-        ls__text_put(&number, "%.10g", k * d->x.tick);
         put_rectangle(d, position(&d->x, k * d->x.tick) - 0.5, bottom, 1, 5, "#222222");
-        put_text(d, position(&d->x, k * d->x.tick), bottom + 19, "middle", "", text);
+        put_number(d, position(&d->x, k * d->x.tick), bottom + 19, "middle", k * d->x.tick);
     }
 }
 

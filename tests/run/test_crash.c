@@ -118,8 +118,7 @@ static int run_child(const char *dir, call_trace *trace)
 }
 
 typedef struct folders {
-    char *base;
-    const char *run, *whole, *shadow;
+    char *base, *run, *whole, *shadow;
     call_trace *trace;
 } folders;
 
@@ -149,6 +148,9 @@ static void end(folders *f)
 {
     munmap(f->trace, sizeof(*f->trace));
     remove_folder(f->base);
+    free(f->run);
+    free(f->whole);
+    free(f->shadow);
 }
 
 /* Same files with the same bytes in both folders, leftovers included. */
