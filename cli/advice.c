@@ -16,7 +16,7 @@ static bool is_split_name(const char *name)
 
 /* A folder one level too high: its class folders are another dataset's train/ and val/. The library
  * warns of the classes; this says what to give as --data-dir. */
-static void advise_folder(const trainer *t)
+static void advise_folder(const cli_run *t)
 {
     const char *dir = t->recipe->data_dir;
     const int n = ls_dataset_class_count(t->train_data);
@@ -37,7 +37,7 @@ static void advise_folder(const trainer *t)
 
 /* ---- The batch ---- */
 
-static void advise_batch(const trainer *t)
+static void advise_batch(const cli_run *t)
 {
     const int64_t n = ls_dataset_count(t->train_data), batch = t->recipe->batch;
     const int64_t steps = ls_loader_step_count(t->train);
@@ -104,7 +104,7 @@ static int by_size(const void *a, const void *b)
 
 /* Photographs at the size of thumbnails. From 128 pixels on a photograph's shape is kept, and large
  * ones are commonly reduced to 224. */
-static void advise_size(const trainer *t)
+static void advise_size(const cli_run *t)
 {
     enum { MAX_FILES = 15, MUCH = 4, ENOUGH = 128 };
     const int64_t n = ls_dataset_count(t->train_data), size = t->recipe->image_size;
@@ -127,7 +127,7 @@ static void advise_size(const trainer *t)
                t->verb->name, (long long)size, n_sides, (long long)median, ENOUGH);
 }
 
-void advise(const trainer *t)
+void advise(const cli_run *t)
 {
     advise_folder(t);
     advise_batch(t);

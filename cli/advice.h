@@ -2,9 +2,9 @@
 #ifndef LS_CLI_ADVICE_H
 #define LS_CLI_ADVICE_H
 
-#include "trainer.h"
+#include "run.h"
 
 /* For an opened trainer, before a new run trains: on stderr, each warning with what to do. */
-void advise(const trainer *t);
+void advise(const cli_run *t);
 
 #endif

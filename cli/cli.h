@@ -70,6 +70,10 @@ void print_log(void *user, ls_log_level level, const char *message);
 /* A bundled model; on failure prints which was probably meant and returns NULL. */
 const ls_model *find_model(const cli_verb *verb, const char *name);
 
+/* The model of the option --checkpoint; on failure, also that of the context, prints why and
+ * returns NULL. */
+const ls_saved_model *open_saved_model(const cli_verb *verb, ls_context *ctx, const char *path);
+
 /* Sets what a signal does, unless the process was begun with that signal ignored: shells do so with
  * SIGINT for what runs behind them (&), nohup with SIGHUP. */
 void handle_unless_ignored(int number, const struct sigaction *action);

@@ -91,6 +91,22 @@ const ls_model *find_model(const cli_verb *verb, const char *name)
     return NULL;
 }
 
+const ls_saved_model *open_saved_model(const cli_verb *verb, ls_context *ctx, const char *path)
+{
+    const ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
+    if (status == LS_OK && is_folder(path)) {
+        print_text(
+            stderr,
+            "lockstep %s: --checkpoint %s: a folder; expected a file such as best.safetensors "
+            "in a run's folder\n",
+            verb->name, path);
+        return NULL;
+    }
+    const ls_saved_model *model = status == LS_OK ? ls_saved_model_open(ctx, path) : NULL;
+    if (!model) print_error(verb, ctx, EXIT_RUNTIME);
+    return model;
+}
+
 void handle_unless_ignored(int number, const struct sigaction *action)
 {
     struct sigaction before;

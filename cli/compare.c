@@ -140,8 +140,8 @@ static bool replay_to(comparison *c, int64_t step, ls__finding *out)
         if (!compare_side_open(&c->sides[i], step, c->values->data_dir, &sides[i])) return false;
     if (ls__compare_runs(sides, step, out) != LS_OK) {
         for (int i = 0; i < 2; i++)
-            if (ls_context_status(c->sides[i].trainer.ctx) != LS_OK)
-                print_error(c->verb, c->sides[i].trainer.ctx, EXIT_RUNTIME);
+            if (ls_context_status(c->sides[i].run.ctx) != LS_OK)
+                print_error(c->verb, c->sides[i].run.ctx, EXIT_RUNTIME);
         return false;
     }
     put(c, "replay", compare_report(c->sides, sides, out));

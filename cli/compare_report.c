@@ -48,11 +48,11 @@ static json_t *place_json(const compare_side runs[2], const ls__finding *f)
 {
     json_t *out = json_pack("{s:I, s:[]}", "place", (json_int_t)f->place, "images");
     for (int i = 0; i < 2 && f->place >= 0; i++) {
-        const char *path = ls_dataset_sample_path(runs[i].trainer.train_data, f->samples[i]);
+        const char *path = ls_dataset_sample_path(runs[i].run.train_data, f->samples[i]);
         json_array_append_new(json_object_get(out, "images"),
                               json_pack("{s:I, s:I, s:o}", "sample", (json_int_t)f->samples[i],
                                         "label", (json_int_t)f->labels[i], "file",
-                                        ls__json_text(runs[i].trainer.ctx, path)));
+                                        ls__json_text(runs[i].run.ctx, path)));
     }
     return out;
 }
@@ -70,8 +70,8 @@ json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[
                             (json_int_t)f->step, "epoch", (json_int_t)f->epoch + 1, "step_in_epoch",
                             (json_int_t)f->step_in_epoch + 1, "reproduced", reproduced_json(sides));
     json_object_set_new(out, "from",
-                        json_pack("[o, o]", ls__json_text(runs[0].trainer.ctx, runs[0].begun_from),
-                                  ls__json_text(runs[1].trainer.ctx, runs[1].begun_from)));
+                        json_pack("[o, o]", ls__json_text(runs[0].run.ctx, runs[0].begun_from),
+                                  ls__json_text(runs[1].run.ctx, runs[1].begun_from)));
     if (f->found == LS__FOUND_RATE)
         json_object_set_new(out, "rates", json_pack("[f, f]", f->rates[0], f->rates[1]));
     if (f->found == LS__FOUND_BATCH) json_object_set_new(out, "batch", place_json(runs, f));

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const volatile sig_atomic_t no_signal;
-
 bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir)
 {
     char path[RUN_PATH_SIZE];
@@ -64,7 +62,7 @@ int64_t compare_side_steps_done(const ls_tensor_file *file, int64_t steps)
     return epoch <= (INT64_MAX - step) / steps ? epoch * steps + step : -1;
 }
 
-static int64_t steps_of(trainer *t, const char *path)
+static int64_t steps_of(cli_run *t, const char *path)
 {
     ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
     const int64_t done = compare_side_steps_done(file, ls_loader_step_count(t->train));
@@ -87,7 +85,7 @@ static int64_t find_checkpoint(compare_side *side, int64_t step)
         char path[RUN_PATH_SIZE];
         if ((size_t)snprintf(path, sizeof(path), "%s/%s", side->dir, name) >= sizeof(path))
             continue;
-        const int64_t done = steps_of(&side->trainer, path);
+        const int64_t done = steps_of(&side->run, path);
         if (done <= best || done > step) continue;
         best = done;
         memcpy(side->begun_from, path, sizeof(path));
@@ -97,17 +95,26 @@ static int64_t find_checkpoint(compare_side *side, int64_t step)
 }
 
 /* From the latest checkpoint that can be restored: one may be damaged, or of another identity. */
-static void restore(compare_side *side, int64_t step)
+static void restore(compare_side *side, int64_t step, ls__compare_side *out)
 {
-    for (int64_t done; (done = find_checkpoint(side, step)) > 0; step = done - 1)
-        if (trainer_resume(&side->trainer, side->begun_from)) return;
+    cli_run *t = &side->run;
+    for (int64_t done; (done = find_checkpoint(side, step)) > 0; step = done - 1) {
+        ls_training_state state = cli_run_state(t);
+        ls__progress progress;
+        if (ls__progress_load(side->begun_from, &state, &progress) == LS_OK) {
+            out->epoch = state.epoch;
+            out->step = state.step;
+            return;
+        }
+        print_error(side->verb, t->ctx, EXIT_RUNTIME);
+    }
     side->begun_from[0] = '\0';
 }
 
 /* The metric after an epoch, counted from 0; 0 where its row cannot be read. */
 static double read_metric(const compare_side *side, int64_t epoch)
 {
-    const trainer *t = &side->trainer;
+    const cli_run *t = &side->run;
     json_t *row = ls__metrics_read_row(t->ctx, side->dir, epoch + 1);
     const double metric =
         json_number_value(json_object_get(row, t->val ? "val_top1" : "train_top1"));
@@ -119,7 +126,7 @@ static double read_metric(const compare_side *side, int64_t epoch)
 static ls_status end_epoch(void *user, int64_t epoch)
 {
     const compare_side *side = user;
-    const trainer *t = &side->trainer;
+    const cli_run *t = &side->run;
     if (t->recipe->schedule != SCHEDULE_PLATEAU) return LS_OK;
     return ls_schedule_report(t->schedule, read_metric(side, epoch));
 }
@@ -127,7 +134,7 @@ static ls_status end_epoch(void *user, int64_t epoch)
 /* Whether what was opened is what the manifest tells of. */
 static bool is_same_run(compare_side *side)
 {
-    trainer *t = &side->trainer;
+    cli_run *t = &side->run;
     char text[512];
     json_t *now = run_manifest_identity(t);
     json_t *differences =
@@ -148,28 +155,24 @@ static bool is_same_run(compare_side *side)
 bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
                        ls__compare_side *out)
 {
-    trainer *t = &side->trainer;
-    *t = (trainer){
-        .verb = side->verb, .recipe = &side->recipe, .dir = side->dir, .signal = &no_signal
-    };
+    cli_run *t = &side->run;
+    *t = (cli_run){ .verb = side->verb, .recipe = &side->recipe, .dir = side->dir };
     if (!read_recipe(side, step, data_dir)) return false;
-    if (trainer_open(t, true) != EXIT_DONE || !is_same_run(side)) return false;
-    restore(side, step);
+    if (cli_run_open(t, true) != EXIT_DONE || !is_same_run(side)) return false;
     *out = (ls__compare_side){ .net = t->net,
                                .optimizer = t->optimizer,
                                .loader = t->train,
                                .schedule = t->schedule,
-                               .epoch = t->epoch,
-                               .step = t->step,
                                .end_epoch = end_epoch,
                                .user = side,
                                .record = side->record };
+    restore(side, step, out);
     return true;
 }
 
 void compare_side_leave(compare_side *side)
 {
-    trainer_close(&side->trainer);
+    cli_run_close(&side->run);
     side->begun_from[0] = '\0';
 }
 

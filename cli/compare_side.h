@@ -13,7 +13,7 @@ typedef struct compare_side {
 
     /* What compare_side_open opens, as the run was at the step in question. */
     recipe recipe;
-    trainer trainer;
+    cli_run run;
     char begun_from[RUN_PATH_SIZE]; /* the checkpoint, "" = the run's start */
 } compare_side;
 

@@ -1,7 +1,6 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
-#include "card.h"
-#include "evaluate.h"
 #include "folders.h"
+#include "report.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +46,13 @@ typedef struct confusion {
     int64_t *counts; /* [true class][predicted class] */
     float *logits;   /* of a batch */
     size_t logit_bytes;
+    ls_net *net;
+    run_report *report;
 } confusion;
 
-static ls_status count_batch(void *user, ls_net *net, const ls_batch *batch)
+static ls_status count_batch(confusion *c, const ls_batch *batch)
 {
-    confusion *c = user;
-    const ls_tensor *output = ls_net_output(net, "output");
+    const ls_tensor *output = ls_net_output(c->net, "output");
     const int32_t *labels = ls_tensor_data_const(batch->labels);
     const size_t bytes = ls_tensor_bytes(output);
     if (bytes > c->logit_bytes) return LS_ERR_MEMORY;
@@ -67,20 +67,27 @@ static ls_status count_batch(void *user, ls_net *net, const ls_batch *batch)
     return LS_OK;
 }
 
+static ls_status count_event(void *user, const ls_event *event)
+{
+    confusion *c = user;
+    if (event->kind == LS_EVENT_STEP) LS_TRY(count_batch(c, event->batch));
+    return report_event(c->report, event);
+}
+
 /* Columns of the first column: the longest name, within limits. */
-static int name_columns(const model_card *card)
+static int name_columns(const ls_model_info *info)
 {
     enum { LEAST = 5, MOST = 40 };
     int width = LEAST;
-    for (int64_t i = 0; i < card->options.n_classes; i++) {
-        const int columns = text_columns(card->classes[i]);
+    for (int64_t i = 0; i < info->options.n_classes; i++) {
+        const int columns = text_columns(info->classes[i]);
         if (columns > width) width = columns < MOST ? columns : MOST;
     }
     return width;
 }
 
 /* A longer name has a line of its own, so that the numbers stay below each other. */
-static void print_class(const confusion *c, const model_card *card, int label, int width)
+static void print_class(const confusion *c, const ls_model_info *info, int label, int width)
 {
     const int64_t *row = c->counts + (int64_t)label * c->n_classes;
     int64_t n = 0;
@@ -89,7 +96,7 @@ static void print_class(const confusion *c, const model_card *card, int label, i
         n += row[k];
         if (k != label && row[k] > 0 && (wrong < 0 || row[k] > row[wrong])) wrong = k;
     }
-    const char *name = card->classes[label];
+    const char *name = info->classes[label];
     const int columns = text_columns(name);
     print_text(stdout, "  %s", name);
     if (columns > width) print_text(stdout, "\n");
@@ -99,63 +106,71 @@ static void print_class(const confusion *c, const model_card *card, int label, i
         print_text(stdout, "%.4f", (double)row[label] / (double)n);
     else
         print_text(stdout, "%6s", "-");
-    if (wrong >= 0) print_text(stdout, "  %s (%lld)", card->classes[wrong], (long long)row[wrong]);
+    if (wrong >= 0) print_text(stdout, "  %s (%lld)", info->classes[wrong], (long long)row[wrong]);
     print_text(stdout, "\n");
 }
 
-static void print_classes(const confusion *c, const model_card *card)
+static void print_classes(const confusion *c, const ls_model_info *info)
 {
-    const int width = name_columns(card);
+    const int width = name_columns(info);
     print_text(stdout, "  %-*s  %8s  top-1   most confused with\n", width, "class", "images");
-    for (int i = 0; i < c->n_classes; i++) print_class(c, card, i, width);
+    for (int i = 0; i < c->n_classes; i++) print_class(c, info, i, width);
 }
 
 /* ---- The verb ---- */
 
-static volatile sig_atomic_t no_signal; /* stays 0: a signal just ends this command */
+static int print_failure(const cli_verb *verb, ls_context *ctx, const eval_values *v,
+                         const ls_loader *loader, ls_status status)
+{
+    if (status == LS_ERR_NONFINITE) { /* the report has printed it */
+        ls_context_status(ctx);
+        return EXIT_NONFINITE;
+    }
+    if (ls_loader_status(loader) == LS_OK) return print_error(verb, ctx, EXIT_RUNTIME);
+    const int answer = print_loader_error(verb, ctx, "batch");
+    if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
+        print_text(stderr,
+                   "lockstep eval: --on-bad-image skip takes other images in place of bad ones\n");
+    return answer;
+}
+
+static int evaluate_net(const cli_verb *verb, ls_context *ctx, const eval_values *v,
+                        const ls_model_info *info, const ls_dataset *dataset, ls_loader *loader,
+                        confusion *c)
+{
+    run_report report = { .verb = verb, .ctx = ctx, .val_data = dataset };
+    ls_averages result;
+    c->report = &report;
+    progress_open(&report.progress, 0, ls_loader_step_count(loader));
+    const ls_evaluate_config config = { .on_event = v->per_class ? count_event : report_event,
+                                        .user = v->per_class ? (void *)c : &report };
+    const ls_status status = ls_evaluate(c->net, loader, &config, &result);
+    if (status != LS_OK) return print_failure(verb, ctx, v, loader, status);
+    print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
+               info->model->name, (long long)result.n_images, plural(result.n_images), result.loss,
+               result.top1);
+    if (c->n_classes > 5) print_text(stdout, ", top-5 %.4f", result.top5);
+    print_text(stdout, "\n");
+    if (v->per_class) print_classes(c, info);
+    return EXIT_DONE;
+}
 
 static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_values *v,
-                           const model_card *card, const ls_dataset *dataset, ls_loader *loader)
+                           const ls_saved_model *model, const ls_dataset *dataset,
+                           ls_loader *loader)
 {
-    const int n_classes = (int)card->options.n_classes;
+    const ls_model_info info = ls_saved_model_info(model);
+    const int n_classes = (int)info.options.n_classes;
     const size_t n_cells = (size_t)n_classes * (size_t)n_classes;
     confusion c = { .n_classes = n_classes,
                     .counts = calloc(n_cells, sizeof(int64_t)),
                     .logit_bytes = (size_t)v->batch * (size_t)n_classes * sizeof(float) };
     c.logits = malloc(c.logit_bytes);
     int answer = c.counts && c.logits ? EXIT_DONE : print_error(verb, NULL, EXIT_RUNTIME);
-    ls_net *net = NULL;
     if (answer == EXIT_DONE) {
-        net = card_open_net(ctx, card, v->checkpoint, v->batch, (ls_precision)v->precision, true);
-        if (!net) answer = print_error(verb, ctx, EXIT_RUNTIME);
-    }
-    if (answer == EXIT_DONE) {
-        progress bar;
-        progress_open(&bar, 0, ls_loader_step_count(loader));
-        sums s;
-        const outcome end = evaluate(&(evaluation){ .net = net,
-                                                    .dataset = dataset,
-                                                    .loader = loader,
-                                                    .progress = &bar,
-                                                    .title = "eval",
-                                                    .signal = &no_signal,
-                                                    .each = v->per_class ? count_batch : NULL,
-                                                    .user = &c },
-                                     &s);
-        answer = outcome_answer(verb, ctx, end, 0);
-        if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
-            print_text(
-                stderr,
-                "lockstep eval: --on-bad-image skip takes other images in place of bad ones\n");
-        const double n = (double)s.n_images;
-        if (end == OUTCOME_DONE) {
-            print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
-                       card->model->name, (long long)s.n_images, plural(s.n_images), s.loss / n,
-                       s.top1 / n);
-            if (n_classes > 5) print_text(stdout, ", top-5 %.4f", s.top5 / n);
-            print_text(stdout, "\n");
-        }
-        if (end == OUTCOME_DONE && v->per_class) print_classes(&c, card);
+        c.net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
+        answer = c.net ? evaluate_net(verb, ctx, v, &info, dataset, loader, &c)
+                       : print_error(verb, ctx, EXIT_RUNTIME);
     }
     free(c.counts);
     free(c.logits);
@@ -163,18 +178,19 @@ static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_val
 }
 
 static int evaluate_folder(const cli_verb *verb, ls_context *ctx, const eval_values *v,
-                           const model_card *card)
+                           const ls_saved_model *model)
 {
+    const ls_model_info info = ls_saved_model_info(model);
     ls_dataset *dataset;
-    const int answer = folders_open_val(verb, ctx, v->data_dir, true, (int)card->options.n_classes,
-                                        card->classes, &dataset);
+    const int answer = folders_open_val(verb, ctx, v->data_dir, true, (int)info.options.n_classes,
+                                        info.classes, &dataset);
     if (answer != EXIT_DONE) return answer;
-    ls_loader_config config = card_loader_config(card, v->batch);
+    ls_loader_config config = ls_model_info_loader(&info, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;
     config.max_pixels = v->max_pixels;
     ls_loader *loader = ls_loader_open(dataset, &config);
-    return loader ? evaluate_loader(verb, ctx, v, card, dataset, loader)
+    return loader ? evaluate_loader(verb, ctx, v, model, dataset, loader)
                   : print_error(verb, ctx, EXIT_DATA);
 }
 
@@ -192,14 +208,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    model_card card = { 0 };
-    int answer = EXIT_RUNTIME;
-    if (ls_context_status(ctx) != LS_OK)
-        print_error(verb, ctx, answer);
-    else if (card_read(ctx, verb, v.checkpoint, &card))
-        answer = evaluate_folder(verb, ctx, &v, &card);
+    const ls_saved_model *model = open_saved_model(verb, ctx, v.checkpoint);
+    const int answer = model ? evaluate_folder(verb, ctx, &v, model) : EXIT_RUNTIME;
     ls_context_close(&ctx);
-    card_close(&card);
     return answer;
 }
 

@@ -1,6 +1,6 @@
 /* predict.c: 'lockstep predict': what a checkpoint sees in images. It needs nothing but the
  * checkpoint, which names the model, the classes and how images are prepared. */
-#include "card.h"
+#include "cli.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,14 +40,14 @@ static void softmax(int64_t n, float *values)
 }
 
 /* The k most probable, each taken out once shown. */
-static void print_top(const model_card *card, int64_t k, float *probabilities)
+static void print_top(const ls_model_info *info, int64_t k, float *probabilities)
 {
-    const int64_t n = card->options.n_classes;
+    const int64_t n = info->options.n_classes;
     for (int64_t shown = 0; shown < k && shown < n; shown++) {
         int64_t best = 0;
         for (int64_t i = 1; i < n; i++)
             if (probabilities[i] > probabilities[best]) best = i;
-        print_text(stdout, "  %.4f  %s\n", (double)probabilities[best], card->classes[best]);
+        print_text(stdout, "  %.4f  %s\n", (double)probabilities[best], info->classes[best]);
         probabilities[best] = -1;
     }
 }
@@ -66,10 +66,10 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
 
 /* One image, prepared as in validation. Returns EXIT_DONE, or the command's answer after printing
  * why it can't be. */
-static int predict(const cli_verb *verb, ls_context *ctx, const model_card *card, ls_net *net,
+static int predict(const cli_verb *verb, ls_context *ctx, const ls_model_info *info, ls_net *net,
                    int64_t max_pixels, const char *path, float *values)
 {
-    ls_loader_config config = card_loader_config(card, 1);
+    ls_loader_config config = ls_model_info_loader(info, 1);
     config.max_pixels = max_pixels;
     ls_dataset *dataset = ls_image_list_open(ctx, 1, &path, NULL, 0);
     ls_loader *loader = ls_loader_open(dataset, &config);
@@ -79,7 +79,7 @@ static int predict(const cli_verb *verb, ls_context *ctx, const model_card *card
     if (status == LS_OK) status = ls_net_evaluate(net, &batch);
     if (status == LS_OK)
         status = ls_tensor_read(ls_net_output(net, "output"), values,
-                                (size_t)card->options.n_classes * sizeof(*values));
+                                (size_t)info->options.n_classes * sizeof(*values));
     const int answer = status == LS_OK ? EXIT_DONE : print_failure(verb, ctx, loader, path);
     ls_loader_close(&loader);
     ls_dataset_close(&dataset);
@@ -87,21 +87,22 @@ static int predict(const cli_verb *verb, ls_context *ctx, const model_card *card
 }
 
 static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_values *v,
-                       const model_card *card, int n, char **paths)
+                       const ls_saved_model *model, int n, char **paths)
 {
-    float *values = malloc((size_t)card->options.n_classes * sizeof(*values));
+    const ls_model_info info = ls_saved_model_info(model);
+    float *values = malloc((size_t)info.options.n_classes * sizeof(*values));
     if (!values) return print_error(verb, NULL, EXIT_RUNTIME);
-    ls_net *net = card_open_net(ctx, card, v->checkpoint, 1, (ls_precision)v->precision, false);
+    ls_net *net = ls_saved_model_build(model, 1, (ls_precision)v->precision, false);
     int answer = net ? EXIT_DONE : print_error(verb, ctx, EXIT_RUNTIME);
     for (int i = 0; net && i < n; i++) {
-        const int one = predict(verb, ctx, card, net, v->max_pixels, paths[i], values);
+        const int one = predict(verb, ctx, &info, net, v->max_pixels, paths[i], values);
         if (one != EXIT_DONE) {
             answer = one;
             continue;
         }
-        softmax(card->options.n_classes, values);
+        softmax(info.options.n_classes, values);
         print_text(stdout, "%s\n", paths[i]);
-        print_top(card, v->top, values);
+        print_top(&info, v->top, values);
     }
     free(values);
     return answer;
@@ -120,14 +121,10 @@ static int run(const cli_verb *verb, int argc, char **argv)
     }
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    model_card card = { 0 };
+    const ls_saved_model *model = open_saved_model(verb, ctx, v.checkpoint);
     int answer = EXIT_RUNTIME;
-    if (ls_context_status(ctx) != LS_OK)
-        print_error(verb, ctx, answer);
-    else if (card_read(ctx, verb, v.checkpoint, &card))
-        answer = predict_all(verb, ctx, &v, &card, parsed.n_arguments, parsed.arguments);
+    if (model) answer = predict_all(verb, ctx, &v, model, parsed.n_arguments, parsed.arguments);
     ls_context_close(&ctx);
-    card_close(&card);
     return answer;
 }
 

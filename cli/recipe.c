@@ -250,18 +250,18 @@ bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recip
 
 /* ---- What the options make ---- */
 
-model_card recipe_card(const recipe *r)
+ls_model_info recipe_model(const recipe *r)
 {
     /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole */
     const bool small = r->image_size < SMALL_IMAGE_SIZE;
-    return (model_card){
+    return (ls_model_info){
         .model = ls_model_find(r->model),
         .options = { .stem = (ls_stem)r->stem,
                      .zero_init_residual = r->zero_init_residual,
                      .parameter_free_shortcuts = r->parameter_free_shortcuts },
         .image_size = r->image_size,
         .resize = small ? r->image_size : (int64_t)lround((double)r->image_size * 256 / 224),
-        .exif = r->exif,
+        .honour_exif = r->exif,
         .decode = (ls_decode)r->decode,
         .mean = { 0.485f, 0.456f, 0.406f },
         .std = { 0.229f, 0.224f, 0.225f },
@@ -291,9 +291,9 @@ ls_loader_config recipe_train_loader(const recipe *r)
     };
 }
 
-ls_loader_config recipe_val_loader(const recipe *r, const model_card *card)
+ls_loader_config recipe_val_loader(const recipe *r, const ls_model_info *info)
 {
-    ls_loader_config config = card_loader_config(card, r->batch);
+    ls_loader_config config = ls_model_info_loader(info, r->batch);
     config.workers = (int)r->workers;
     config.on_bad_image = (ls_bad_image)r->on_bad_image;
     config.max_pixels = r->max_pixels;

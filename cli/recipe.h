@@ -2,7 +2,7 @@
 #ifndef LS_CLI_RECIPE_H
 #define LS_CLI_RECIPE_H
 
-#include "card.h"
+#include "cli.h"
 
 typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW } cli_optimizer;
 
@@ -69,10 +69,10 @@ bool recipe_can_be_lengthened(const recipe *r);
  * area, as ImageNet's. */
 enum { SMALL_IMAGE_SIZE = 64 };
 
-/* The card of what will be trained; classes are the caller's to fill in. */
-model_card recipe_card(const recipe *r);
+/* The model that will be trained, without its classes. */
+ls_model_info recipe_model(const recipe *r);
 ls_loader_config recipe_train_loader(const recipe *r);
-ls_loader_config recipe_val_loader(const recipe *r, const model_card *card);
+ls_loader_config recipe_val_loader(const recipe *r, const ls_model_info *info);
 ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net);
 ls_schedule *recipe_open_schedule(const recipe *r, ls_context *ctx, int64_t steps_per_epoch);
 

@@ -3,8 +3,8 @@
 #ifndef LS_CLI_REPRO_H
 #define LS_CLI_REPRO_H
 
+#include "run.h"
 #include "run/chart.h"
-#include "trainer.h"
 
 enum { REPRO_MAX_AXIS = 32, REPRO_MAX_RESTARTS = 16 };
 enum { REPRO_PATH_SIZE = RUN_DIR_SIZE + 64, REPRO_LEGS_SIZE = 512 };

@@ -18,13 +18,13 @@ static int read_seconds(const repro *r, repro_run *run)
 {
     char path[REPRO_PATH_SIZE + 128];
     run_path(r, run, "last.safetensors", path);
-    trainer t = { 0 };
+    ls__progress progress = { 0 };
     ls_tensor_file *file = ls_tensor_file_open(r->ctx, path);
-    const bool good = trainer_read_sums(ls_tensor_file_metadata(file, "progress"), &t);
+    const bool good = ls__progress_read(ls_tensor_file_metadata(file, "progress"), &progress);
     ls_tensor_file_close(&file);
     if (!file && ls_context_status(r->ctx) != LS_OK)
         return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
-    run->seconds = good ? t.seconds : 0;
+    run->seconds = good ? progress.seconds : 0;
 
     snprintf(path, sizeof(path), "%s/%s", r->out, run->name);
     double pace = 0; /* seconds per image, summed over the rows */
@@ -39,7 +39,7 @@ static int read_seconds(const repro *r, repro_run *run)
     }
     const int64_t n_rows = (int64_t)json_array_size(rows);
     json_decref(rows);
-    const double in_rows = (double)(r->steps * r->batch - t.sums.n_images);
+    const double in_rows = (double)(r->steps * r->batch - progress.sums.n_images);
     if (n_rows > 0) run->seconds += in_rows / (double)n_rows * pace;
     return EXIT_DONE;
 }

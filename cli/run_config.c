@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *describe_data(const trainer *t)
+static json_t *describe_data(const cli_run *t)
 {
     return json_pack("{s:I, s:I, s:o}", "train_images", (json_int_t)ls_dataset_count(t->train_data),
                      "val_images", (json_int_t)(t->val ? ls_dataset_count(t->val_data) : 0),
@@ -15,7 +15,7 @@ static json_t *describe_data(const trainer *t)
 
 /* With the data's folder as a resume from another folder finds it; as it was typed only where its
  * full name is not UTF-8. */
-static json_t *describe_options(const trainer *t)
+static json_t *describe_options(const cli_run *t)
 {
     json_t *options = options_to_json(t->verb, t->recipe);
     char *full = realpath(t->recipe->data_dir, NULL);
@@ -28,14 +28,14 @@ static json_t *describe_options(const trainer *t)
     return NULL;
 }
 
-static ls_status write_config(const trainer *t, const json_t *config)
+static ls_status write_config(const cli_run *t, const json_t *config)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
     return ls__json_save(t->ctx, path, config);
 }
 
-ls_status run_config_write(const trainer *t)
+ls_status run_config_write(const cli_run *t)
 {
     json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
                                describe_options(t), "data", describe_data(t), "device",
@@ -46,7 +46,7 @@ ls_status run_config_write(const trainer *t)
     return status;
 }
 
-ls_status run_config_change(const trainer *t, json_t *stored)
+ls_status run_config_change(const cli_run *t, json_t *stored)
 {
     json_t *options = json_object_get(stored, "options"), *change;
     size_t i;

@@ -2,13 +2,13 @@
 #ifndef LS_CLI_RUN_CONFIG_H
 #define LS_CLI_RUN_CONFIG_H
 
-#include "trainer.h"
+#include "run.h"
 
 /* Of an opened trainer, into its folder. */
-ls_status run_config_write(const trainer *t);
+ls_status run_config_write(const cli_run *t);
 
 /* Writes the stored config again with the values of t->changed. */
-ls_status run_config_change(const trainer *t, json_t *stored);
+ls_status run_config_change(const cli_run *t, json_t *stored);
 
 /* Whether it leaves the choice of the device to the library: "auto". */
 bool is_device_auto(const char *device);

@@ -9,13 +9,10 @@
 
 enum { TEXT_SIZE = 512 };
 
-json_t *run_manifest_identity(const trainer *t)
+json_t *run_manifest_identity(const cli_run *t)
 {
-    return ls__identity_make(t->ctx, &(ls_training_state){ .net = t->net,
-                                                           .optimizer = t->optimizer,
-                                                           .schedule = t->schedule,
-                                                           .loader = t->train,
-                                                           .validation = t->val });
+    const ls_training_state state = cli_run_state(t);
+    return ls__identity_make(t->ctx, &state);
 }
 
 static bool is_manifest(const json_t *json)
@@ -30,7 +27,7 @@ json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_P
                          path);
 }
 
-static void tell_differences(const trainer *t, const char *how, const json_t *differences)
+static void tell_differences(const cli_run *t, const char *how, const json_t *differences)
 {
     size_t i;
     json_t *difference;
@@ -41,7 +38,7 @@ static void tell_differences(const trainer *t, const char *how, const json_t *di
 }
 
 /* Builds and machines do not decide over bits, but who looks for a cause wants to know of them. */
-static void tell_provenance(const trainer *t, const json_t *manifest, const json_t *now)
+static void tell_provenance(const cli_run *t, const json_t *manifest, const json_t *now)
 {
     const json_t *sessions = json_object_get(manifest, "sessions");
     const json_t *last = json_array_get(sessions, json_array_size(sessions) - 1);
@@ -59,7 +56,7 @@ static void tell_provenance(const trainer *t, const json_t *manifest, const json
     }
 }
 
-int run_manifest_check(trainer *t)
+int run_manifest_check(cli_run *t)
 {
     char path[RUN_PATH_SIZE];
     t->manifest = run_manifest_read(t->verb, t->dir, path);
@@ -87,15 +84,15 @@ int run_manifest_check(trainer *t)
     return answer;
 }
 
-ls_status run_manifest_begin(trainer *t)
+ls_status run_manifest_begin(cli_run *t)
 {
     if (!t->manifest) t->manifest = json_pack("{s:n, s:[]}", "identity", "sessions");
     if (!t->forced) t->forced = json_array();
     json_t *session = json_pack(
-        "{s:I, s:{s:I, s:I, s:s?}, s:o, s:O}", "from_step", (json_int_t)trainer_steps_done(t),
-        "executors", "workers", (json_int_t)t->recipe->workers, "threads",
-        (json_int_t)ls_context_thread_count(t->ctx), "fault", t->recipe->fault, "provenance",
-        ls__provenance_make(t->ctx), "forced", t->forced);
+        "{s:I, s:{s:I, s:I, s:s?}, s:o, s:O}", "from_step",
+        (json_int_t)ls_trainer_where(t->trainer).n_steps, "executors", "workers",
+        (json_int_t)t->recipe->workers, "threads", (json_int_t)ls_context_thread_count(t->ctx),
+        "fault", t->recipe->fault, "provenance", ls__provenance_make(t->ctx), "forced", t->forced);
     const bool has_changes = json_array_size(t->changed) > 0;
     if (has_changes && json_object_set(session, "changed", t->changed) != 0) {
         json_decref(session);
@@ -108,7 +105,7 @@ ls_status run_manifest_begin(trainer *t)
     return run_manifest_save(t);
 }
 
-ls_status run_manifest_save(trainer *t)
+ls_status run_manifest_save(cli_run *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/manifest.json", t->dir);

@@ -1,7 +1,7 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
 #include "advice.h"
 #include "progress_line.h"
-#include "run/checkpoint.h"
+#include "report.h"
 #include "run/run_folder.h"
 #include "run_config.h"
 #include "run_manifest.h"
@@ -11,52 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static ls_status open_record(trainer *t)
-{
-    char path[RUN_PATH_SIZE];
-    snprintf(path, sizeof(path), "%s/record.txt", t->dir);
-    t->record = ls_run_log_open(t->ctx, path, trainer_steps_done(t));
-    return ls_context_status(t->ctx);
-}
-
 /* "best", or "last" where the best weights are lost. */
-static const char *best_weights(const trainer *t)
+static const char *best_weights(const cli_run *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
-    return !t->best_is_lost && file_exists(path) ? "best" : "last";
-}
-
-/* Found out before an epoch is trained. */
-static bool can_save_best(const trainer *t)
-{
-    char path[RUN_PATH_SIZE];
-    snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
-    if (!is_folder(path)) return true;
-    print_text(stderr, "lockstep %s: %s: a folder; the best weights are written to that name\n",
-               t->verb->name, path);
-    return false;
-}
-
-/* Lost weights can't be restored, so they do not stop a run. */
-static ls_status check_best(trainer *t)
-{
-    char path[RUN_PATH_SIZE];
-    snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
-    if (t->best_epoch == 0) return LS_OK;
-    const ls_status status = ls__checkpoint_check(t->ctx, path);
-    const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE;
-    if (status == LS_OK || by_process) return status;
-    ls_context_status(t->ctx); /* read: the context works on */
-    t->best_is_lost = true;
-    const bool is_missing = status == LS_ERR_NOT_FOUND;
-    print_text(stderr,
-               "lockstep %s: warning: %s, the weights after epoch %lld, %s%s; the first epoch that "
-               "is better writes it again\n",
-               t->verb->name, path, (long long)t->best_epoch,
-               is_missing ? "is missing" : "can't be used: ",
-               is_missing ? "" : plain_message(ls_context_message(t->ctx)));
-    return LS_OK;
+    return !ls_trainer_where(t->trainer).best_is_lost && file_exists(path) ? "best" : "last";
 }
 
 static int fail_taken(const cli_verb *verb, const char *dir)
@@ -69,7 +29,7 @@ static int fail_taken(const cli_verb *verb, const char *dir)
 }
 
 /* Makes and locks the folder of a run. One that has done no step gives way to a new run. */
-static int take_folder(trainer *t, bool resumed)
+static int take_folder(cli_run *t, bool resumed)
 {
     const bool again = !resumed && ls__run_folder_holds_run(t->dir);
     ls_status status = resumed || again ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
@@ -84,31 +44,48 @@ static int take_folder(trainer *t, bool resumed)
     return EXIT_RUNTIME;
 }
 
-/* Makes the folder with its config, or continues from the checkpoint `last`. */
-static int open_run(trainer *t, json_t *stored, const char *last)
+static ls_trainer *open_trainer(const cli_run *t, run_report *report)
+{
+    const recipe *r = t->recipe;
+    const bool ends_earlier = r->stop_at > 0 && (r->steps == 0 || r->stop_at < r->steps);
+    const ls_trainer_config config = { .epochs = r->epochs,
+                                       .max_steps = ends_earlier ? r->stop_at : r->steps,
+                                       .patience = r->patience,
+                                       .validation = t->val,
+                                       .dir = t->dir,
+                                       .resume = r->resume != NULL,
+                                       .force = r->resume && r->force,
+                                       .checkpoint_every = r->checkpoint_every,
+                                       .keep_checkpoints = r->keep_checkpoints,
+                                       .model = &t->info,
+                                       .stop = &caught_signal,
+                                       .on_event = report_event,
+                                       .user = report };
+    return ls_trainer_open(t->net, t->optimizer, t->schedule, t->train, &config);
+}
+
+/* Makes the folder with its config, or continues from its last checkpoint. */
+static int open_run(cli_run *t, json_t *stored, run_report *report)
 {
     int answer = take_folder(t, stored != NULL);
+    if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
     if (answer != EXIT_DONE) return answer;
-    if (!can_save_best(t)) return EXIT_RUNTIME;
-    answer = stored ? run_manifest_check(t) : EXIT_DONE;
-    if (answer != EXIT_DONE) return answer;
-    if (stored && !trainer_resume(t, last)) return EXIT_RUNTIME;
-    ls_status status = check_best(t);
-    if (status == LS_OK) status = ls__metrics_open(t->ctx, t->dir, t->epoch, &t->metrics);
-    if (status == LS_OK) status = open_record(t);
-    if (status == LS_OK) status = run_manifest_begin(t); /* a session only once it can begin */
+    t->trainer = open_trainer(t, report);
+    if (!t->trainer) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    ls_status status = run_manifest_begin(t); /* a session only once it can begin */
     /* The first checkpoint: whoever resumes the run before it saves by itself has the kernels that
      * were chosen now. Where it was forced it is another run from now on. */
     const bool saves = !stored || json_array_size(t->forced) > 0;
-    if (status == LS_OK) status = saves ? trainer_save(t) : trainer_keep(t);
+    if (status == LS_OK && saves) status = ls_trainer_save(t->trainer);
     if (status == LS_OK && stored) status = run_config_change(t, stored);
     if (status == LS_OK && !stored) status = run_config_write(t); /* from now on it is a run */
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
-static void tell_begin(const trainer *t)
+static void tell_begin(const cli_run *t)
 {
     const recipe *r = t->recipe;
+    const ls_trainer_state at = ls_trainer_where(t->trainer);
     enum { MAX_FIELDS = 5, NUMBER_SIZE = 64 };
     char name[RUN_PATH_SIZE], texts[MAX_FIELDS - 1][NUMBER_SIZE];
     const char *const fields[MAX_FIELDS] = { name, texts[0], texts[1], texts[2], texts[3] };
@@ -137,18 +114,18 @@ static void tell_begin(const trainer *t)
     if (r->label_smoothing > 0) print_fields(stdout, columns, 1 + used, fields);
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
     print_text(stdout, "run     %s", t->dir);
-    if (t->epoch >= r->epochs)
+    if (at.epoch >= r->epochs)
         print_text(stdout, ", which has all of its %lld epoch%s", (long long)r->epochs,
                    plural(r->epochs));
-    else if (t->epoch > 0 || t->step > 0)
-        print_text(stdout, ", continued at epoch %lld, step %lld", (long long)t->epoch + 1,
-                   (long long)t->step);
+    else if (at.epoch > 0 || at.step > 0)
+        print_text(stdout, ", continued at epoch %lld, step %lld", (long long)at.epoch + 1,
+                   (long long)at.step);
     print_text(stdout, "\n");
     fflush(stdout);
 }
 
 /* What may be done with the weights now. */
-static void tell_next(const trainer *t)
+static void tell_next(const cli_run *t)
 {
     static const char *const precisions[] = { NULL, "tf32", "bf16", "f16" };
     const char *precision = precisions[t->recipe->precision];
@@ -163,63 +140,119 @@ static void tell_next(const trainer *t)
 }
 
 /* The last line: how long it took, what was reached, and where it is. */
-static void tell_result(const trainer *t, double seconds)
+static void tell_result(const cli_run *t, double seconds)
 {
     enum { MAX_FIELDS = 3 };
     char time[DURATION_SIZE], texts[MAX_FIELDS][RUN_PATH_SIZE + 16];
     const char *fields[MAX_FIELDS];
+    const ls_trainer_state at = ls_trainer_where(t->trainer);
     int used = 0;
     duration(seconds, time);
     snprintf(texts[used++], sizeof(texts[0]), "%s %s",
              t->recipe->resume ? "time since resume" : "total time", time);
-    if (t->best_epoch > 0)
+    if (at.best_epoch > 0)
         snprintf(texts[used++], sizeof(texts[0]), "best %s top-1 %.4f (epoch %lld)",
-                 t->val ? "val" : "train", t->best, (long long)t->best_epoch);
+                 t->val ? "val" : "train", at.best, (long long)at.best_epoch);
     snprintf(texts[used++], sizeof(texts[0]), "weights %s/%s.safetensors", t->dir, best_weights(t));
     for (int i = 0; i < used; i++) fields[i] = texts[i];
     print_fields(stdout, terminal_columns(STDOUT_FILENO), used, fields);
 }
 
-/* seconds: since the command began. */
-static void tell_end(const trainer *t, outcome end, double seconds)
+static void tell_stopped(const cli_run *t, const ls_trainer_state *at)
 {
-    const long long done = (long long)trainer_steps_done(t);
-    if (end == OUTCOME_STOPPED) {
-        print_text(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n",
-                   t->verb->name, (int)caught_signal, (long long)t->epoch + 1, (long long)t->step);
-        print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
-    } else if (end == OUTCOME_HALTED) {
-        const bool is_all = t->recipe->steps == done;
-        if (t->sums.n_images > 0)
-            print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top-1 %.4f\n",
-                       (long long)t->epoch + 1, (long long)t->step,
-                       t->sums.loss / (double)t->sums.n_images,
-                       t->sums.top1 / (double)t->sums.n_images);
-        print_text(stdout, "%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped", done,
-                   plural(done));
-        print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume",
-                      t->dir, is_all ? "--steps" : NULL, "N", NULL);
-    } else if (end == OUTCOME_DATA) {
-        const bool stops =
-            t->data_answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
-        print_text(stderr, "lockstep %s: saved at epoch %lld, step %lld\n", t->verb->name,
-                   (long long)t->epoch + 1, (long long)t->step);
-        print_command(stderr,
-                      stops ? "to continue with other images in place of bad ones" : "to continue",
-                      "train", "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
-    } else if (end == OUTCOME_DONE) {
-        if (trainer_is_stale(t))
-            print_text(stdout, "ended after epoch %lld: no better top-1 since epoch %lld\n",
-                       (long long)t->epoch, (long long)t->best_epoch);
-        tell_next(t);
-        if (!trainer_is_stale(t) && recipe_can_be_lengthened(t->recipe))
-            print_command(stdout, "for more epochs", "train", "--resume", t->dir, "--epochs", "N",
-                          NULL);
-    }
-    if (end == OUTCOME_HALTED || end == OUTCOME_DONE) tell_result(t, seconds);
+    print_text(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n", t->verb->name,
+               (int)caught_signal, (long long)at->epoch + 1, (long long)at->step);
+    print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
 }
 
-static int train(trainer *t, json_t *stored)
+static void tell_halted(const cli_run *t, const ls_trainer_state *at)
+{
+    const bool is_all = t->recipe->steps == at->n_steps;
+    if (at->averages.n_images > 0)
+        print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top-1 %.4f\n",
+                   (long long)at->epoch + 1, (long long)at->step, at->averages.loss,
+                   at->averages.top1);
+    print_text(stdout, "%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped",
+               (long long)at->n_steps, plural(at->n_steps));
+    print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume", t->dir,
+                  is_all ? "--steps" : NULL, "N", NULL);
+}
+
+static void tell_bad_data(const cli_run *t, const ls_trainer_state *at, int answer)
+{
+    const bool stops = answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
+    print_text(stderr, "lockstep %s: saved at epoch %lld, step %lld\n", t->verb->name,
+               (long long)at->epoch + 1, (long long)at->step);
+    print_command(stderr,
+                  stops ? "to continue with other images in place of bad ones" : "to continue",
+                  "train", "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
+}
+
+static void tell_done(const cli_run *t, const ls_trainer_state *at, bool is_stale)
+{
+    if (is_stale)
+        print_text(stdout, "ended after epoch %lld: no better top-1 since epoch %lld\n",
+                   (long long)at->epoch, (long long)at->best_epoch);
+    tell_next(t);
+    if (!is_stale && recipe_can_be_lengthened(t->recipe))
+        print_command(stdout, "for more epochs", "train", "--resume", t->dir, "--epochs", "N",
+                      NULL);
+}
+
+/* Returns the command's answer. seconds: since the command began. */
+static int tell_end(const cli_run *t, ls_trainer_end end, int data_answer, double seconds)
+{
+    const ls_trainer_state at = ls_trainer_where(t->trainer);
+    switch (end) {
+    case LS_TRAINER_DONE:
+    case LS_TRAINER_STALE:
+        tell_done(t, &at, end == LS_TRAINER_STALE);
+        tell_result(t, seconds);
+        return EXIT_DONE;
+    case LS_TRAINER_HALTED:
+        tell_halted(t, &at);
+        tell_result(t, seconds);
+        return EXIT_DONE;
+    case LS_TRAINER_STOPPED: tell_stopped(t, &at); return EXIT_SIGNAL + caught_signal;
+    case LS_TRAINER_DATA_ERROR: tell_bad_data(t, &at, data_answer); return data_answer;
+    case LS_TRAINER_NONFINITE: return EXIT_NONFINITE;
+    case LS_TRAINER_ERROR: break;
+    }
+    return print_error(t->verb, t->ctx, EXIT_RUNTIME);
+}
+
+/* The steps that are left, for the progress's estimate of the time that they take. */
+static void open_progress(const cli_run *t, progress *bar)
+{
+    const recipe *r = t->recipe;
+    const ls_trainer_state at = ls_trainer_where(t->trainer);
+    const int64_t steps = ls_loader_step_count(t->train);
+    int64_t last = r->epochs * steps;
+    if (r->steps > 0 && r->steps < last) last = r->steps;
+    if (r->stop_at > 0 && r->stop_at < last) last = r->stop_at;
+    const int64_t epochs_left = last / steps - at.epoch;
+    progress_open(bar, last > at.n_steps ? last - at.n_steps : 0,
+                  t->val && epochs_left > 0 ? epochs_left * ls_loader_step_count(t->val) : 0);
+}
+
+static int train_run(cli_run *t, run_report *report, double begun)
+{
+    enum { MOST_AFTER_ERROR = 5 }; /* bad images that are listed below the error of the run's end */
+    ls_trainer_end end;
+    open_progress(t, &report->progress);
+    ls_trainer_run(t->trainer, &end);
+    if (t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL) {
+        const int64_t most = end == LS_TRAINER_DATA_ERROR ? MOST_AFTER_ERROR : INT64_MAX;
+        report_bad_images(t->train, t->train_data, most);
+        if (t->val) report_bad_images(t->val, t->val_data, most);
+    }
+    if (end == LS_TRAINER_DATA_ERROR || end == LS_TRAINER_NONFINITE)
+        ls_context_status(t->ctx); /* read: the report has printed it */
+    if (end != LS_TRAINER_ERROR && run_manifest_save(t) != LS_OK) end = LS_TRAINER_ERROR;
+    return tell_end(t, end, report->data_answer, clock_seconds() - begun);
+}
+
+static int train(cli_run *t, json_t *stored)
 {
     const double begun = clock_seconds();
     char last[RUN_PATH_SIZE];
@@ -232,19 +265,21 @@ static int train(trainer *t, json_t *stored)
     if (stored)
         t->changed = options_changed(t->verb, json_object_get(stored, "options"), t->recipe);
     if (stored && !t->changed) return print_error(t->verb, NULL, EXIT_RUNTIME);
-    int answer = trainer_open(t, stored != NULL);
-    if (answer == EXIT_DONE) answer = open_run(t, stored, last);
+    int answer = cli_run_open(t, stored != NULL);
+    run_report report = { .verb = t->verb,
+                          .ctx = t->ctx,
+                          .train_data = t->train_data,
+                          .val_data = t->val_data,
+                          .dir = t->dir,
+                          .epochs = t->recipe->epochs };
+    if (answer == EXIT_DONE) answer = open_run(t, stored, &report);
     if (answer == EXIT_DONE) {
         catch_signals();
         tell_begin(t);
         if (!stored) advise(t);
-        outcome end = trainer_run(t);
-        if (end != OUTCOME_ERROR && run_manifest_save(t) != LS_OK) end = OUTCOME_ERROR;
-        tell_end(t, end, clock_seconds() - begun);
-        answer = end == OUTCOME_DATA ? t->data_answer
-                                     : outcome_answer(t->verb, t->ctx, end, caught_signal);
+        answer = train_run(t, &report, begun);
     }
-    trainer_close(t);
+    cli_run_close(t);
     return answer;
 }
 
@@ -376,7 +411,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     json_t *stored = NULL;
     int answer = read_options(verb, argc, argv, &r, dir, &stored);
     if (answer == EXIT_DONE) {
-        trainer t = { .verb = verb, .recipe = &r, .dir = dir, .signal = &caught_signal };
+        cli_run t = { .verb = verb, .recipe = &r, .dir = dir };
         answer = train(&t, stored);
     }
     json_decref(stored);

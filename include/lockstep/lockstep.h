@@ -36,5 +36,6 @@
 #include <lockstep/run_log.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>
+#include <lockstep/trainer.h>
 
 #endif

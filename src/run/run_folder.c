@@ -112,6 +112,18 @@ static void unlock(ls__owned *owned)
     ls__free(owned->ctx, lock);
 }
 
+/* Whether the context has the lock already, through another file handle. */
+static bool holds(const ls_context *ctx, int fd)
+{
+    struct stat wanted, held;
+    if (fstat(fd, &wanted) != 0) return false;
+    for (const ls__owned *o = ctx->last_owned; o; o = o->previous)
+        if (o->close == unlock && fstat(((const folder_lock *)o)->fd, &held) == 0 &&
+            held.st_dev == wanted.st_dev && held.st_ino == wanted.st_ino)
+            return true;
+    return false;
+}
+
 static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool *taken)
 {
     char *path = ls__format(ctx, "%s/.lock", dir);
@@ -124,6 +136,7 @@ static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool 
     int error = 0;
     if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) error = errno;
     *taken = error == 0;
+    if (error == EWOULDBLOCK && holds(ctx, lock->fd)) return LS_OK;
     if (error == EWOULDBLOCK)
         return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': another process is training there",
                         dir);

@@ -12,7 +12,8 @@ bool ls__run_folder_holds_run(const char *dir);
 
 /* Takes the folder for this process until the context is closed or the process ends, however it
  * ends: a second one that tries meanwhile gets LS_ERR_INVALID. The lock is flock's on DIR/.lock,
- * which stays there, empty; on a file system that has no locks nothing is taken. Then removes what
+ * which stays there, empty; on a file system that has no locks nothing is taken. Where the context
+ * has the lock already it keeps it, and nothing else happens. Then removes what
  * a killed process left: temporary files of ls__atomic_file. To be called before anything of the
  * run is read or written. */
 ls_status ls__run_folder_lock(ls_context *ctx, const char *dir);

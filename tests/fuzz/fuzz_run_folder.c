@@ -12,7 +12,7 @@ static void resume(const json_t *options)
     if (!options_resume(&verb_train, options, fuzz_folder(), &r, &none)) return;
     if (!find_model(&verb_train, r.model)) return;
     (void)recipe_resolve(&verb_train, &none, &r);
-    trainer t = { .verb = &verb_train, .recipe = &r, .dir = fuzz_folder(), .ctx = fuzz_context() };
+    cli_run t = { .verb = &verb_train, .recipe = &r, .dir = fuzz_folder(), .ctx = fuzz_context() };
     (void)run_manifest_check(&t);
     json_decref(t.manifest);
     json_decref(t.forced);

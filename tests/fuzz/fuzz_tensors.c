@@ -33,14 +33,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
     FUZZ_CHECK((fuzz_error(NAME) == LS_OK) == (file != NULL));
     if (file) {
-        trainer t = { 0 };
-        if (trainer_read_sums(ls_tensor_file_metadata(file, "progress"), &t))
-            FUZZ_CHECK(t.sums.n_images >= 0 && t.best_epoch >= 0);
+        ls__progress progress;
+        if (ls__progress_read(ls_tensor_file_metadata(file, "progress"), &progress))
+            FUZZ_CHECK(progress.sums.n_images >= 0 && progress.best_epoch >= 0);
         FUZZ_CHECK(compare_side_steps_done(file, 3) >= -1);
         read_tensors(file);
         ls_tensor_file_close(&file);
-        model_card card;
-        if (card_read(ctx, &verb_eval, path, &card)) card_close(&card);
+        ls_saved_model *model = ls_saved_model_open(ctx, path);
+        const ls_status status = fuzz_error(NAME);
+        FUZZ_CHECK((status == LS_OK) == (model != NULL));
+        ls_saved_model_close(&model);
     }
     return 0;
 }

@@ -1,12 +1,12 @@
-/* trainer_open.c: everything that a run is made of, from its recipe. */
+/* run.c: everything that a run is made of, from its recipe. */
 #include "folders.h"
-#include "run/compare.h"
+#include "run.h"
 #include "run/algorithm_cache_file.h"
-#include "trainer.h"
+#include "run/compare.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-static int open_data(trainer *t)
+static int open_data(cli_run *t)
 {
     const recipe *r = t->recipe;
     int answer = folders_open_train(t->verb, t->ctx, r->data_dir, &t->train_data);
@@ -21,8 +21,8 @@ static int open_data(trainer *t)
     t->classes = calloc((size_t)n_classes, sizeof(*t->classes));
     if (!t->classes) return print_error(t->verb, NULL, EXIT_RUNTIME);
     for (int i = 0; i < n_classes; i++) t->classes[i] = ls_dataset_class_name(t->train_data, i);
-    t->card.classes = t->classes;
-    t->card.options.n_classes = n_classes;
+    t->info.classes = t->classes;
+    t->info.options.n_classes = n_classes;
     if (!r->no_val)
         answer = folders_open_val(t->verb, t->ctx, r->data_dir, false, n_classes, t->classes,
                                   &t->val_data);
@@ -35,7 +35,7 @@ static int open_data(trainer *t)
                    (long long)r->batch, (long long)ls_dataset_count(t->train_data));
         return EXIT_DATA;
     }
-    const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->card);
+    const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->info);
     ls_digest digest;
     for (int i = 0; i < (r->digest_contents ? 2 : 0); i++) {
         ls_dataset *data = i ? t->val_data : t->train_data;
@@ -49,7 +49,7 @@ static int open_data(trainer *t)
 }
 
 /* With --force a run may go on where kernels of another machine cannot: then others are chosen. */
-static ls_status forgive_plan(trainer *t, ls_status status)
+static ls_status forgive_plan(cli_run *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
     ls_context_status(t->ctx); /* read: the context works on */
@@ -60,7 +60,7 @@ static ls_status forgive_plan(trainer *t, ls_status status)
 
 /* That what is going to be timed can be kept is found out before. A plan that others have made, and
  * that may only be read, is good for reading. */
-static ls_status check_place(trainer *t, const char *plan)
+static ls_status check_place(cli_run *t, const char *plan)
 {
     const ls_status status = ls__plan_check_place(t->ctx, plan);
     if (status == LS_OK || !file_exists(plan)) return status;
@@ -73,7 +73,7 @@ static ls_status check_place(trainer *t, const char *plan)
 
 /* Kernels that were chosen before. The plan file is for new runs: one that goes on has the kernels
  * of its checkpoint and no others, whatever has become of the file since. */
-static int load_choices(trainer *t, bool resumed)
+static int load_choices(cli_run *t, bool resumed)
 {
     const char *plan = t->recipe->plan;
     char last[RUN_PATH_SIZE];
@@ -92,7 +92,7 @@ static int load_choices(trainer *t, bool resumed)
     return answer;
 }
 
-static int save_choices(trainer *t)
+static int save_choices(cli_run *t)
 {
     const char *plan = t->recipe->plan;
     const bool news = t->writes_plan && ls_algorithm_cache_timed_count(t->ctx) > 0;
@@ -104,7 +104,7 @@ static int save_choices(trainer *t)
 }
 
 /* Steps count over the whole run, from 0, as in the record. */
-static bool set_fault(trainer *t)
+static bool set_fault(cli_run *t)
 {
     long long step, op, element;
     int length = 0;
@@ -126,7 +126,7 @@ static bool set_fault(trainer *t)
     return true;
 }
 
-static int open_net(trainer *t)
+static int open_net(cli_run *t)
 {
     const recipe *r = t->recipe;
     const int64_t steps = r->epochs * ls_loader_step_count(t->train);
@@ -135,7 +135,7 @@ static int open_net(trainer *t)
                                    .precision = (ls_precision)r->precision,
                                    .loss = { LS_CROSS_ENTROPY,
                                              .label_smoothing = (float)r->label_smoothing } };
-    t->net = ls_net_build(t->ctx, t->card.model->function, &t->card.options, &config);
+    t->net = ls_net_build(t->ctx, t->info.model->function, &t->info.options, &config);
     t->optimizer = recipe_open_optimizer(r, t->net);
     t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_step_count(t->train));
     const bool good = t->net && t->optimizer && t->schedule;
@@ -143,11 +143,19 @@ static int open_net(trainer *t)
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
-int trainer_open(trainer *t, bool resumed)
+ls_training_state cli_run_state(const cli_run *t)
+{
+    return (ls_training_state){ .net = t->net,
+                                .optimizer = t->optimizer,
+                                .schedule = t->schedule,
+                                .loader = t->train,
+                                .validation = t->val };
+}
+
+int cli_run_open(cli_run *t, bool resumed)
 {
     const recipe *r = t->recipe;
-    t->card = recipe_card(r);
-    t->best = -1;
+    t->info = recipe_model(r);
     t->ctx = ls_context_open(
         &(ls_context_config){ .device = r->device,
                               .seed = (uint64_t)r->seed,
@@ -165,12 +173,11 @@ int trainer_open(trainer *t, bool resumed)
     return answer;
 }
 
-void trainer_close(trainer *t)
+void cli_run_close(cli_run *t)
 {
     json_decref(t->manifest);
     json_decref(t->forced);
     json_decref(t->changed);
-    ls__metrics_close(&t->metrics);
     ls_context_close(&t->ctx);
     free(t->classes);
     t->classes = NULL;

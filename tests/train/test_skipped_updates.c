@@ -1,25 +1,26 @@
 /* test_skipped_updates.c: when it is told that loss scaling skips every update. */
-#include "skipped_updates.h"
+#include "train/skipped_updates.h"
 
 #include "../suite.h"
 
 /* Looks after each of so many steps more, of which the updates are all skipped, or none; how often
  * it was to be told. */
-static int look(skipped_updates *last, int64_t *steps, int64_t *skipped, int n, bool skips)
+static int look(ls__skipped_updates *last, int64_t *steps, int64_t *skipped, int n, bool skips)
 {
     int n_told = 0;
-    for (int i = 0; i < n; i++) n_told += skipped_updates_look(last, ++*steps, *skipped += skips);
+    for (int i = 0; i < n; i++)
+        n_told += ls__skipped_updates_look(last, ++*steps, *skipped += skips);
     return n_told;
 }
 
 START_TEST(told_once_a_row)
 {
     int64_t steps = 1000, skipped = 30;
-    skipped_updates last = { steps, skipped, false };
+    ls__skipped_updates last = { steps, skipped, false };
     /* as a scale that is found does it */
     ck_assert_int_eq(look(&last, &steps, &skipped, 16, true), 0);
     ck_assert_int_eq(look(&last, &steps, &skipped, 100, false), 0);
-    ck_assert_int_eq(look(&last, &steps, &skipped, HOPELESS_UPDATES - 1, true), 0);
+    ck_assert_int_eq(look(&last, &steps, &skipped, LS__HOPELESS_UPDATES - 1, true), 0);
     ck_assert_int_eq(look(&last, &steps, &skipped, 1, true), 1);
     ck_assert_int_eq(look(&last, &steps, &skipped, 1000, true), 0);
     ck_assert_int_eq(look(&last, &steps, &skipped, 1, false), 0);
@@ -30,11 +31,11 @@ END_TEST
 /* A look now and then finds the same. */
 START_TEST(rare_looks)
 {
-    skipped_updates last = { 0, 0, false };
-    ck_assert(!skipped_updates_look(&last, 50, 49));
-    ck_assert(!skipped_updates_look(&last, 99, 98));
-    ck_assert(skipped_updates_look(&last, 100, 99));
-    ck_assert(!skipped_updates_look(&last, 150, 149));
+    ls__skipped_updates last = { 0, 0, false };
+    ck_assert(!ls__skipped_updates_look(&last, 50, 49));
+    ck_assert(!ls__skipped_updates_look(&last, 99, 98));
+    ck_assert(ls__skipped_updates_look(&last, 100, 99));
+    ck_assert(!ls__skipped_updates_look(&last, 150, 149));
 }
 END_TEST
 

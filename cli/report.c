@@ -1,0 +1,121 @@
+/* report.c: see report.h. */
+#include "progress_line.h"
+#include "report.h"
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void make_title(run_report *r, const char *what, int64_t epoch)
+{
+    if (r->epochs == 0)
+        snprintf(r->title, TITLE_SIZE, "%s", r->verb->name);
+    else
+        snprintf(r->title, TITLE_SIZE, "%s %lld/%lld", what, (long long)epoch + 1,
+                 (long long)r->epochs);
+}
+
+static void begin_pass(run_report *r, const ls_event *e)
+{
+    make_title(r, e->validation ? "val" : "epoch", e->epoch);
+    progress_begin(&r->progress, r->title, e->validation ? WORK_EVALUATE : WORK_TRAIN, e->step,
+                   e->step_count);
+}
+
+static void print_epoch(run_report *r, const ls_event *e)
+{
+    enum { MAX_FIELDS = 7, FIELD_SIZE = 96 };
+    char texts[MAX_FIELDS][FIELD_SIZE], time[DURATION_SIZE];
+    const char *fields[MAX_FIELDS];
+    const ls_averages *train = &e->averages, *val = &e->validation_averages;
+    int used = 0;
+    make_title(r, "epoch", e->epoch);
+    snprintf(texts[used++], FIELD_SIZE, "%s", r->title);
+    snprintf(texts[used++], FIELD_SIZE, "train loss %.4f top-1 %.4f", train->loss, train->top1);
+    if (r->val_data)
+        snprintf(texts[used++], FIELD_SIZE, "val loss %.4f top-1 %.4f", val->loss, val->top1);
+    snprintf(texts[used++], FIELD_SIZE, "%.0f images/s", (double)train->n_images / e->seconds);
+    snprintf(texts[used++], FIELD_SIZE, "data wait %.0f%%", 100 * e->wait_seconds / e->seconds);
+    duration(e->seconds + e->validation_seconds, time);
+    snprintf(texts[used++], FIELD_SIZE, "time %s", time);
+    if (e->is_best) snprintf(texts[used++], FIELD_SIZE, "best");
+    for (int i = 0; i < used; i++) fields[i] = texts[i];
+    print_fields(stdout, terminal_columns(STDOUT_FILENO), used, fields);
+    fflush(stdout);
+}
+
+static void print_skipped(const run_report *r, const ls_event *e)
+{
+    const int64_t done = e->epoch * r->progress.n_steps + e->step;
+    progress_clear(&r->progress);
+    print_text(stderr,
+               "lockstep %s: warning: step %lld: the last %lld updates were all skipped: gradients "
+               "overflow f16 even with a loss scale of %g, and the weights stay as they are; "
+               "--precision bf16 has more range\n",
+               r->verb->name, (long long)done, (long long)e->n_updates, e->loss_scale);
+}
+
+static void print_best_lost(const run_report *r, const ls_event *e)
+{
+    print_text(stderr,
+               "lockstep %s: warning: %s/best.safetensors, the weights after epoch %lld, %s%s; the "
+               "first epoch that is better writes it again\n",
+               r->verb->name, r->dir, (long long)e->best_epoch,
+               e->message ? "can't be used: " : "is missing",
+               e->message ? plain_message(e->message) : "");
+}
+
+static void print_nonfinite(const run_report *r, const ls_event *e)
+{
+    const ls_dataset *data = e->validation ? r->val_data : r->train_data;
+    const char *loss = isnan(e->loss) ? "nan" : e->loss > 0 ? "inf" : "-inf"; /* no "-nan" */
+    if (e->validation)
+        print_text(stderr, "lockstep: the loss is %s in validation, batch %lld; its images:\n",
+                   loss, (long long)e->step + 1);
+    else
+        print_text(stderr,
+                   "lockstep: the loss is %s at epoch %lld, step %lld; the batch's images:\n", loss,
+                   (long long)e->epoch + 1, (long long)e->step + 1);
+    for (int i = 0; i < e->n_samples; i++)
+        print_text(stderr, "  %s\n", ls_dataset_sample_path(data, e->samples[i]));
+    if (e->batch_size > e->n_samples)
+        print_text(stderr, "  and %lld more\n", (long long)e->batch_size - e->n_samples);
+    print_text(stderr, "a smaller --lr or --clip-grad-norm may help\n");
+}
+
+ls_status report_event(void *user, const ls_event *e)
+{
+    run_report *r = user;
+    char pass[TITLE_SIZE];
+    switch (e->kind) {
+    case LS_EVENT_PASS_BEGIN: begin_pass(r, e); break;
+    case LS_EVENT_STEP:
+        progress_step(&r->progress, e->batch->n, e->wait_seconds, e->averages.loss,
+                      e->averages.top1);
+        break;
+    case LS_EVENT_PASS_END: progress_end(&r->progress); break;
+    case LS_EVENT_EPOCH: print_epoch(r, e); break;
+    case LS_EVENT_SKIPPED_UPDATES: print_skipped(r, e); break;
+    case LS_EVENT_BEST_LOST: print_best_lost(r, e); break;
+    case LS_EVENT_NONFINITE: print_nonfinite(r, e); break;
+    case LS_EVENT_DATA_ERROR:
+        snprintf(pass, sizeof(pass), "epoch %lld, %s", (long long)e->epoch + 1,
+                 e->validation ? "validation batch" : "step");
+        r->data_answer = print_loader_error(r->verb, r->ctx, pass);
+        break;
+    case LS_EVENT_SAVED: break;
+    }
+    return LS_OK;
+}
+
+void report_bad_images(const ls_loader *loader, const ls_dataset *dataset, int64_t most)
+{
+    const int64_t n = ls_loader_statistics(loader).n_bad;
+    if (n > most)
+        print_text(stderr, "lockstep: warning: left out: %lld images, among them:\n", (long long)n);
+    for (int64_t i = 0; i < n && i < most; i++) {
+        const char *reason;
+        const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
+        print_text(stderr, "lockstep: warning: left out: %s: %s\n",
+                   ls_dataset_sample_path(dataset, sample), reason);
+    }
+}

@@ -1,0 +1,187 @@
+/* trainer.h: the training loop, evaluation, and models rebuilt from their checkpoints.
+ *
+ *     ls_trainer *trainer = ls_trainer_open(net, optimizer, schedule, loader,
+ *         &(ls_trainer_config){ .epochs = 30, .validation = val_loader, .dir = "run" });
+ *     LS_TRY(ls_context_status(ctx));
+ *     LS_TRY(ls_trainer_run(trainer, NULL));
+ *
+ * A run that was stopped or killed at any point, and is opened again with `resume`, ends with the
+ * same bits as one that never stopped. */
+#ifndef LOCKSTEP_TRAINER_H
+#define LOCKSTEP_TRAINER_H
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/models.h>
+#include <lockstep/run_log.h>
+#include <signal.h>
+
+LS_BEGIN_DECLARATIONS
+
+/* Averages over images. All are 0 where there is no image yet. */
+typedef struct ls_averages {
+    double loss;
+    double top1, top5; /* fractions; top5 is 0 for 5 classes or fewer */
+    int64_t n_images;
+} ls_averages;
+
+/* ---- Events: what a run reports to its caller. ---- */
+
+typedef enum ls_event_kind {
+    LS_EVENT_PASS_BEGIN,      /* before the first step of a pass over a loader */
+    LS_EVENT_STEP,            /* after each step of a pass */
+    LS_EVENT_PASS_END,        /* after the last step of a pass, also where it failed */
+    LS_EVENT_EPOCH,           /* an epoch is done, and its metrics are written */
+    LS_EVENT_SAVED,           /* last.safetensors is written */
+    LS_EVENT_SKIPPED_UPDATES, /* loss scaling has skipped 50 updates or more in a row */
+    LS_EVENT_BEST_LOST,       /* best.safetensors of a resumed run is missing or damaged */
+    LS_EVENT_NONFINITE,       /* a loss is infinite or not a number: the run ends */
+    LS_EVENT_DATA_ERROR       /* the loader failed: the run saves the steps before, and ends */
+} ls_event_kind;
+
+/* Fields that the comment does not name for the event's kind are 0. Pointers are valid during the
+ * call. */
+typedef struct ls_event {
+    ls_event_kind kind;
+    bool validation;       /* of a pass, NONFINITE, DATA_ERROR: not in training */
+    int64_t epoch, step;   /* from 0. PASS_BEGIN: the pass's first step; STEP, NONFINITE: that step;
+                              EPOCH: the epoch that is done; else the position of the run */
+    int64_t step_count;    /* PASS_BEGIN: steps of a whole pass */
+    const ls_batch *batch; /* STEP */
+    ls_averages averages;  /* STEP: of the pass so far; EPOCH: of training */
+    ls_averages validation_averages; /* EPOCH; n_images 0 without validation */
+    double wait_seconds; /* spent waiting for data. STEP: since PASS_BEGIN; EPOCH: in training */
+    double seconds;      /* EPOCH: spent in training */
+    double validation_seconds; /* EPOCH */
+    bool is_best;              /* EPOCH: its weights are written as the best ones */
+    double loss;               /* NONFINITE */
+    const int64_t *samples;    /* NONFINITE: the first ones of the batch, */
+    int n_samples;             /* 8 at most, */
+    int64_t batch_size;        /* of so many */
+    int64_t n_updates;         /* SKIPPED_UPDATES: so many in a row */
+    double loss_scale;         /* SKIPPED_UPDATES */
+    int64_t best_epoch;        /* BEST_LOST: after which the weights were saved, from 1 */
+    const char *message;       /* DATA_ERROR; BEST_LOST: the reason, NULL where it is missing */
+} ls_event;
+
+/* Called in the thread of the run. It may read the objects of the run, and change none. A status
+ * other than LS_OK ends the run with that error; that of NONFINITE and DATA_ERROR is ignored. */
+typedef ls_status (*ls_event_fn)(void *user, const ls_event *event);
+
+/* ---- Evaluation ---- */
+
+typedef struct ls_evaluate_config {
+    const volatile sig_atomic_t
+        *stop;            /* the pass ends after a step where it is not 0; may be NULL */
+    ls_event_fn on_event; /* PASS_BEGIN, STEP, PASS_END, NONFINITE; may be NULL */
+    void *user;
+} ls_evaluate_config;
+
+/* One pass over the loader, from its first batch, in evaluation mode. config NULL = all defaults.
+ * out: the averages over all images; where `stop` ended the pass, over those before it.
+ * Errors: those of the loader and of ls_net_evaluate; LS_ERR_NONFINITE names the first batch whose
+ * loss is not finite. */
+LS_API ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
+                             ls_averages *out);
+
+/* ---- Models of checkpoints ---- */
+
+/* What a checkpoint of a bundled model says beside its weights. */
+typedef struct ls_model_info {
+    const ls_model *model;
+    ls_resnet_options options; /* n_classes = that of `classes` */
+    int64_t image_size;        /* side of the square that the net sees */
+    int64_t resize;            /* shorter side before it is cut out, in validation */
+    bool honour_exif;
+    ls_decode decode;
+    float mean[3], std[3];
+    const char *const *classes; /* their names; borrowed */
+} ls_model_info;
+
+/* A checkpoint whose model can be rebuilt. */
+typedef struct ls_saved_model ls_saved_model;
+
+/* Reads what the file says about its model. The file must have been saved by `lockstep train`, or
+ * by a trainer with ls_trainer_config.model. Errors: LS_ERR_NOT_FOUND, LS_ERR_IO; LS_ERR_FORMAT
+ * names the metadata that is missing or unusable. */
+LS_API ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path);
+LS_API void ls_saved_model_close(ls_saved_model **model);
+/* The class names are valid as long as `model`. All is 0 for NULL. */
+LS_API ls_model_info ls_saved_model_info(const ls_saved_model *model);
+/* An inference net with the checkpoint's weights, for u8 images [batch,image_size,image_size,3].
+ * with_loss: it also takes labels, and has the loss (cross-entropy without label smoothing), top-1
+ * and top-5. Errors are those of ls_net_build and ls_checkpoint_load_weights. */
+LS_API ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch,
+                                    ls_precision precision, bool with_loss);
+/* How validation and prediction read images for that model. */
+LS_API ls_loader_config ls_model_info_loader(const ls_model_info *info, int64_t batch);
+
+/* ---- The training loop ---- */
+
+typedef struct ls_trainer ls_trainer;
+
+typedef struct ls_trainer_config {
+    int64_t epochs;        /* 1 to 2^20; required */
+    int64_t max_steps;     /* the run saves and ends after so many steps of all epochs; 0 = none */
+    int64_t patience;      /* it ends after so many epochs without a better metric; 0 = endless */
+    ls_loader *validation; /* NULL = none: the training accuracy decides what is best */
+
+    /* The run's folder, which is made where it is missing; NULL = no files are written. In it:
+     * metrics.jsonl and metrics.csv (a row per epoch), record.txt (run_log.h), last.safetensors
+     * (all that a resume needs, saved after each epoch and at the end) and best.safetensors (the
+     * weights with the best top-1). What follows requires it. */
+    const char *dir;
+    bool resume;              /* from last.safetensors; what was opened must be the same as then */
+    bool force;               /* with resume: also where it is not (ls_training_state.force) */
+    int64_t checkpoint_every; /* also after each so many steps; 0 = after epochs only */
+    bool keep_checkpoints;    /* each also as checkpoint-<steps, 12 digits>.safetensors */
+    const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
+                                   resize, honour_exif, decode; the loader gives the rest. Copied;
+                                   NULL = the weights alone */
+
+    const volatile sig_atomic_t *stop; /* the run saves and ends where it is not 0; may be NULL */
+    ls_event_fn on_event;              /* may be NULL */
+    void *user;
+} ls_trainer_config;
+
+/* Opens a run at its start or, with `resume`, where it was saved. All objects have one context and
+ * must stay open. A run that was tuned by ls_algorithm_cache_load or by timing needs
+ * ls_checkpoint_load_algorithms before its net is built again.
+ * Errors: LS_ERR_INVALID names the field; also where the folder holds a run already (without
+ * `resume`) or another process trains there. With `resume` those of ls_checkpoint_load, and
+ * LS_ERR_DATA, LS_ERR_FORMAT where a file of the run is damaged. */
+LS_API ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
+                                   ls_loader *loader, const ls_trainer_config *config);
+LS_API void ls_trainer_close(ls_trainer **trainer);
+
+typedef enum ls_trainer_end {
+    LS_TRAINER_DONE,       /* all epochs are done */
+    LS_TRAINER_STALE,      /* early stopping: `patience` epochs brought nothing better */
+    LS_TRAINER_HALTED,     /* max_steps are done */
+    LS_TRAINER_STOPPED,    /* by the flag */
+    LS_TRAINER_DATA_ERROR, /* the loader failed; the steps before are saved */
+    LS_TRAINER_NONFINITE,  /* the loss is not finite; nothing is saved */
+    LS_TRAINER_ERROR       /* anything else */
+} ls_trainer_end;
+
+/* Trains from where the run is to its end. end: how it ended; may be NULL. Returns LS_OK for the
+ * first four, else the error: that of the loader, LS_ERR_NONFINITE, or any other. */
+LS_API ls_status ls_trainer_run(ls_trainer *trainer, ls_trainer_end *end);
+
+/* Writes last.safetensors. ls_trainer_run does so itself, also at the start of a new run. */
+LS_API ls_status ls_trainer_save(ls_trainer *trainer);
+
+/* Where a run is. */
+typedef struct ls_trainer_state {
+    int64_t epoch, step;  /* the next step, from 0; step = steps of an epoch before validation */
+    int64_t n_steps;      /* done, in all epochs */
+    double best;          /* top-1 of the best epoch; below 0 = none yet */
+    int64_t best_epoch;   /* from 1; 0 = none yet */
+    bool best_is_lost;    /* best.safetensors can't be read, and was not written since */
+    ls_averages averages; /* of the steps of this epoch so far */
+} ls_trainer_state;
+/* All is 0 for NULL. */
+LS_API ls_trainer_state ls_trainer_where(const ls_trainer *trainer);
+
+LS_END_DECLARATIONS
+
+#endif

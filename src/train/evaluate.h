@@ -1,0 +1,42 @@
+/* evaluate.h: averages of a net's results over the batches of a pass, and how a pass can end. */
+#ifndef LS_TRAIN_EVALUATE_H
+#define LS_TRAIN_EVALUATE_H
+
+#include "run/progress.h"
+#include <lockstep/trainer.h>
+
+/* Who is told of events. */
+typedef struct ls__listener {
+    ls_context *ctx;
+    ls_event_fn on_event; /* may be NULL */
+    void *user;
+} ls__listener;
+ls_status ls__tell(const ls__listener *listener, const ls_event *event);
+
+ls_averages ls__averages(const ls__sums *sums);
+
+/* Adds a net's results to sums as they come, which may be a batch late. */
+enum { LS__TALLY_BATCHES = 2, LS__TALLY_SAMPLES = 8 };
+typedef struct ls__tally {
+    ls_net *net;
+    const ls_loader *loader;
+    ls__sums *sums;
+    ls__listener listener;
+    bool validation;
+    /* The samples of the batches that are queued, in turn: the first ones, and how many there are.
+     */
+    int64_t samples[LS__TALLY_BATCHES][LS__TALLY_SAMPLES], n_samples[LS__TALLY_BATCHES];
+    int64_t n_begun, n_added;
+} ls__tally;
+
+/* After the net has run a batch. LS_ERR_NONFINITE names the batch whose loss is not finite. */
+ls_status ls__tally_add(ls__tally *tally, const ls_batch *batch);
+/* Waits for the results that are left. */
+ls_status ls__tally_finish(ls__tally *tally);
+
+/* One pass over a loader in evaluation mode. LS_TRAINER_STOPPED: by the flag. The error of any
+ * other end than DONE and STOPPED is in the context. `epoch` is that of events. */
+ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
+                            int64_t epoch, ls__sums *out);
+
+#endif

@@ -1,0 +1,255 @@
+/* trainer.c: the training loop; see trainer.h. */
+#include "train/trainer.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/floats.h"
+#include "nn/net.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static bool is_stopped(const ls_trainer *t)
+{
+    return t->config.stop && *t->config.stop;
+}
+
+/* Whether max_steps ends the run in the middle of an epoch. */
+static bool is_halted(const ls_trainer *t)
+{
+    return t->config.max_steps > 0 && t->step < ls_loader_step_count(t->loader) &&
+           ls__trainer_steps(t) >= t->config.max_steps;
+}
+
+/* The end of an epoch saves anyway. */
+static bool is_checkpoint_due(const ls_trainer *t)
+{
+    const int64_t every = t->config.checkpoint_every;
+    return every > 0 && ls__trainer_steps(t) % every == 0 &&
+           t->step < ls_loader_step_count(t->loader);
+}
+
+static bool is_stale(const ls_trainer *t)
+{
+    const int64_t patience = t->config.patience;
+    return patience > 0 && t->epoch - t->progress.best_epoch >= patience;
+}
+
+/* ---- Loss scaling ---- */
+
+static bool has_loss_scale(const ls_trainer *t)
+{
+    return ls__net_activations(t->net) == LS_F16;
+}
+
+/* Checked from time to time, because it waits for the device. */
+static ls_status watch_skipped(ls_trainer *t)
+{
+    const int64_t done = ls__trainer_steps(t);
+    double scale;
+    int64_t skipped;
+    if (!has_loss_scale(t) || done % LS__HOPELESS_UPDATES != 0) return LS_OK;
+    LS_TRY(ls_net_loss_scale(t->net, &scale, &skipped));
+    if (!ls__skipped_updates_look(&t->skipped, done, skipped)) return LS_OK;
+    return ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_SKIPPED_UPDATES,
+                                               .epoch = t->epoch,
+                                               .step = t->step,
+                                               .n_updates = done - t->skipped.steps,
+                                               .loss_scale = scale });
+}
+
+/* From where the run begins or resumes. */
+static ls_status begin_watch(ls_trainer *t)
+{
+    if (!has_loss_scale(t)) return LS_OK;
+    t->skipped = (ls__skipped_updates){ .steps = ls__trainer_steps(t) };
+    return ls_net_loss_scale(t->net, NULL, &t->skipped.skipped);
+}
+
+/* ---- One epoch ---- */
+
+/* A pass of training, and its clocks. The part of the epoch that was done before a resume counts as
+ * if it had been done just now. */
+typedef struct pass {
+    double begun, waited; /* clocks, set back by what was done before */
+    double waited_before;
+} pass;
+
+static ls_status train_step(ls_trainer *t, const ls_batch *batch, const pass *p)
+{
+    ls__progress *done = &t->progress;
+    const double lr = ls_schedule_lr(t->schedule, t->epoch, batch->step);
+    LS_TRY(ls_net_step(t->net, t->optimizer, batch, lr));
+    if (t->log) LS_TRY(ls_run_log_step(t->log, t->net, batch));
+    LS_TRY(ls__tally_add(&t->tally, batch));
+    t->step = batch->step + 1;
+    LS_TRY(watch_skipped(t));
+    done->seconds = ls__now_seconds() - p->begun;
+    done->wait_seconds = ls_loader_statistics(t->loader).wait_seconds - p->waited;
+    LS_TRY(ls__tell(&t->listener,
+                    &(ls_event){ .kind = LS_EVENT_STEP,
+                                 .epoch = t->epoch,
+                                 .step = batch->step,
+                                 .batch = batch,
+                                 .averages = ls__averages(&done->sums),
+                                 .wait_seconds = done->wait_seconds - p->waited_before }));
+    if (is_halted(t) || !is_checkpoint_due(t)) return LS_OK;
+    LS_TRY(ls__tally_finish(&t->tally)); /* a checkpoint's sums are those of all its steps */
+    return ls_trainer_save(t);
+}
+
+static ls_trainer_end failed(ls_status status)
+{
+    return status == LS_ERR_NONFINITE ? LS_TRAINER_NONFINITE : LS_TRAINER_ERROR;
+}
+
+static ls_trainer_end train_epoch(ls_trainer *t)
+{
+    ls__progress *done = &t->progress;
+    t->tally = (ls__tally){
+        .net = t->net, .loader = t->loader, .sums = &done->sums, .listener = t->listener
+    };
+    if (ls_loader_start_at(t->loader, t->epoch, t->step) != LS_OK) return LS_TRAINER_ERROR;
+    ls_status status =
+        ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_PASS_BEGIN,
+                                            .epoch = t->epoch,
+                                            .step = t->step,
+                                            .step_count = ls_loader_step_count(t->loader) });
+    const pass p = { .begun = ls__now_seconds() - done->seconds,
+                     .waited = ls_loader_statistics(t->loader).wait_seconds - done->wait_seconds,
+                     .waited_before = done->wait_seconds };
+    ls_batch batch;
+    while (status == LS_OK && !is_halted(t) && !is_stopped(t) && ls_loader_next(t->loader, &batch))
+        status = train_step(t, &batch, &p);
+    const ls_event ended = { .kind = LS_EVENT_PASS_END, .epoch = t->epoch, .step = t->step };
+    if (ls__tell(&t->listener, &ended) != LS_OK && status == LS_OK) status = LS_ERR_EARLIER;
+    if (status != LS_OK) return failed(status);
+    const bool halted = is_halted(t);
+    if (!halted && ls_loader_status(t->loader) != LS_OK) return LS_TRAINER_DATA_ERROR;
+    status = ls__tally_finish(&t->tally);
+    done->seconds = ls__now_seconds() - p.begun;
+    if (status != LS_OK) return failed(status);
+    return halted ? LS_TRAINER_HALTED : is_stopped(t) ? LS_TRAINER_STOPPED : LS_TRAINER_DONE;
+}
+
+static ls_trainer_end validate(ls_trainer *t, ls__sums *out)
+{
+    const ls_evaluate_config config = { t->config.stop, t->config.on_event, t->config.user };
+    return ls__evaluate(t->net, t->config.validation, &config, t->epoch, out);
+}
+
+/* ---- The end of an epoch ---- */
+
+/* Images that could not be read, in training and validation. */
+static int64_t count_bad(const ls_trainer *t)
+{
+    const ls_loader *val = t->config.validation;
+    return ls_loader_statistics(t->loader).n_bad + (val ? ls_loader_statistics(val).n_bad : 0);
+}
+
+static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
+{
+    const bool has_val = t->config.validation != NULL;
+    const bool has_top5 = ls_loader_spec(t->loader).n_classes > 5;
+    const ls_averages *train = &e->averages, *val = &e->validation_averages;
+    json_t *row = json_pack("{s:I, s:f, s:f, s:f}", "epoch", (json_int_t)t->epoch + 1, "lr", lr,
+                            "train_loss", train->loss, "train_top1", train->top1);
+    if (has_top5) json_object_set_new(row, "train_top5", json_real(train->top5));
+    json_object_set_new(row, "val_loss", has_val ? json_real(val->loss) : json_null());
+    json_object_set_new(row, "val_top1", has_val ? json_real(val->top1) : json_null());
+    if (has_top5)
+        json_object_set_new(row, "val_top5", has_val ? json_real(val->top5) : json_null());
+    json_object_set_new(row, "images_per_second", json_real((double)train->n_images / e->seconds));
+    json_object_set_new(row, "data_wait", json_real(e->wait_seconds / e->seconds));
+    json_object_set_new(row, "seconds", json_real(e->seconds + e->validation_seconds));
+    double scale;
+    int64_t skipped;
+    if (has_loss_scale(t) && ls_net_loss_scale(t->net, &scale, &skipped) == LS_OK) {
+        json_object_set_new(row, "loss_scale", json_real(scale));
+        json_object_set_new(row, "skipped_updates", json_integer(skipped));
+    }
+    if (json_object_set_new(row, "bad_images", json_integer(count_bad(t))) == 0) return row;
+    json_decref(row);
+    return NULL;
+}
+
+/* Metrics first, then best, then last: what a kill leaves out is made again, the same, by the
+ * resumed run. */
+static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_seconds)
+{
+    ls_event e = { .kind = LS_EVENT_EPOCH,
+                   .epoch = t->epoch,
+                   .step = t->step,
+                   .averages = ls__averages(&t->progress.sums),
+                   .validation_averages = ls__averages(val),
+                   .seconds = t->progress.seconds,
+                   .wait_seconds = t->progress.wait_seconds,
+                   .validation_seconds = val_seconds };
+    const double metric = t->config.validation ? e.validation_averages.top1 : e.averages.top1;
+    const double lr = ls_schedule_lr(t->schedule, t->epoch, t->step - 1);
+    e.is_best = metric > t->best;
+    if (t->dir) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, &e, lr)));
+    LS_TRY(ls__tell(&t->listener, &e));
+    LS_TRY(ls_schedule_report(t->schedule, metric));
+    t->epoch++;
+    t->step = 0;
+    t->progress = (ls__progress){ .best_epoch = t->progress.best_epoch };
+    if (e.is_best) {
+        t->best = metric;
+        t->progress.best_epoch = t->epoch;
+        LS_TRY(ls__trainer_save_best(t));
+    }
+    return t->dir ? ls_trainer_save(t) : LS_OK;
+}
+
+/* ---- The run ---- */
+
+/* Saves the steps before the batch that could not be had, and keeps the loader's error. */
+static ls_trainer_end stop_at_bad_data(ls_trainer *t)
+{
+    ls_context *ctx = t->owned.ctx;
+    char message[LS__MESSAGE_SIZE];
+    const bool trains = t->step < ls_loader_step_count(t->loader);
+    const ls_status error = ctx->error;
+    snprintf(message, sizeof(message), "%s", ctx->message);
+    (void)ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_DATA_ERROR,
+                                              .validation = !trains,
+                                              .epoch = t->epoch,
+                                              .step = t->step,
+                                              .message = message });
+    ls_context_status(ctx); /* read: the context works on */
+    const ls_status status = trains ? ls__tally_finish(&t->tally) : LS_OK;
+    if (status != LS_OK) return failed(status);
+    if (t->dir && ls_trainer_save(t) != LS_OK) return LS_TRAINER_ERROR;
+    ls__fail(ctx, error, "%s", message);
+    return LS_TRAINER_DATA_ERROR;
+}
+
+static ls_trainer_end train_epochs(ls_trainer *t)
+{
+    while (t->epoch < t->config.epochs && !is_stale(t)) {
+        ls__sums val = { 0 };
+        ls_trainer_end end = train_epoch(t);
+        const double begun = ls__now_seconds();
+        if (end == LS_TRAINER_DONE && t->config.validation) end = validate(t, &val);
+        if (end != LS_TRAINER_DONE) return end;
+        if (finish_epoch(t, &val, ls__now_seconds() - begun) != LS_OK) return LS_TRAINER_ERROR;
+    }
+    return is_stale(t) ? LS_TRAINER_STALE : LS_TRAINER_DONE;
+}
+
+ls_status ls_trainer_run(ls_trainer *t, ls_trainer_end *out)
+{
+    LS__DEFAULT_FLOATS;
+    if (out) *out = LS_TRAINER_ERROR;
+    if (!t) return LS_ERR_EARLIER;
+    ls_context *ctx = t->owned.ctx;
+    LS__ENTER(ctx);
+    if (t->dir && !t->is_saved) LS_TRY(ls_trainer_save(t));
+    LS_TRY(begin_watch(t));
+    ls_trainer_end end = train_epochs(t);
+    if (end == LS_TRAINER_DATA_ERROR) end = stop_at_bad_data(t);
+    const bool is_resumable = end == LS_TRAINER_STOPPED || end == LS_TRAINER_HALTED;
+    if (is_resumable && t->dir && ls_trainer_save(t) != LS_OK) end = LS_TRAINER_ERROR;
+    if (out) *out = end;
+    return ctx->error;
+}

@@ -1,0 +1,197 @@
+/* trainer_open.c: opens a run's folder, and restores what it holds; see trainer.h. */
+#include "train/trainer.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "run/checkpoint.h"
+#include "run/run_folder.h"
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char call[] = "ls_trainer_open";
+
+/* ---- The configuration ---- */
+
+static ls_status check_config(ls_context *ctx, const ls_trainer_config *c)
+{
+    enum { MAX_EPOCHS = 1 << 20 };
+    const struct {
+        const char *name;
+        int64_t value;
+    } counts[] = { { "max_steps", c->max_steps },
+                   { "patience", c->patience },
+                   { "checkpoint_every", c->checkpoint_every } };
+    if (c->epochs < 1 || c->epochs > MAX_EPOCHS)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: epochs is %" PRId64 ", expected 1 to %d", call,
+                        c->epochs, (int)MAX_EPOCHS);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (counts[i].value < 0)
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %" PRId64 ", expected 0 or more", call,
+                            counts[i].name, counts[i].value);
+    const char *idle = c->resume             ? "resume"
+                       : c->checkpoint_every ? "checkpoint_every"
+                       : c->keep_checkpoints ? "keep_checkpoints"
+                       : c->model            ? "model"
+                                             : NULL;
+    if (!c->dir && idle)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: %s has no effect without dir", call, idle);
+    if (c->force && !c->resume)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: force has no effect without resume", call);
+    if (c->model && !c->model->model)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: the member model of model is NULL", call);
+    return LS_OK;
+}
+
+/* ---- The folder ---- */
+
+/* A folder whose last.safetensors has no step done is that of a run that was killed while it began.
+ */
+static ls_status check_unused(ls_trainer *t)
+{
+    ls_context *ctx = t->owned.ctx;
+    struct stat there;
+    int64_t epoch = 0, step = 0;
+    if (stat(t->last_path, &there) != 0) return LS_OK;
+    ls_tensor_file *file = ls_tensor_file_open(ctx, t->last_path);
+    if (!file && ctx->error != LS_ERR_FORMAT) return ctx->error;
+    if (!file) return ls_context_status(ctx), LS_OK; /* not the file of a run */
+    const bool is_new = ls__metadata_count(file, "epoch", &epoch) &&
+                        ls__metadata_count(file, "step", &step) && epoch == 0 && step == 0;
+    ls_tensor_file_close(&file);
+    if (is_new) return LS_OK;
+    return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': holds a run already", t->dir);
+}
+
+/* A folder of that name is reported before an epoch is trained. */
+static ls_status check_best_name(const ls_trainer *t)
+{
+    struct stat there;
+    if (stat(t->best_path, &there) != 0 || !S_ISDIR(there.st_mode)) return LS_OK;
+    return ls__fail(t->owned.ctx, LS_ERR_INVALID,
+                    "%s: a folder; the best weights are written to that name", t->best_path);
+}
+
+/* Lost weights can't be restored, so they do not stop a run. */
+static ls_status check_best(ls_trainer *t)
+{
+    ls_context *ctx = t->owned.ctx;
+    if (t->progress.best_epoch == 0) return LS_OK;
+    const ls_status status = ls__checkpoint_check(ctx, t->best_path);
+    if (status == LS_OK || status == LS_ERR_MEMORY || status == LS_ERR_DEVICE) return status;
+    ls_context_status(ctx); /* read: the context works on */
+    t->best_is_lost = true;
+    const bool is_missing = status == LS_ERR_NOT_FOUND;
+    return ls__tell(&t->listener,
+                    &(ls_event){ .kind = LS_EVENT_BEST_LOST,
+                                 .epoch = t->epoch,
+                                 .step = t->step,
+                                 .best_epoch = t->progress.best_epoch,
+                                 .message = is_missing ? NULL : ls_context_message(ctx) });
+}
+
+static ls_status restore(ls_trainer *t)
+{
+    ls_training_state state = ls__trainer_training_state(t);
+    LS_TRY(ls__progress_load(t->last_path, &state, &t->progress));
+    t->epoch = state.epoch;
+    t->step = state.step;
+    t->best = state.best;
+    LS_TRY(ls__trainer_keep(t));
+    /* A run that was forced is another run from now on, so it is saved when it begins. */
+    t->is_saved = !t->config.force;
+    return LS_OK;
+}
+
+static ls_status open_folder(ls_trainer *t)
+{
+    ls_context *ctx = t->owned.ctx;
+    const bool resume = t->config.resume;
+    t->dir = ls__strdup(ctx, t->config.dir);
+    t->last_path = ls__format(ctx, "%s/last.safetensors", t->config.dir);
+    t->best_path = ls__format(ctx, "%s/best.safetensors", t->config.dir);
+    char *log_path = ls__format(ctx, "%s/record.txt", t->config.dir);
+    ls_status status = t->dir && t->last_path && t->best_path && log_path
+                           ? LS_OK
+                           : ls__fail_memory(ctx, t->config.dir, strlen(t->config.dir));
+    t->config.dir = t->dir;
+    if (status == LS_OK && !resume) status = ls__run_folder_create(ctx, t->dir);
+    if (status == LS_OK) status = ls__run_folder_lock(ctx, t->dir);
+    if (status == LS_OK && !resume) status = check_unused(t);
+    if (status == LS_OK) status = check_best_name(t);
+    if (status == LS_OK && resume) status = restore(t);
+    if (status == LS_OK) status = check_best(t);
+    if (status == LS_OK) status = ls__metrics_open(ctx, t->dir, t->epoch, &t->metrics);
+    if (status == LS_OK) {
+        t->log = ls_run_log_open(ctx, log_path, ls__trainer_steps(t));
+        status = ctx->error;
+    }
+    ls__free(ctx, log_path);
+    return status;
+}
+
+/* ---- Opening ---- */
+
+static void close_trainer(ls__owned *owned)
+{
+    ls_trainer *t = (ls_trainer *)owned;
+    const ls_context *ctx = owned->ctx;
+    ls__metrics_close(&t->metrics);
+    ls_run_log_close(&t->log);
+    ls__free(ctx, t->dir);
+    ls__free(ctx, t->last_path);
+    ls__free(ctx, t->best_path);
+    ls__free(ctx, t);
+}
+
+ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
+                            ls_loader *loader, const ls_trainer_config *config)
+{
+    static const ls_trainer_config none = { 0 };
+    const ls_trainer_config *c = config ? config : &none;
+    if (!net || !optimizer || !schedule || !loader) return NULL;
+    ls_context *ctx;
+    const ls_training_state state = { .net = net,
+                                      .optimizer = optimizer,
+                                      .schedule = schedule,
+                                      .loader = loader,
+                                      .validation = c->validation };
+    if (ls__state_context(call, &state, &ctx) != LS_OK) return NULL;
+    if (check_config(ctx, c) != LS_OK) return NULL;
+    ls_trainer *t = ls__zalloc(ctx, sizeof(*t));
+    if (!t) return ls__fail_memory(ctx, call, sizeof(*t)), NULL;
+    *t = (ls_trainer){ .owned = { .ctx = ctx },
+                       .net = net,
+                       .optimizer = optimizer,
+                       .schedule = schedule,
+                       .loader = loader,
+                       .config = *c,
+                       .listener = { ctx, c->on_event, c->user },
+                       .best = -1 };
+    if (c->model) t->model = *c->model;
+    const ls_status status = c->dir ? open_folder(t) : LS_OK;
+    if (status == LS_OK)
+        ls__own(ctx, &t->owned, close_trainer); /* last, so that it is closed before its run log */
+    else
+        close_trainer(&t->owned);
+    return status == LS_OK ? t : NULL;
+}
+
+void ls_trainer_close(ls_trainer **trainer)
+{
+    if (!trainer || !*trainer) return;
+    ls__disown_and_close(&(*trainer)->owned);
+    *trainer = NULL;
+}
+
+ls_trainer_state ls_trainer_where(const ls_trainer *t)
+{
+    if (!t) return (ls_trainer_state){ 0 };
+    return (ls_trainer_state){ .epoch = t->epoch,
+                               .step = t->step,
+                               .n_steps = ls__trainer_steps(t),
+                               .best = t->best,
+                               .best_epoch = t->progress.best_epoch,
+                               .best_is_lost = t->best_is_lost,
+                               .averages = ls__averages(&t->progress.sums) };
+}

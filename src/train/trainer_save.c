@@ -1,0 +1,90 @@
+/* trainer_save.c: what a run saves; see trainer.h. */
+#include "train/trainer.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+ls_training_state ls__trainer_training_state(const ls_trainer *t)
+{
+    return (ls_training_state){ .net = t->net,
+                                .optimizer = t->optimizer,
+                                .schedule = t->schedule,
+                                .loader = t->loader,
+                                .validation = t->config.validation,
+                                .epoch = t->epoch,
+                                .step = t->step,
+                                .best = t->best,
+                                .force = t->config.force };
+}
+
+static ls_status save(ls_trainer *t, const char *path, bool whole_state)
+{
+    char progress[LS__PROGRESS_TEXT];
+    ls__info_metadata pairs;
+    const char *metadata[LS__INFO_METADATA + 3] = { 0 };
+    int n = 0;
+    LS_TRY(ls_run_log_flush(t->log)); /* no checkpoint without the lines of its steps */
+    if (t->config.model) {
+        ls__model_info_write(&t->model, &pairs);
+        memcpy(metadata, pairs.pairs, sizeof(pairs.pairs));
+        n = LS__INFO_METADATA;
+    }
+    ls_training_state state = ls__trainer_training_state(t);
+    if (whole_state) {
+        ls__progress_write(&t->progress, progress);
+        metadata[n] = "progress";
+        metadata[n + 1] = progress;
+    } else {
+        state.optimizer = NULL;
+        state.schedule = NULL;
+    }
+    state.metadata = metadata;
+    return ls_checkpoint_save(path, &state);
+}
+
+ls_status ls__trainer_save_best(ls_trainer *t)
+{
+    if (!t->dir) return LS_OK;
+    LS_TRY(save(t, t->best_path, false));
+    t->best_is_lost = false;
+    return LS_OK;
+}
+
+/* Keeps what last.safetensors holds under the name of its step too. */
+static ls_status keep(ls_trainer *t, bool is_new)
+{
+    if (!t->config.keep_checkpoints) return LS_OK;
+    char *kept = ls__format(t->owned.ctx, "%s/checkpoint-%012" PRId64 ".safetensors", t->dir,
+                            ls__trainer_steps(t));
+    if (!kept) return ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
+    ls_status status = LS_OK;
+    if (is_new || access(kept, F_OK) != 0) {
+        /* a file's second name costs nothing; where there can't be one it is saved twice */
+        if (linkat(AT_FDCWD, t->last_path, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) != 0)
+            status = save(t, kept, true);
+    }
+    ls__free(t->owned.ctx, kept);
+    return status;
+}
+
+ls_status ls_trainer_save(ls_trainer *t)
+{
+    if (!t) return LS_ERR_EARLIER;
+    ls_context *ctx = t->owned.ctx;
+    LS__ENTER(ctx);
+    if (!t->dir) return ls__fail(ctx, LS_ERR_INVALID, "ls_trainer_save: the run has no folder");
+    LS_TRY(save(t, t->last_path, true));
+    LS_TRY(keep(t, true));
+    t->is_saved = true;
+    return ls__tell(&t->listener,
+                    &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
+}
+
+ls_status ls__trainer_keep(ls_trainer *t)
+{
+    return keep(t, false);
+}
