@@ -67,6 +67,13 @@ static ls_status add_all(ls__tally *t, ls_status (*give)(ls_net *net, ls_results
     }
 }
 
+ls_status ls__tally_begin(const ls__tally *t)
+{
+    ls_results results = { .n = 1 };
+    while (results.n > 0) LS_TRY(ls_net_last_results(t->net, &results));
+    return LS_OK;
+}
+
 ls_status ls__tally_add(ls__tally *t, const ls_batch *batch)
 {
     const int64_t at = t->n_begun++ % LS__TALLY_BATCHES;
@@ -103,10 +110,10 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     };
     ls_event event = { .validation = true, .epoch = epoch };
     *out = (ls__sums){ 0 };
-    ls_status status = ls_loader_start(loader, 0);
-    if (status != LS_OK) return LS_TRAINER_ERROR;
+    if (ls_loader_start(loader, 0) != LS_OK || ls__tally_begin(&tally) != LS_OK)
+        return LS_TRAINER_ERROR;
     event.step_count = ls_loader_step_count(loader);
-    status = ls__tell(&listener, &event); /* PASS_BEGIN */
+    ls_status status = ls__tell(&listener, &event); /* PASS_BEGIN */
     const double waited = ls_loader_statistics(loader).wait_seconds;
     bool stopped = false;
     ls_batch batch;

@@ -29,6 +29,8 @@ typedef struct ls__tally {
     int64_t n_begun, n_added;
 } ls__tally;
 
+/* Before a pass: drops the results of batches that the caller has run and not read. */
+ls_status ls__tally_begin(const ls__tally *tally);
 /* After the net has run a batch. LS_ERR_NONFINITE names the batch whose loss is not finite. */
 ls_status ls__tally_add(ls__tally *tally, const ls_batch *batch);
 /* Waits for the results that are left. */

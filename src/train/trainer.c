@@ -108,7 +108,9 @@ static ls_trainer_end train_epoch(ls_trainer *t)
     t->tally = (ls__tally){
         .net = t->net, .loader = t->loader, .sums = &done->sums, .listener = t->listener
     };
-    if (ls_loader_start_at(t->loader, t->epoch, t->step) != LS_OK) return LS_TRAINER_ERROR;
+    if (ls_loader_start_at(t->loader, t->epoch, t->step) != LS_OK ||
+        ls__tally_begin(&t->tally) != LS_OK)
+        return LS_TRAINER_ERROR;
     ls_status status =
         ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_PASS_BEGIN,
                                             .epoch = t->epoch,
