@@ -1,9 +1,12 @@
 /* 02_train.c: a whole training program: a folder of images, a small network, SGD with a cosine
- * schedule, and a checkpoint.
+ * schedule, and a run's folder with metrics and checkpoints. Ctrl-C saves and stops; the same
+ * command then resumes.
  *
  *     02_train           makes itself a folder of striped images
  *     02_train DIR       DIR/<class>/<image>, images of at least 24x24 */
 #include "stripes.h"
+
+#include <signal.h>
 
 enum { EPOCHS = 10 };
 
@@ -17,6 +20,22 @@ static ls_node *tiny(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc", x, *n_classes, NULL);
 }
 
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+    stopped = number;
+}
+
+static ls_status print_epoch(void *user, const ls_event *event)
+{
+    (void)user;
+    if (event->kind == LS_EVENT_EPOCH)
+        printf("epoch %d: loss %.3f, top-1 %.3f\n", (int)event->epoch + 1, event->averages.loss,
+               event->averages.top1);
+    return LS_OK;
+}
+
 static ls_status train(ls_context *ctx, const char *dir, double *top1)
 {
     ls_dataset *data = ls_image_folder_open(ctx, dir);
@@ -28,31 +47,24 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
     const ls_net_config training = { .input = ls_loader_spec(loader),
                                      .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.05f } };
     ls_net *net = ls_net_build(ctx, tiny, &n_classes, &training);
-    const ls_sgd_config descent = { .momentum = 0.9f, .weight_decay = 5e-4f };
-    ls_optimizer *opt = ls_sgd(net, &descent);
+    ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
     const ls_schedule_cosine_config cosine = { .max_lr = 0.1,
                                                .epochs = EPOCHS,
                                                .warmup_epochs = 1,
                                                .steps_per_epoch = ls_loader_step_count(loader) };
     ls_schedule *lr = ls_schedule_cosine(ctx, &cosine);
-    LS_TRY(ls_context_status(ctx)); /* all of the above went well */
 
-    for (int epoch = 0; epoch < EPOCHS; epoch++) {
-        double right = 0;
-        int64_t n = 0;
-        LS_TRY(ls_loader_start(loader, epoch));
-        for (ls_batch b; ls_loader_next(loader, &b);) { /* b is borrowed until the next call */
-            LS_TRY(ls_net_step(net, opt, &b, ls_schedule_lr(lr, epoch, b.step)));
-            LS_TRY(ls_net_metric(net, "top1", top1));
-            right += *top1 * (double)b.n;
-            n += b.n;
-        }
-        LS_TRY(ls_loader_status(loader));
-        *top1 = right / (double)n;
-        printf("epoch %d: top-1 %.3f\n", epoch + 1, *top1);
-    }
-    return ls_checkpoint_save("02_train",
-                              &(ls_training_state){ net, opt, lr, loader, .epoch = EPOCHS });
+    struct stat there;
+    const ls_trainer_config config = { .epochs = EPOCHS,
+                                       .dir = "02_train_run",
+                                       .resume = stat("02_train_run/last.safetensors", &there) == 0,
+                                       .stop = &stopped,
+                                       .on_event = print_epoch };
+    ls_trainer *trainer = ls_trainer_open(net, opt, lr, loader, &config);
+    LS_TRY(ls_context_status(ctx)); /* all of the above went well */
+    LS_TRY(ls_trainer_run(trainer, NULL));
+    *top1 = ls_trainer_where(trainer).best;
+    return LS_OK;
 }
 
 int main(int argc, char **argv)
@@ -60,11 +72,12 @@ int main(int argc, char **argv)
     const char *dir = argc > 1 ? argv[1] : "02_train_images";
     if (argc < 2 && !stripes_folder(dir, 0, 160)) return 1;
 
+    signal(SIGINT, stop);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = 42 });
     double top1 = 0;
     const ls_status status = train(ctx, dir, &top1);
     if (status != LS_OK)
         fprintf(stderr, "%s: %s\n", ls_status_text(status), ls_context_message(ctx));
     ls_context_close(&ctx); /* closes everything that was opened through it */
-    return status != LS_OK || (argc < 2 && top1 < 0.9);
+    return status != LS_OK || (argc < 2 && !stopped && top1 < 0.9);
 }

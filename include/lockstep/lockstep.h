@@ -9,13 +9,18 @@
  *   ls_sgd, ls_schedule_cosine        optimizer and learning-rate schedule          optim.h
  *   ls_context_status        did all of the above go well?
  *   ls_context_warning       probable mistakes in it, such as a wrong folder
+ *   ls_trainer_open, _run    epochs, validation, metrics, checkpoints      trainer.h
+ *   ls_evaluate              the averages of a net over a loader
+ *   ls_context_close         frees everything
+ *
+ * The training loop can also be written by hand:
+ *
  *   ls_loader_start, _next   for each epoch, for each batch:
  *   ls_net_step              forward, backward, update
  *   ls_net_results           its loss and metrics
  *   ls_run_log_step           digests of what went in and came out          run_log.h
  *   ls_net_evaluate          validation
  *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
- *   ls_context_close         frees everything
  *
  * Calls that make something return a pointer, NULL on failure, and NULL in gives NULL out; verbs
  * return ls_status. The library never prints, exits or aborts: the first error waits in the
