@@ -40,7 +40,7 @@ void print_pixels_hint(const cli_verb *verb, const char *message)
     const size_t length = strlen(message), n = sizeof(end) - 1;
     if (length < n || strcmp(message + length - n, end) != 0) return;
     print_text(stderr, "lockstep %s: larger images need a larger limit: %s--max-pixels N\n",
-               verb->name, verb == &verb_train ? "begin a new run with " : "");
+               verb->name, strcmp(verb->name, "train") == 0 ? "begin a new run with " : "");
 }
 
 int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)

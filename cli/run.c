@@ -5,6 +5,7 @@
 #include "run/compare.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int open_data(cli_run *t)
 {
@@ -86,7 +87,7 @@ static int load_choices(cli_run *t, bool resumed)
     if (t->writes_plan && t->recipe->benchmark) status = check_place(t, plan);
     if (status == LS_OK) return EXIT_DONE;
     const int answer = print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    if (status == LS_ERR_MISMATCH && t->verb == &verb_train)
+    if (status == LS_ERR_MISMATCH && strcmp(t->verb->name, "train") == 0)
         print_text(stderr, "lockstep %s: --force continues anyway, with other kernels\n",
                    t->verb->name);
     return answer;
