@@ -37,9 +37,9 @@ static const struct {
 };
 enum { N_EFFICIENCIES = sizeof efficiencies / sizeof efficiencies[0] };
 /* Pixels of up to so many channels do not fall on each other's places in the first-level cache, and
- * N,H,W,C is as fast as blocks; matrices so narrow do not pay. */
-enum { NARROW_CHANNELS = 32 };
-static const double NARROW_GEMM = 0.5;
+ * N,H,W,C is as fast as blocks; matrices of so few channels are slow. */
+enum { FEW_CHANNELS = 32 };
+static const double FEW_CHANNELS_GEMM = 0.5;
 /* A kernel that reads whole windows loses by strides, and makes little of one pixel. */
 static const double STRIDED_WINDOW[LS__DNN_N_DIRECTIONS] = { 0.83, 0.72, 0.95 };
 static const double WINDOW_ON_1X1 = 0.5;
@@ -58,12 +58,12 @@ static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan 
     const ls__dnn_conv *t = &plan->task;
     int i = 0;
     while (i < N_EFFICIENCIES - 1 && !strstr(name, efficiencies[i].text)) i++;
-    const bool narrow = plan->x_channels <= NARROW_CHANNELS && plan->y_channels <= NARROW_CHANNELS;
+    const bool few = plan->x_channels <= FEW_CHANNELS && plan->y_channels <= FEW_CHANNELS;
     const bool window = i == N_EFFICIENCIES - 1;
-    const bool as_blocked = t->x_layout != LS__DNN_NHWC || (narrow && window);
+    const bool as_blocked = t->x_layout != LS__DNN_NHWC || (few && window);
     double efficiency =
         as_blocked ? efficiencies[i].blocked[t->direction] : efficiencies[i].nhwc[t->direction];
-    if (narrow && strstr(name, "gemm")) efficiency *= NARROW_GEMM;
+    if (few && strstr(name, "gemm")) efficiency *= FEW_CHANNELS_GEMM;
     const bool ragged = (plan->x_channels % RAGGED_VECTOR && plan->x_channels != IMAGE_CHANNELS) ||
                         plan->y_channels % RAGGED_VECTOR;
     if (window && ragged) efficiency *= RAGGED[t->direction];
