@@ -56,7 +56,7 @@ static ls_trainer_end run_once(const options *o, const ls_trainer_config *config
 {
     run r = open_good_run(o);
     ls_trainer *trainer = open_trainer(&r, config);
-    expect_ok(&r, "ls_trainer_open");
+    expect_ok(r.ctx);
     ls_trainer_end end;
     ck_assert_int_eq(ls_trainer_run(trainer, &end), LS_OK);
     *where = ls_trainer_where(trainer);
@@ -74,7 +74,7 @@ static const char *dir_of(const char *name, char out[128])
     return out;
 }
 
-static void read_file(const char *dir, const char *name, char out[8192])
+static void read_run_file(const char *dir, const char *name, char out[8192])
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -116,8 +116,8 @@ START_TEST(a_stopped_run_resumes_to_the_same_bits)
     ck_assert_str_eq(resumed, whole);
     ck_assert(h.train.loss == train.loss && h.train.top1 == train.top1);
     ck_assert_int_eq(h.train.n_images, N_SAMPLES);
-    read_file(a, "record.txt", records[0]);
-    read_file(b, "record.txt", records[1]);
+    read_run_file(a, "record.txt", records[0]);
+    read_run_file(b, "record.txt", records[1]);
     ck_assert_str_eq(records[0], records[1]);
 
     ck_assert_int_eq(run_once(&usual, &config, resumed, &where), LS_TRAINER_DONE); /* all is done */
@@ -177,7 +177,7 @@ START_TEST(the_best_weights_are_kept)
     ck_assert_int_eq(where.epoch, where.best_epoch + 2);
     ck_assert_int_eq(where.best_epoch, h.best_epoch);
     ck_assert_int_eq(h.passes[true], where.epoch);
-    read_file(dir, "metrics.csv", text);
+    read_run_file(dir, "metrics.csv", text);
     ck_assert(strncmp(text, "epoch,lr,train_loss,train_top1,val_loss", 39) == 0);
 
     char best[256];
@@ -194,7 +194,7 @@ START_TEST(the_best_weights_are_kept)
     config.resume = true;
     h = (heard){ 0 };
     trainer = open_trainer(&r, &config);
-    expect_ok(&r, "resume");
+    expect_ok(r.ctx);
     ck_assert_int_eq(h.counts[LS_EVENT_BEST_LOST], 1);
     ck_assert(ls_trainer_where(trainer).best_is_lost && h.message[0]);
     ls_trainer_close(&trainer);
@@ -228,7 +228,7 @@ START_TEST(evaluation_averages_over_images)
     h.stop = 0;
     h.answer = LS_ERR_IO; /* of the callback */
     ck_assert_int_eq(ls_evaluate(r.state.net, r.state.loader, &config, &averages), LS_ERR_IO);
-    expect_error(&r, LS_ERR_IO, "callback");
+    expect_error(r.ctx, LS_ERR_IO, "callback");
     ck_assert_int_eq(ls_evaluate(NULL, r.state.loader, NULL, &averages), LS_ERR_EARLIER);
     ls_context_close(&r.ctx);
 }
@@ -246,7 +246,7 @@ START_TEST(a_loss_that_is_not_finite_ends_the_run)
     ck_assert_int_eq(ls_trainer_run(trainer, &end), LS_ERR_NONFINITE);
     ck_assert_int_eq(end, LS_TRAINER_NONFINITE);
     ck_assert_int_eq(h.counts[LS_EVENT_NONFINITE], 1);
-    expect_error(&r, LS_ERR_NONFINITE, "training, epoch 0");
+    expect_error(r.ctx, LS_ERR_NONFINITE, "training, epoch 0");
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -261,7 +261,7 @@ START_TEST(an_unreadable_image_ends_the_run_after_a_save)
     ls_dataset *data = ls_image_list_open(r.ctx, 1, paths, &label, usual.n_classes);
     ls_trainer_config config = config_of(&h, dir_of("unreadable", dir));
     config.validation = ls_loader_open(data, &(ls_loader_config){ .batch = 1, .crop = SIDE });
-    expect_ok(&r, "loader");
+    expect_ok(r.ctx);
     ls_trainer *trainer = open_trainer(&r, &config);
     ls_trainer_end end;
     ck_assert_int_ne(ls_trainer_run(trainer, &end), LS_OK);
@@ -278,7 +278,7 @@ END_TEST
 static void expect_refused(run *r, const ls_trainer_config *config, const char *part)
 {
     ck_assert_ptr_null(open_trainer(r, config));
-    expect_error(r, LS_ERR_INVALID, part);
+    expect_error(r->ctx, LS_ERR_INVALID, part);
 }
 
 START_TEST(misuse)
@@ -300,7 +300,7 @@ START_TEST(misuse)
     ck_assert_int_eq(ls_trainer_run(NULL, NULL), LS_ERR_EARLIER);
     ls_trainer *bare = open_trainer(&r, &(ls_trainer_config){ .epochs = 1 });
     ck_assert_int_eq(ls_trainer_save(bare), LS_ERR_INVALID);
-    expect_error(&r, LS_ERR_INVALID, "no folder");
+    expect_error(r.ctx, LS_ERR_INVALID, "no folder");
     ls_context_close(&r.ctx);
 
     run_once(&usual, &config, portrait, &where);
@@ -312,7 +312,7 @@ START_TEST(misuse)
     r = open_good_run(&o);
     config.resume = true;
     ck_assert_ptr_null(open_trainer(&r, &config));
-    expect_error(&r, LS_ERR_MISMATCH, "seed is \"5\" there, \"6\" here");
+    expect_error(r.ctx, LS_ERR_MISMATCH, "seed is \"5\" there, \"6\" here");
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -363,14 +363,14 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
     ls_optimizer *optimizer = ls_sgd(net, NULL);
     ls_trainer *trainer =
         ls_trainer_open(net, optimizer, r.state.schedule, r.state.loader, &config);
-    expect_ok(&r, "open");
+    expect_ok(r.ctx);
     ck_assert_int_eq(ls_trainer_run(trainer, NULL), LS_OK);
     ls_averages before, after;
     ck_assert_int_eq(ls_evaluate(net, r.state.loader, NULL, &before), LS_OK);
 
     snprintf(path, sizeof(path), "%s/best.safetensors", dir);
     ls_saved_model *saved = ls_saved_model_open(r.ctx, path);
-    expect_ok(&r, "ls_saved_model_open");
+    expect_ok(r.ctx);
     const ls_model_info found = ls_saved_model_info(saved);
     ck_assert_ptr_eq(found.model, info.model);
     ck_assert_int_eq(found.options.n_classes, usual.n_classes);
@@ -378,7 +378,7 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
     ck_assert_int_eq(ls_model_info_loader(&found, 3).crop, SIDE);
     ck_assert_str_eq(found.classes[3], "3");
     ls_net *rebuilt = ls_saved_model_build(saved, BATCH, LS_PRECISION_F32, true);
-    expect_ok(&r, "ls_saved_model_build");
+    expect_ok(r.ctx);
     ls_saved_model_close(&saved);
     ck_assert_int_eq(ls_evaluate(rebuilt, r.state.loader, NULL, &after), LS_OK);
     ck_assert(before.loss == after.loss && before.top1 == after.top1 && after.n_images > 0);
@@ -387,9 +387,9 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
                      LS_OK);
     snprintf(path, sizeof(path), "%s.safetensors", path_of("bare"));
     ck_assert_ptr_null(ls_saved_model_open(r.ctx, path));
-    expect_error(&r, LS_ERR_FORMAT, "no 'model' in its metadata");
+    expect_error(r.ctx, LS_ERR_FORMAT, "no 'model' in its metadata");
     ck_assert_ptr_null(ls_saved_model_open(r.ctx, NULL));
-    expect_error(&r, LS_ERR_INVALID, "path is NULL");
+    expect_error(r.ctx, LS_ERR_INVALID, "path is NULL");
     ck_assert_ptr_null(ls_saved_model_build(NULL, 1, LS_PRECISION_F32, false));
     ls_context_close(&r.ctx);
 }
@@ -397,11 +397,11 @@ END_TEST
 
 int main(void)
 {
-    if (!make_folder()) return EXIT_FAILURE;
+    begin_runs();
     const int answer = RUN_SUITE(
         "trainer", a_stopped_run_resumes_to_the_same_bits, without_a_folder_the_bits_are_the_same,
         checkpoints_are_kept, the_best_weights_are_kept, evaluation_averages_over_images,
         a_loss_that_is_not_finite_ends_the_run, an_unreadable_image_ends_the_run_after_a_save,
         misuse, every_allocation_failing, a_model_is_rebuilt_from_its_checkpoint);
-    return remove_folder() ? answer : EXIT_FAILURE;
+    return end_runs(answer);
 }
