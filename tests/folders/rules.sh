@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# rules.sh: which folder may include which (the order of the data's way), files that are too long, paths of one machine.
-# usage: rules.sh SOURCE_DIR. Prints each offence as file:line: text.
+# rules.sh: which folder may include which (the order of the data's path), cycles of includes, files that are too long,
+# paths of one machine. usage: rules.sh SOURCE_DIR. Prints each offence as file:line: text.
 set -u
 cd "$1" || exit 2
 offences=0
@@ -30,6 +30,21 @@ allowed cuda 'cuda/|backend/backend.h|backend/module.h|base/|emulator.h'
 allowed data/decode 'data/decode/|base/'
 allowed data/transform 'data/(transform|decode)/|tensor/|base/'
 allowed data/dataset 'data/(dataset|transform|decode)/|tensor/|base/'
+# Sub-folders of nn: none of them sees a net, which the files of src/nn itself are made of.
+below='tensor/|backend/|base/'
+allowed nn/graph "nn/graph/|$below"
+allowed nn/plan "nn/(plan|graph)/|$below"
+allowed nn/layers "nn/(layers|plan|graph)/|$below"
+allowed nn/select "nn/(select|layers|plan|graph)/|$below"
+allowed nn/compile "nn/(compile|select|layers|plan|graph)/|$below"
+allowed nn/exec "nn/(exec|plan|graph)/|$below" # no pass, and no selection: it runs what they made
+
+# Files that include each other's headers, directly or through others: X.c and X.h count as one.
+while IFS= read -r hit; do
+  report "$hit (files that include each other's headers)"
+done < <(find src -name '*.[ch]*' -exec grep -HoE '^ *# *include *"[^"]+"' {} + |
+  sed -E 's|^src/([^:]*)\.[a-z]+: *# *include *"([^"]*)\.[a-z]+"|\1 \2|' | awk '$1 != $2' | tsort 2>&1 >/dev/null |
+  sed -n 's/^tsort: \(.*\)$/\1/p' | grep -v '^-: input')
 
 # public FOLDER "headers": what a folder below src may see of the public API.
 public() {

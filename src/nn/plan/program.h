@@ -90,6 +90,8 @@ typedef struct ls__fusion {
     ls__op op; /* as at block C */
     bool taken;
 } ls__fusion;
+/* Instructions of one side of a fusion, at most. */
+enum { LS__MAX_FUSION_OPS = 5 };
 /* The two "kernels" of such a choice. */
 #define LS__FUSED   "fused"
 #define LS__UNFUSED "unfused"

@@ -3,7 +3,7 @@
 #ifndef LS_NN_SELECT_OP_MEMORY_H
 #define LS_NN_SELECT_OP_MEMORY_H
 
-#include "nn/select/select_fusion.h"
+#include "nn/plan/program.h"
 
 /* Operands of one value share memory, so that an op reads what the one before it wrote. */
 typedef struct ls__op_memory {

@@ -6,7 +6,6 @@
 
 /* What a fusion replaces, and by what: instructions that may be unfilled. fused[0] is the
  * convolution that stands for it among the selections. */
-enum { LS__MAX_FUSION_OPS = 5 };
 typedef struct ls__fusion_sides {
     int n_apart, n_fused;
     ls__instruction apart[LS__MAX_FUSION_OPS], fused[LS__MAX_FUSION_OPS];

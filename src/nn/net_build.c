@@ -1,4 +1,4 @@
-/* net.c: building a net: record the model, hang the loss on it, allocate, plan. */
+/* net_build.c: building a net: record the model, hang the loss on it, allocate, plan. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
