@@ -6,6 +6,7 @@
 
 #include "base/bump.h"
 #include "base/context.h"
+#include "base/strict_math.h"
 #include "nn/graph/layer.h"
 #include "nn/graph/parameter.h"
 
