@@ -33,6 +33,7 @@ typedef enum ls__op_config {
     LS__CONFIG_NORM_STATISTICS, /* `norm`, whose relu is ignored */
     LS__CONFIG_ADD,
     LS__CONFIG_LINEAR,
+    LS__CONFIG_CONCAT,
     LS__CONFIG_NORMALIZE,
     LS__CONFIG_DROPOUT,
     LS__CONFIG_LOSS,
@@ -155,6 +156,17 @@ typedef struct ls__op_traits {
     /* y = relu?(a + b) */                                                                         \
     X(ADD, "add", "a b -> y", .half = "a b y", .in_place = "y=a y=b", .cheap_to_recompute = true,  \
       .config = LS__CONFIG_ADD)                                                                    \
+    X(SIGMOID, "sigmoid", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)  \
+    X(SIGMOID_BACKWARD, "sigmoid_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")  \
+    /* y = a b; also the gradients of that: da = dy b, db = dy a */                                \
+    X(MUL, "mul", "a b -> y", .half = "a b y", .in_place = "y=a y=b", .cheap_to_recompute = true)  \
+    /* x [N,H,W,C] or [N,C], y [N,H,W,D] or [N,D]: y's channels from `offset` on are x's, the      \
+     * others are rest's, or 0; dx = dy's C channels from `offset` on. A concatenation is a chain  \
+     * of these: each input goes into the result of the one before it */                           \
+    X(CONCAT, "concat", "x rest? -> y", .half = "x rest y", .in_place = "y=rest",                  \
+      .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONCAT)                                \
+    X(CONCAT_BACKWARD, "concat_backward", "dy -> dx", .half = "dy dx",                             \
+      .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONCAT)                                \
     /* x [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C on are 0; dx = dy's first C channels  \
      */                                                                                            \
     X(PAD_CHANNELS, "pad_channels", "x -> y", .half = "x y", .layouts = LS__LAYOUTS_SELECTED,      \
@@ -249,6 +261,9 @@ typedef struct ls__op {
         struct {
             bool relu;
         } linear; /* LINEAR */
+        struct {
+            int64_t offset; /* channels */
+        } concat;           /* CONCAT* */
         struct {
             float mean[4], std[4];
         } normalize;

@@ -11,6 +11,57 @@ LS__SHARED float ls__relu(float x)
     return x < 0 ? 0 : x;
 }
 
+/* e^x for -87.3 <= x <= 88, within 2 ulp. x = n ln 2 + r with |r| <= ln 2 / 2, e^x = 2^n e^r, e^r
+ * by its Taylor series to r^7, whose rest is below 6e-9. ln 2 is split so that n times its first
+ * part is exact. */
+LS__SHARED float ls__exp_inside(float x)
+{
+    const float to_integer = 0x1.8p23f;
+    const float shifted = x * 0x1.715476p+0f + to_integer; /* n in the lowest bits */
+    const float n = shifted - to_integer;
+    const float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
+    float p = 1 / 5040.0f;
+    p = p * r + 1 / 720.0f;
+    p = p * r + 1 / 120.0f;
+    p = p * r + 1 / 24.0f;
+    p = p * r + 1 / 6.0f;
+    p = p * r + 0.5f;
+    p = (p * r) * r + r + 1;
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits - 0x4b400000u + 127) << 23; /* 2^n; 0x4b400000 are the bits of to_integer */
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
+/* e^x for all x <= 88: 0 below -87.3, where the result would be no normal number. NaN stays. */
+LS__SHARED float ls__exp(float x)
+{
+    const float least = -87.3f;
+    return x < least ? 0 : ls__exp_inside(x < least ? least : x);
+}
+
+/* 1 / (1 + e^-x), within 3 ulp: e^-|x| / (1 + e^-|x|) or 1 / (1 + e^-|x|). Below -87.3 e^x counts
+ * as 0. NaN stays. A mask removes what lies outside: where the power is computed under a condition,
+ * GCC does not vectorise loops over this. */
+LS__SHARED float ls__sigmoid(float x)
+{
+    const float exponent = -fabsf(x);
+    float power = ls__exp_inside(exponent);
+    uint32_t bits;
+    memcpy(&bits, &power, sizeof bits);
+    bits &= (uint32_t)(exponent < -87.3f) - 1;
+    memcpy(&power, &bits, sizeof power);
+    return (x < 0 ? power : 1) / (1 + power);
+}
+
+/* dx from y = sigmoid(x) and dy */
+LS__SHARED float ls__sigmoid_gradient(float y, float dy)
+{
+    return dy * ((1 - y) * y);
+}
+
 /* A pixel's byte. */
 LS__SHARED float ls__normalize(uint8_t byte, float mean, float std)
 {

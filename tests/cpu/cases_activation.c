@@ -1,5 +1,26 @@
-/* ReLU, addition, dropout: one rounding per element, in the same order everywhere: exact. */
+/* ReLU, addition, multiplication, dropout: one rounding per element, in the same order everywhere:
+ * exact. The reference computes sigmoids in f64. */
 #include "op_case.h"
+
+/* Sigmoid is within 3 ulp; its gradient has three roundings. */
+static const double SIGMOID_TOLERANCE = 4 * 0x1p-24;
+
+static void add_sigmoid(case_list *list, ls__operand x)
+{
+    for (int in_place = 0; in_place < 2; in_place++) {
+        const char *text = in_place ? "in place" : "";
+        op_case *c = add_case(list, LS__OP_SIGMOID, 2, (ls__operand[]){ x, x }, "%s", text);
+        c->tolerance = SIGMOID_TOLERANCE;
+        c->shares[1] = in_place;
+        if (ls_shape_count(&x.shape) < 300 && !in_place) {
+            c->gradient_step = 1e-2;
+            c->gradient_tolerance = 1e-3; /* a sixth of the third derivative times step^2 */
+        }
+        c = add_case(list, LS__OP_SIGMOID_BACKWARD, 3, (ls__operand[]){ x, x, x }, "%s", text);
+        c->tolerance = SIGMOID_TOLERANCE;
+        c->shares[2] = in_place ? 2 : 0; /* dy */
+    }
+}
 
 static void add_shape(case_list *list, ls__operand x)
 {
@@ -34,7 +55,11 @@ static void add_shape(case_list *list, ls__operand x)
                 add_case(list, LS__OP_ADD, 3, triple, "%s %s", relu ? "relu" : "", texts[shared]);
             c->op.u.add.relu = relu;
             c->shares[2] = shared;
+            if (relu) continue;
+            c = add_case(list, LS__OP_MUL, 3, triple, "%s", texts[shared]);
+            c->shares[2] = shared;
         }
+    add_sigmoid(list, x);
 }
 
 void add_activation_cases(case_list *list)

@@ -1,4 +1,5 @@
-/* REORDER, PAD_CHANNELS and NORMALIZE: copies, and one correctly rounded value per byte: exact. */
+/* REORDER, PAD_CHANNELS, CONCAT and NORMALIZE: copies, and one correctly rounded value per byte:
+ * exact. */
 #include "op_case.h"
 
 static const struct {
@@ -80,6 +81,50 @@ static const struct {
     { .x = { 16, 16, 16, 32 }, .y_channels = 64, .x_block = 8, .y_block = 8 },
 };
 
+/* x's channels, the first of y that they become, y's channels; h 0: matrices */
+static const struct {
+    int64_t n, h, w, channels, offset, all, from_block, to_block;
+} concatenations[] = {
+    { 2, 3, 5, 3, 0, 7, 0, 0 },      { 2, 3, 5, 3, 4, 7, 0, 0 },
+    { 2, 3, 5, 3, 2, 7, 0, 0 },      { 1, 4, 3, 1, 0, 2, 0, 0 },
+    { 1, 4, 3, 1, 1, 2, 0, 0 },      { 2, 3, 3, 5, 0, 5, 0, 0 },
+    { 2, 4, 4, 8, 16, 32, 0, 0 },    { 2, 4, 4, 16, 16, 32, 16, 16 },
+    { 2, 4, 4, 16, 0, 32, 8, 16 },   { 1, 5, 3, 8, 8, 24, 8, 8 },
+    { 2, 3, 3, 16, 8, 32, 0, 8 },    { 2, 3, 3, 16, 12, 32, 8, 16 },
+    { 2, 3, 3, 6, 2, 9, 1, 3 },      { 2, 3, 3, 24, 8, 40, 8, 0 },
+    { 13, 0, 0, 3, 4, 11, 0, 0 },    { 5, 0, 0, 8, 8, 16, 0, 0 },
+    { 1, 0, 0, 1, 0, 1, 0, 0 },      { 16, 16, 16, 32, 64, 128, 8, 8 },
+    { 16, 16, 16, 64, 3, 67, 0, 0 },
+};
+
+/* rest: 0 absent, 1 of its own, 2 in y */
+static void add_concatenations(case_list *list)
+{
+    for (size_t i = 0; i < sizeof concatenations / sizeof concatenations[0]; i++) {
+        const int64_t n = concatenations[i].n, h = concatenations[i].h, w = concatenations[i].w;
+        const int64_t channels = concatenations[i].channels, all = concatenations[i].all;
+        const int64_t offset = concatenations[i].offset;
+        const ls__operand x = h ? activation(n, h, w, channels, concatenations[i].from_block)
+                                : dense(LS_F32, LS_SHAPE(n, channels));
+        const ls__operand y = h ? activation(n, h, w, all, concatenations[i].to_block)
+                                : dense(LS_F32, LS_SHAPE(n, all));
+        for (int rest = 0; rest < 3; rest++) {
+            static const char *const texts[] = { "alone", "beside others", "in others" };
+            op_case *c = add_case(
+                list, LS__OP_CONCAT, 3, (ls__operand[]){ x, rest ? y : absent(), y },
+                "at %d of %d block %d %s", (int)offset, (int)all, (int)y.block, texts[rest]);
+            c->op.u.concat.offset = offset;
+            c->shares[2] = rest == 2 ? 2 : 0;
+            if (rest == 2 || n * all * (h ? h * w : 1) >= 2000) continue;
+            c->gradient_step = 1;
+            c->gradient_tolerance = 1e-5;
+        }
+        op_case *c = add_case(list, LS__OP_CONCAT_BACKWARD, 2, (ls__operand[]){ y, x },
+                              "from %d of %d block %d", (int)offset, (int)channels, (int)x.block);
+        c->op.u.concat.offset = offset;
+    }
+}
+
 static void add_paddings(case_list *list)
 {
     for (size_t i = 0; i < sizeof paddings / sizeof paddings[0]; i++) {
@@ -120,4 +165,5 @@ void add_layout_cases(case_list *list)
         }
     }
     add_paddings(list);
+    add_concatenations(list);
 }

@@ -1,4 +1,4 @@
-/* Our own exp and log against the C library's in double. */
+/* Our own exp, sigmoid and log against the C library's in double. */
 #include "../suite.h"
 #include "cpu/simd/math.h"
 #include <math.h>
@@ -37,6 +37,22 @@ START_TEST(exp_at_the_edges)
 }
 END_TEST
 
+/* The shared sigmoid: nothing overflows on the way, and it is symmetric but for rounding. */
+START_TEST(sigmoid_within_three_ulp)
+{
+    double worst = 0;
+    for (int i = 0; i <= 2000000; i++) {
+        const float x = -87 + (float)i * (174.0f / 2000000);
+        worst = fmax(worst, ulps(ls__sigmoid(x), 1 / (1 + exp(-(double)x))));
+    }
+    ck_assert_double_le(worst, 3);
+    ck_assert(ls__sigmoid(0) == 0.5f);
+    ck_assert(ls__sigmoid(-88) == 0 && ls__sigmoid(-1e30f) == 0 && ls__sigmoid(-INFINITY) == 0);
+    ck_assert(ls__sigmoid(88) == 1 && ls__sigmoid(1e30f) == 1 && ls__sigmoid(INFINITY) == 1);
+    ck_assert(isnan(ls__sigmoid(NAN)));
+}
+END_TEST
+
 START_TEST(log_is_exact_to_1e15)
 {
     double worst = 0;
@@ -61,6 +77,7 @@ int main(void)
     TCase *tcase = tcase_create("math");
     tcase_add_test(tcase, exp_within_two_ulp);
     tcase_add_test(tcase, exp_at_the_edges);
+    tcase_add_test(tcase, sigmoid_within_three_ulp);
     tcase_add_test(tcase, log_is_exact_to_1e15);
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);

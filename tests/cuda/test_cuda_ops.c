@@ -306,6 +306,31 @@ START_TEST(large_logits_lose_no_accuracy)
 }
 END_TEST
 
+/* Arithmetic that both devices compile from one header has the bits of the CPU's own kernels. */
+START_TEST(shared_arithmetic_has_the_cpus_bits)
+{
+    int n = 0;
+    for (int i = 0; i < all_cases()->n; i++) {
+        const op_case *c = &all_cases()->cases[i];
+        if (!is_dense(c) || (c->op.kind != LS__OP_SIGMOID && c->op.kind != LS__OP_SIGMOID_BACKWARD))
+            continue;
+        const int y = ls__op_inputs(c->op.kind);
+        ls__candidate kernels[LS__MAX_CANDIDATES];
+        op_buffers cpu, cuda;
+        fill_buffers(c, &cpu, true);
+        fill_buffers(c, &cuda, true);
+        ck_assert_int_gt(list_kernels(get_cpu(), c, false, kernels), 0);
+        run_kernel(get_cpu(), c, kernels[0].name, &cpu);
+        run_own(get_cuda(), c, &cuda);
+        ck_assert_msg(memcmp(cpu.memory[y], cuda.memory[y], cpu.bytes[y]) == 0, "%s", c->name);
+        free_buffers(&cpu);
+        free_buffers(&cuda);
+        n++;
+    }
+    ck_assert_int_gt(n, 0);
+}
+END_TEST
+
 /* Outside of tests: nothing of Check's may be called. */
 static bool has_emulated_library(void)
 {
@@ -321,8 +346,8 @@ int main(void)
     int failed = run_loop("cuda ops", values, all_cases()->n);
     failed |= run_loop("cuda ops' masks", masks_from_x_are_those_from_y, all_cases()->n);
     if (cases_step() > 1) failed |= RUN_SUITE("cuda ops' fusions", values_of_fusions);
-    failed |= RUN_SUITE("cuda ops' types and losses", mixed_types_have_no_kernel,
-                        large_logits_lose_no_accuracy);
+    failed |= RUN_SUITE("cuda ops' types, bits and losses", mixed_types_have_no_kernel,
+                        shared_arithmetic_has_the_cpus_bits, large_logits_lose_no_accuracy);
     if (has_emulated_library()) failed |= RUN_SUITE("cuda ops' rounding", narrowed_weights);
     ls_context_close(&shared_cuda);
     ls_context_close(&shared_cpu);

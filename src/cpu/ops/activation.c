@@ -1,4 +1,6 @@
-/* activation.c: ReLU, addition and dropout: element-wise, over memory in its own order. */
+/* activation.c: ReLU, sigmoid, addition, multiplication and dropout: element-wise, over memory in
+ * its own order. */
+#include "base/element.h"
 #include "base/random.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
@@ -56,6 +58,52 @@ static void relu_backward(const ls__ops_kernel *k, int64_t task)
 static bool plan_relu_backward(ls__ops_kernel *k)
 {
     return plan_elements(k, relu_backward);
+}
+
+/* x -> y */
+static void sigmoid(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__element *x = k->buffers[0];
+    ls__element *y = k->buffers[1];
+    const ls__range r = elements(k, task);
+    LS__INDEPENDENT
+    for (int64_t i = r.begin; i < r.end; i++) y[i] = ls__put(ls__sigmoid(ls__get(x[i])));
+}
+
+static bool plan_sigmoid(ls__ops_kernel *k)
+{
+    return plan_elements(k, sigmoid);
+}
+
+/* y dy -> dx */
+static void sigmoid_backward(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__element *y = k->buffers[0], *dy = k->buffers[1];
+    ls__element *dx = k->buffers[2];
+    const ls__range r = elements(k, task);
+    LS__INDEPENDENT
+    for (int64_t i = r.begin; i < r.end; i++)
+        dx[i] = ls__put(ls__sigmoid_gradient(ls__get(y[i]), ls__get(dy[i])));
+}
+
+static bool plan_sigmoid_backward(ls__ops_kernel *k)
+{
+    return plan_elements(k, sigmoid_backward);
+}
+
+/* a b -> y */
+static void multiply(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__element *a = k->buffers[0], *b = k->buffers[1];
+    ls__element *y = k->buffers[2];
+    const ls__range r = elements(k, task);
+    LS__INDEPENDENT
+    for (int64_t i = r.begin; i < r.end; i++) y[i] = ls__put(ls__get(a[i]) * ls__get(b[i]));
+}
+
+static bool plan_multiply(ls__ops_kernel *k)
+{
+    return plan_elements(k, multiply);
 }
 
 /* a b -> y */
@@ -194,9 +242,8 @@ static bool plan_dropout(ls__ops_kernel *k)
 }
 
 const ls__ops_plan LS__ELEMENT_NAME(ls__ops_activation)[LS__N_OPS] = {
-    [LS__OP_RELU] = plan_relu,
-    [LS__OP_RELU_BACKWARD] = plan_relu_backward,
-    [LS__OP_ADD] = plan_add,
-    [LS__OP_DROPOUT] = plan_dropout,
-    [LS__OP_DROPOUT_BACKWARD] = plan_dropout,
+    [LS__OP_RELU] = plan_relu,       [LS__OP_RELU_BACKWARD] = plan_relu_backward,
+    [LS__OP_SIGMOID] = plan_sigmoid, [LS__OP_SIGMOID_BACKWARD] = plan_sigmoid_backward,
+    [LS__OP_ADD] = plan_add,         [LS__OP_MUL] = plan_multiply,
+    [LS__OP_DROPOUT] = plan_dropout, [LS__OP_DROPOUT_BACKWARD] = plan_dropout,
 };

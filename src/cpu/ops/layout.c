@@ -1,4 +1,5 @@
-/* layout.c: reorders between layouts, padding of channels, and the normalisation of bytes. */
+/* layout.c: reorders between layouts, padding and concatenation of channels, and the normalisation
+ * of bytes. */
 #include "base/element.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
@@ -10,6 +11,7 @@ enum { TILE = 16 };
 static ls__planes planes_of(const ls__operand *operand)
 {
     const int64_t *d = operand->shape.dims;
+    if (operand->shape.n_dims == 2) return (ls__planes){ 1, 1, d[0], d[1] };
     const int64_t width = operand->block ? operand->block : d[3];
     return (ls__planes){ d[0], d[3] / width, d[1] * d[2], width };
 }
@@ -30,7 +32,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* ---- y = the first channels of x, then zeros: REORDER, PAD_CHANNELS and its backward. ---- */
+/* ---- Copies of channels: REORDER, PAD_CHANNELS, CONCAT, and their backward. ---- */
 
 /* `run` channels lie together on both sides. from NULL: zeros. */
 LS__ALWAYS_INLINE void copy_places(const ls__element *from, int64_t from_width, ls__element *to,
@@ -56,25 +58,65 @@ static void copy_run(const ls__element *from, int64_t from_width, ls__element *t
         copy_places(from, from_width, to, to_width, places, run);
 }
 
+/* n channels of y, from channel `to` on, are those of `memory` from channel `from` on. */
+typedef struct channel_range {
+    ls__planes planes;
+    const ls__element *memory; /* NULL: zeros */
+    int64_t from, to, n, run;
+} channel_range;
+
+static void add_range(channel_range *list, int *n, const ls__planes *y, channel_range range)
+{
+    if (range.n == 0) return;
+    range.run = common_divisor(common_divisor(range.planes.width, y->width), range.n);
+    range.run = common_divisor(common_divisor(range.run, range.from), range.to);
+    if (range.run > TILE && range.run % TILE == 0) range.run = TILE;
+    list[(*n)++] = range;
+}
+
+/* What y's channels are copied from: at most three ranges. Returns their number. */
+static int find_ranges(const ls__ops_kernel *k, channel_range *out)
+{
+    const ls__op *op = &k->op;
+    const int last = op->n_operands - 1;
+    const ls__planes x = planes_of(&op->operands[0]), y = planes_of(&op->operands[last]);
+    const int64_t x_channels = x.groups * x.width, y_channels = y.groups * y.width;
+    const bool concat = ls__op_traits_of(op->kind)->config == LS__CONFIG_CONCAT;
+    const int64_t offset = concat ? op->u.concat.offset : 0;
+    int n = 0;
+    if (x_channels >= y_channels) {
+        add_range(out, &n, &y, (channel_range){ x, k->buffers[0], offset, 0, y_channels, 0 });
+        return n;
+    }
+    add_range(out, &n, &y, (channel_range){ x, k->buffers[0], 0, offset, x_channels, 0 });
+    const ls__element *rest = last == 2 ? k->buffers[1] : NULL;
+    if (rest == k->buffers[last]) return n;
+    const int64_t end = offset + x_channels;
+    add_range(out, &n, &y, (channel_range){ y, rest, 0, 0, offset, 0 });
+    add_range(out, &n, &y, (channel_range){ y, rest, end, end, y_channels - end, 0 });
+    return n;
+}
+
 static void transfer(const ls__ops_kernel *k, int64_t task)
 {
-    const ls__planes x = planes_of(&k->op.operands[0]), y = planes_of(&k->op.operands[1]);
-    const int64_t x_channels = x.groups * x.width, y_channels = y.groups * y.width;
-    const int64_t n_common = ls__min(x_channels, y_channels);
-    int64_t run = common_divisor(common_divisor(x.width, y.width), n_common);
-    if (run > TILE && run % TILE == 0) run = TILE;
-    const ls__range tiles =
-        ls__part(x.images * ls__divide_up(x.places, TILE), k->n_chunks, task, 1);
+    const int last = k->op.n_operands - 1;
+    const ls__planes y = planes_of(&k->op.operands[last]);
+    channel_range ranges[3];
+    const int n_ranges = find_ranges(k, ranges);
+    const int64_t n_tiles = ls__divide_up(y.places, TILE);
+    const ls__range tiles = ls__part(y.images * n_tiles, k->n_chunks, task, 1);
     for (int64_t t = tiles.begin; t < tiles.end; t++) {
-        const int64_t n_tiles = ls__divide_up(x.places, TILE);
         const int64_t image = t / n_tiles, place = t % n_tiles * TILE;
-        const int64_t places = ls__min(TILE, x.places - place);
-        for (int64_t c = 0; c < y_channels; c += run) {
-            const ls__element *from =
-                (const ls__element *)k->buffers[0] + channel_offset(&x, image, c) + place * x.width;
-            ls__element *to =
-                (ls__element *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
-            copy_run(c < n_common ? from : NULL, x.width, to, y.width, places, run);
+        const int64_t places = ls__min(TILE, y.places - place);
+        for (const channel_range *r = ranges; r < ranges + n_ranges; r++) {
+            const ls__planes *x = &r->planes;
+            for (int64_t c = 0; c < r->n; c += r->run) {
+                const ls__element *from = r->memory;
+                if (from) from += channel_offset(x, image, r->from + c) + place * x->width;
+                ls__element *to = (ls__element *)k->buffers[last] +
+                                  channel_offset(&y, image, r->to + c) + place * y.width;
+                copy_run(from, x->width, to, y.width, places, r->run);
+            }
         }
     }
 }
@@ -82,9 +124,12 @@ static void transfer(const ls__ops_kernel *k, int64_t task)
 static bool plan_transfer(ls__ops_kernel *k)
 {
     const ls__operand *operand = &k->op.operands[0];
-    if (operand->dtype != ls__element_type || operand->shape.n_dims != 4) return false;
-    const ls__planes x = planes_of(&k->op.operands[0]);
-    const int64_t count = ls__count(&k->op.operands[0]) + ls__count(&k->op.operands[1]);
+    const bool concat = ls__op_traits_of(k->op.kind)->config == LS__CONFIG_CONCAT;
+    if (operand->dtype != ls__element_type) return false;
+    if (operand->shape.n_dims != 4 && !(concat && operand->shape.n_dims == 2)) return false;
+    const ls__planes x = planes_of(operand);
+    int64_t count = 0;
+    for (int i = 0; i < k->op.n_operands; i++) count += ls__count(&k->op.operands[i]);
     k->n_chunks = ls__min(ls__divide_up(count, 2 * LS__TASK_ELEMENTS),
                           x.images * ls__divide_up(x.places, TILE));
     k->bytes = (double)count * sizeof(ls__element);
@@ -158,8 +203,7 @@ static bool plan_normalize(ls__ops_kernel *k)
 }
 
 const ls__ops_plan LS__ELEMENT_NAME(ls__ops_layout)[LS__N_OPS] = {
-    [LS__OP_REORDER] = plan_transfer,
-    [LS__OP_NORMALIZE] = plan_normalize,
-    [LS__OP_PAD_CHANNELS] = plan_transfer,
-    [LS__OP_PAD_CHANNELS_BACKWARD] = plan_transfer,
+    [LS__OP_REORDER] = plan_transfer,      [LS__OP_NORMALIZE] = plan_normalize,
+    [LS__OP_CONCAT] = plan_transfer,       [LS__OP_CONCAT_BACKWARD] = plan_transfer,
+    [LS__OP_PAD_CHANNELS] = plan_transfer, [LS__OP_PAD_CHANNELS_BACKWARD] = plan_transfer,
 };

@@ -1,6 +1,8 @@
-/* activation.c: reference ReLU, addition, dropout and casts: element-wise, any shape. */
+/* activation.c: reference ReLU, sigmoid, addition, multiplication, dropout and casts: element-wise,
+ * any shape. */
 #include "base/half.h"
 #include "cpu/reference/reference.h"
+#include <math.h>
 
 static int64_t rows(const ls__op *op)
 {
@@ -33,6 +35,36 @@ static void relu_backward(const ls__reference_call *call, int64_t n)
         const bool open = *ls__view_at(&y, n, h, w, c) > 0;
         *ls__view_at(&dx, n, h, w, c) = open ? *ls__view_at(&dy, n, h, w, c) : 0;
     }
+}
+
+/* x -> y */
+static void sigmoid(const ls__reference_call *call, int64_t n)
+{
+    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
+    FOR_EACH_ELEMENT(x)
+    *ls__view_at(&y, n, h, w, c) = (float)(1 / (1 + exp(-(double)*ls__view_at(&x, n, h, w, c))));
+}
+
+/* y dy -> dx */
+static void sigmoid_backward(const ls__reference_call *call, int64_t n)
+{
+    const ls__view y = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
+    const ls__view dx = ls__reference_view(call, 2);
+    FOR_EACH_ELEMENT(y)
+    {
+        const double value = (double)*ls__view_at(&y, n, h, w, c);
+        const double gradient = (double)*ls__view_at(&dy, n, h, w, c) * value * (1 - value);
+        *ls__view_at(&dx, n, h, w, c) = (float)gradient;
+    }
+}
+
+/* a b -> y */
+static void multiply(const ls__reference_call *call, int64_t n)
+{
+    const ls__view a = ls__reference_view(call, 0), b = ls__reference_view(call, 1);
+    const ls__view y = ls__reference_view(call, 2);
+    FOR_EACH_ELEMENT(a)
+    *ls__view_at(&y, n, h, w, c) = *ls__view_at(&a, n, h, w, c) * *ls__view_at(&b, n, h, w, c);
 }
 
 /* a b -> y */
@@ -98,7 +130,10 @@ const ls__reference ls__reference_activation[LS__N_OPS] = {
     [LS__OP_CAST] = { NULL, cast },
     [LS__OP_RELU] = { rows, relu },
     [LS__OP_RELU_BACKWARD] = { rows, relu_backward },
+    [LS__OP_SIGMOID] = { rows, sigmoid },
+    [LS__OP_SIGMOID_BACKWARD] = { rows, sigmoid_backward },
     [LS__OP_ADD] = { rows, add },
+    [LS__OP_MUL] = { rows, multiply },
     [LS__OP_DROPOUT] = { rows, dropout },
     [LS__OP_DROPOUT_BACKWARD] = { rows, dropout },
 };

@@ -29,57 +29,23 @@ template <typename T> static unsigned blocks_of(int64_t count)
     return ls__blocks_for(count / ls__pack<T>::n);
 }
 
-template <typename T> static __global__ void relu_kernel(const T *x, T *y, int64_t count)
+/* y = f(x), F being a type without members. */
+template <typename F, typename T>
+static __global__ void unary_kernel(const T *x, T *y, int64_t count)
 {
     ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
         typedef decltype(access) A;
         float v[A::n];
         ls__load<A>(x + i, v);
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) v[j] = ls__relu(v[j]);
+        for (int j = 0; j < A::n; j++) v[j] = F::of(v[j]);
         A::store(y + i, v);
     });
 }
 
-int ls__cuda_relu(const ls__cuda_call *call)
-{
-    const ls__operand *x = &call->op->operands[0];
-    const int64_t count = count_of(x);
-    return ls__with_type(x, [=](auto type) {
-        typedef decltype(type) T;
-        return LS__LAUNCH(relu_kernel<T>, blocks_of<T>(count), LS__BLOCK, call->stream,
-                          (const T *)call->buffers[0], (T *)call->buffers[1], count);
-    });
-}
-
-template <typename T>
-static __global__ void relu_backward_kernel(const T *y, const T *dy, T *dx, int64_t count)
-{
-    ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
-        typedef decltype(access) A;
-        float v[A::n], d[A::n];
-        ls__load<A>(y + i, v);
-        ls__load<A>(dy + i, d);
-        LS__UNROLL
-        for (int j = 0; j < A::n; j++) d[j] = v[j] > 0 ? d[j] : 0;
-        A::store(dx + i, d);
-    });
-}
-
-int ls__cuda_relu_backward(const ls__cuda_call *call)
-{
-    const ls__operand *y = &call->op->operands[0];
-    const int64_t count = count_of(y);
-    return ls__with_type(y, [=](auto type) {
-        typedef decltype(type) T;
-        return LS__LAUNCH(relu_backward_kernel<T>, blocks_of<T>(count), LS__BLOCK, call->stream,
-                          (const T *)call->buffers[0], (const T *)call->buffers[1],
-                          (T *)call->buffers[2], count);
-    });
-}
-
-template <typename T>
-static __global__ void add_kernel(const T *a, const T *b, T *y, int64_t count, bool relu)
+/* y = f(a, b) */
+template <typename F, typename T>
+static __global__ void binary_kernel(const T *a, const T *b, T *y, int64_t count)
 {
     ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
         typedef decltype(access) A;
@@ -87,24 +53,106 @@ static __global__ void add_kernel(const T *a, const T *b, T *y, int64_t count, b
         ls__load<A>(a + i, v);
         ls__load<A>(b + i, w);
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) {
-            v[j] += w[j];
-            if (relu) v[j] = ls__relu(v[j]);
-        }
+        for (int j = 0; j < A::n; j++) v[j] = F::of(v[j], w[j]);
         A::store(y + i, v);
     });
 }
 
-int ls__cuda_add(const ls__cuda_call *call)
+/* Starts the kernel of F for the type of the first operand; the last one is the result. */
+template <typename F> static int unary(const ls__cuda_call *call)
+{
+    const ls__operand *x = &call->op->operands[0];
+    const int64_t count = count_of(x);
+    return ls__with_type(x, [=](auto type) {
+        typedef decltype(type) T;
+        return LS__LAUNCH((unary_kernel<F, T>), blocks_of<T>(count), LS__BLOCK, call->stream,
+                          (const T *)call->buffers[0], (T *)call->buffers[1], count);
+    });
+}
+
+template <typename F> static int binary(const ls__cuda_call *call)
 {
     const ls__operand *a = &call->op->operands[0];
     const int64_t count = count_of(a);
     return ls__with_type(a, [=](auto type) {
         typedef decltype(type) T;
-        return LS__LAUNCH(add_kernel<T>, blocks_of<T>(count), LS__BLOCK, call->stream,
+        return LS__LAUNCH((binary_kernel<F, T>), blocks_of<T>(count), LS__BLOCK, call->stream,
                           (const T *)call->buffers[0], (const T *)call->buffers[1],
-                          (T *)call->buffers[2], count, call->op->u.add.relu);
+                          (T *)call->buffers[2], count);
     });
+}
+
+struct relu {
+    static __device__ float of(float x)
+    {
+        return ls__relu(x);
+    }
+};
+struct relu_backward {
+    static __device__ float of(float y, float dy)
+    {
+        return y > 0 ? dy : 0;
+    }
+};
+struct sigmoid {
+    static __device__ float of(float x)
+    {
+        return ls__sigmoid(x);
+    }
+};
+struct sigmoid_backward {
+    static __device__ float of(float y, float dy)
+    {
+        return ls__sigmoid_gradient(y, dy);
+    }
+};
+struct add {
+    static __device__ float of(float a, float b)
+    {
+        return a + b;
+    }
+};
+struct add_relu {
+    static __device__ float of(float a, float b)
+    {
+        return ls__relu(a + b);
+    }
+};
+struct mul {
+    static __device__ float of(float a, float b)
+    {
+        return a * b;
+    }
+};
+
+int ls__cuda_relu(const ls__cuda_call *call)
+{
+    return unary<relu>(call);
+}
+
+int ls__cuda_relu_backward(const ls__cuda_call *call)
+{
+    return binary<relu_backward>(call);
+}
+
+int ls__cuda_sigmoid(const ls__cuda_call *call)
+{
+    return unary<sigmoid>(call);
+}
+
+int ls__cuda_sigmoid_backward(const ls__cuda_call *call)
+{
+    return binary<sigmoid_backward>(call);
+}
+
+int ls__cuda_add(const ls__cuda_call *call)
+{
+    return call->op->u.add.relu ? binary<add_relu>(call) : binary<add>(call);
+}
+
+int ls__cuda_mul(const ls__cuda_call *call)
+{
+    return binary<mul>(call);
 }
 
 typedef struct normalization {
@@ -269,6 +317,75 @@ int ls__cuda_reorder(const ls__cuda_call *call)
 {
     const rows x = rows_of(&call->op->operands[0]);
     return pad_channels(call, x, x);
+}
+
+/* Packs of each row of y, from `to` on, are those of x from `from` on; x NULL: zeros. */
+template <typename A, typename I>
+static __global__ void copy_channels_kernel(const typename A::stored *x, int64_t x_channels,
+                                            int64_t from, typename A::stored *y, int64_t y_channels,
+                                            int64_t to, I count, ls__divisor<I> by_channels)
+{
+    LS__FOR_EACH_OF(I, i, count)
+    {
+        const I row = by_channels.quotient(i), c = i - row * by_channels.by;
+        typename A::raw value = {};
+        if (x) value = A::fetch(x + ((int64_t)row * x_channels + from + c) * A::n);
+        A::store_raw(y + ((int64_t)row * y_channels + to + c) * A::n, value);
+    }
+}
+
+/* An activation of some channels in a row, and the first of those that are copied. */
+typedef struct channel_range {
+    void *memory;
+    int64_t channels, first;
+} channel_range;
+
+static int copy_channels(const ls__cuda_call *call, channel_range x, channel_range y, int64_t n)
+{
+    const ls__operand *operand = &call->op->operands[0];
+    const int64_t count = rows_of(operand).n * n;
+    if (count == 0) return 0;
+    const auto start = [=](auto access, auto number) {
+        typedef decltype(access) A;
+        typedef decltype(number) I;
+        typedef typename A::stored T;
+        return LS__LAUNCH((copy_channels_kernel<A, I>), ls__blocks_for(count / A::n), LS__BLOCK,
+                          call->stream, (const T *)x.memory, x.channels / A::n, x.first / A::n,
+                          (T *)y.memory, y.channels / A::n, y.first / A::n, (I)(count / A::n),
+                          ls__divisor<I>::of(n / A::n));
+    };
+    /* packs where all numbers of channels are multiples of a pack's elements, a power of two */
+    const int64_t common = x.channels | x.first | y.channels | y.first | n;
+    return ls__with_access(operand, common, [=](auto access) {
+        return count / (int64_t) decltype(access)::n <= LS__MOST_SMALL ? start(access, (int32_t)0)
+                                                                       : start(access, (int64_t)0);
+    });
+}
+
+int ls__cuda_concat(const ls__cuda_call *call)
+{
+    const int64_t n = rows_of(&call->op->operands[0]).channels;
+    const int64_t all = rows_of(&call->op->operands[2]).channels;
+    const int64_t offset = call->op->u.concat.offset, end = offset + n;
+    void *const rest = call->buffers[1], *const y = call->buffers[2];
+    int status = copy_channels(call, (channel_range){ call->buffers[0], n, 0 },
+                               (channel_range){ y, all, offset }, n);
+    if (rest == y) return status;
+    if (status == 0)
+        status = copy_channels(call, (channel_range){ rest, all, 0 }, (channel_range){ y, all, 0 },
+                               offset);
+    if (status == 0)
+        status = copy_channels(call, (channel_range){ rest, all, end },
+                               (channel_range){ y, all, end }, all - end);
+    return status;
+}
+
+int ls__cuda_concat_backward(const ls__cuda_call *call)
+{
+    const int64_t n = rows_of(&call->op->operands[1]).channels;
+    const int64_t all = rows_of(&call->op->operands[0]).channels;
+    return copy_channels(call, (channel_range){ call->buffers[0], all, call->op->u.concat.offset },
+                         (channel_range){ call->buffers[1], n, 0 }, n);
 }
 
 template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {

@@ -23,7 +23,12 @@ typedef struct ls__cuda_call {
 /* elementwise.cu */
 int ls__cuda_relu(const ls__cuda_call *call);
 int ls__cuda_relu_backward(const ls__cuda_call *call);
+int ls__cuda_sigmoid(const ls__cuda_call *call);
+int ls__cuda_sigmoid_backward(const ls__cuda_call *call);
 int ls__cuda_add(const ls__cuda_call *call);
+int ls__cuda_mul(const ls__cuda_call *call);
+int ls__cuda_concat(const ls__cuda_call *call);
+int ls__cuda_concat_backward(const ls__cuda_call *call);
 int ls__cuda_normalize(const ls__cuda_call *call);
 int ls__cuda_pad_channels(const ls__cuda_call *call); /* and its backward */
 int ls__cuda_dropout(const ls__cuda_call *call);      /* and its backward */
