@@ -74,6 +74,8 @@ LS_API ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
 
 /* max(x, 0), in x's memory when nothing else needs x. */
 LS_API ls_node *ls_relu(ls_graph *graph, ls_node *x);
+/* 1 / (1 + e^-x) of each element; x of any shape. */
+LS_API ls_node *ls_sigmoid(ls_graph *graph, ls_node *x);
 
 typedef struct ls_linear_config {
     bool no_bias;
@@ -94,6 +96,12 @@ LS_API ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *c
 LS_API ls_node *ls_global_avg_pool(ls_graph *graph, ls_node *x); /* [N,H,W,C] -> [N,C] */
 
 LS_API ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b); /* same shape */
+LS_API ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b); /* same shape; a b, by element */
+/* Concatenates n nodes along their channels, in order: [N,H,W,C_i] -> [N,H,W,sum of C_i], or
+ * [N,C_i] -> [N,sum of C_i]. A node may be given more than once. n is 1 to LS_MAX_CONCAT_INPUTS,
+ * else LS_ERR_INVALID; sizes that differ before the channels are LS_ERR_SHAPE. */
+enum { LS_MAX_CONCAT_INPUTS = 32 };
+LS_API ls_node *ls_concat(ls_graph *graph, int n, ls_node *const *nodes);
 /* [N,H,W,C] -> [N,H,W,channels], channels >= C: the further channels are zeros. */
 LS_API ls_node *ls_pad_channels(ls_graph *graph, ls_node *x, int64_t channels);
 LS_API ls_node *ls_flatten(ls_graph *graph,

@@ -35,7 +35,7 @@ static int64_t stage_multiply_adds(const ls__program *p, const ls__fused_op *fus
 {
     const ls_node *node = fused->head;
     if (!node->layer->multiply_adds) return 0;
-    ls_spec inputs[LS_MAX_OP_INPUTS];
+    ls_spec inputs[LS__MAX_NODE_INPUTS];
     for (int i = 0; i < node->n_inputs; i++) inputs[i] = p->specs[node->inputs[i]->id];
     return node->layer->multiply_adds(node, inputs, &p->specs[node->id]);
 }

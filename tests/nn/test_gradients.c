@@ -90,6 +90,21 @@ static ls_node *padded(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), CLASSES, NULL);
 }
 
+/* Gates, and concatenations of nodes that stand in them twice, of one channel, and of matrices. */
+static ls_node *gated(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    ls_node *a = ls_conv2d(g, "a", x, 5, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
+    ls_node *gate = ls_sigmoid(g, ls_conv2d(g, "gate", x, 5, NULL));
+    ls_node *one = ls_conv2d(g, "one", x, 1, NULL);
+    ls_node *y = ls_mul(g, a, gate);
+    ls_node *const parts[] = { y, one, x, ls_mul(g, y, y), y, one };
+    y = ls_global_avg_pool(g, ls_concat(g, 6, parts));
+    y = ls_linear(g, "fc1", y, 6, NULL);
+    ls_node *const rows[] = { ls_sigmoid(g, y), y };
+    return ls_linear(g, "fc2", ls_concat(g, 2, rows), CLASSES, NULL);
+}
+
 typedef struct fixture {
     ls_context *ctx;
     ls_net *net;
@@ -215,6 +230,11 @@ START_TEST(padded_net)
     check_net(padded, 0);
 }
 END_TEST
+START_TEST(gated_net)
+{
+    check_net(gated, 0);
+}
+END_TEST
 
 int main(void)
 {
@@ -226,6 +246,7 @@ int main(void)
     tcase_add_test(c, residual_net);
     tcase_add_test(c, odd_net);
     tcase_add_test(c, padded_net);
+    tcase_add_test(c, gated_net);
     suite_add_tcase(suite, c);
     return run_and_free(suite);
 }

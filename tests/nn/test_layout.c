@@ -57,7 +57,9 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
     x = ls_dropout(g, x, 0.2f);
     x = ls_max_pool(g, x, &(ls_pool_config){ .kernel = 2 });
     x = ls_conv2d(g, "conv2", x, 12, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
-    x = ls_pad_channels(g, x, 16);
+    ls_node *const parts[] = { x, ls_pad_channels(g, x, 16), ls_sigmoid(g, x),
+                               ls_mul(g, x, ls_sigmoid(g, x)) };
+    x = ls_concat(g, 4, parts); /* ranges of channels that are not multiples of every block */
     ls_output(g, "map", x);
     return ls_linear(g, "fc", ls_flatten(g, x), K, NULL);
 }

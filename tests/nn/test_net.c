@@ -409,6 +409,35 @@ static ls_node *bad_add(ls_graph *g, ls_node *x, const void *o)
     ls_node *a = ls_conv2d(g, "a", x, 4, NULL), *b = ls_conv2d(g, "b", x, 5, NULL);
     return ls_linear(g, "fc", ls_flatten(g, ls_add(g, a, b)), 10, NULL);
 }
+static ls_node *bad_mul(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_mul(g, x, ls_conv2d(g, "b", x, 5, NULL));
+}
+static ls_node *bad_concat(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    ls_node *const parts[] = { x, ls_conv2d(g, "b", x, 5, &(ls_conv2d_config){ .stride = 2 }) };
+    return ls_concat(g, 2, parts);
+}
+static ls_node *bad_concat_rank(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    ls_node *const parts[] = { ls_flatten(g, x), x };
+    return ls_concat(g, 2, parts);
+}
+static ls_node *concat_none(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_concat(g, 0, &x);
+}
+static ls_node *concat_too_many(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    ls_node *parts[LS_MAX_CONCAT_INPUTS + 1];
+    for (int i = 0; i <= LS_MAX_CONCAT_INPUTS; i++) parts[i] = x;
+    return ls_concat(g, LS_MAX_CONCAT_INPUTS + 1, parts);
+}
 static ls_node *bad_linear(ls_graph *g, ls_node *x, const void *o)
 {
     (void)o;
@@ -468,6 +497,11 @@ static const struct misuse {
     { too_small, LS_ERR_SHAPE, { "conv2d 'big'", "height 8", "11" } },
     { bad_groups, LS_ERR_SHAPE, { "conv2d 'grouped'", "3 channels", "2 groups" } },
     { bad_add, LS_ERR_SHAPE, { "add", "[4,8,8,4]", "[4,8,8,5]" } },
+    { bad_mul, LS_ERR_SHAPE, { "mul", "[4,8,8,3]", "[4,8,8,5]" } },
+    { bad_concat, LS_ERR_SHAPE, { "concat", "[4,8,8,3]", "[4,4,4,5]" } },
+    { bad_concat_rank, LS_ERR_SHAPE, { "concat", "[4,8,8,3]", "[N,H,W,C] or [N,C]" } },
+    { concat_none, LS_ERR_INVALID, { "ls_concat: 0 nodes", "1 to 32", "" } },
+    { concat_too_many, LS_ERR_INVALID, { "ls_concat: 33 nodes", "1 to 32", "" } },
     { bad_linear, LS_ERR_SHAPE, { "linear 'fc'", "[4,8,8,3]", "[N,I]" } },
     { bad_classes, LS_ERR_SHAPE, { "[4,7]", "K = 10", "cross-entropy" } },
     { twice, LS_ERR_INVALID, { "'same'", "'same.weight'", "already" } },

@@ -131,6 +131,34 @@ static ls_node *add(ls_graph *g, ls_node *x, one_case *c)
     return ls_add(g, x, residual(g, x));
 }
 
+static ls_node *sigmoid(ls_graph *g, ls_node *x, one_case *c)
+{
+    (void)c;
+    return ls_sigmoid(g, x);
+}
+
+static ls_node *mul(ls_graph *g, ls_node *x, one_case *c)
+{
+    return ls_mul(g, x, c->config[4] ? x : residual(g, x));
+}
+
+/* What the parts are, ops.py says. */
+static ls_node *concat(ls_graph *g, ls_node *x, one_case *c)
+{
+    enum { N_KNOWN = 4 };
+    ls_node *known[N_KNOWN] = { x }, *parts[N_CONFIG];
+    const int32_t n = c->config[4];
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t part = c->config[5 + i];
+        if (!known[part])
+            known[part] = part == 1   ? residual(g, x)
+                          : part == 2 ? ls_sigmoid(g, x)
+                                      : ls_pad_channels(g, x, c->config[3] + 5);
+        parts[i] = known[part];
+    }
+    return ls_concat(g, n, parts);
+}
+
 /* The fixtures' logits are 4 times the input, so that the softmax is not flat. */
 static ls_status times_four(const ls_op_call *call)
 {
@@ -182,6 +210,9 @@ static const op_kind kinds[] = {
     { .name = "flatten", .build = flatten, .n_dims = 4, .n_cases = 1 },
     { .name = "pad_channels", .build = pad_channels, .n_dims = 4, .n_cases = 1 },
     { .name = "add", .build = add, .n_dims = 4, .n_cases = 1 },
+    { .name = "sigmoid", .build = sigmoid, .n_dims = 4, .n_cases = 1 },
+    { .name = "mul", .build = mul, .n_dims = 4, .n_cases = 2 },
+    { .name = "concat", .build = concat, .n_dims = 4, .n_cases = 6 },
     { .name = "cross_entropy", .build = cross_entropy, .n_dims = 2, .n_cases = 6 },
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };

@@ -85,6 +85,20 @@ def add(n, h, w, c):
     case.finish(case.input + case.leaf("residual", (n, h, w, c)))
 
 
+def mul(name, n, h, w, c, square=False):
+    case = Case("mul/" + name, [n, h, w, c, square], (n, h, w, c))
+    case.finish(case.input * (case.input if square else case.leaf("residual", (n, h, w, c))))
+
+
+def concat(name, n, h, w, c, parts):
+    """Each part is the input (0), the residual (1), the input's sigmoid (2), or the input with 5 channels of zeros (3)."""
+    shape = (n, h, w, c) if h else (n, c)
+    case = Case("concat/" + name, [n, h, w, c, len(parts), *parts], shape)
+    x = case.input
+    residual = case.leaf("residual", shape) if 1 in parts else None
+    case.finish(torch.cat([(x, residual, torch.sigmoid(x), F.pad(x, (0, 5)))[part] for part in parts], -1))
+
+
 def cross_entropy(name, n, k, smoothing=0.0, weighted=False, every=0):
     """Every `every`-th label is -1: left out."""
     case = Case("cross_entropy/" + name, [n, k, round(smoothing * 1000), weighted, every], (n, k))
@@ -135,9 +149,18 @@ pool("avg_pool", "2", 2, 8, 8, 5, 2, 2, 0)
 
 plain("global_avg_pool", (3, 7, 5, 24), lambda x: x.mean((1, 2)))
 plain("relu", (2, 5, 5, 9), torch.relu)
+plain("sigmoid", (2, 5, 5, 9), lambda x: torch.sigmoid(x))
 plain("flatten", (3, 4, 5, 6), lambda x: x.flatten(1))
 plain("pad_channels", (2, 4, 3, 6), lambda x: F.pad(x, (0, 5)))  # 5 more, as test_ops.c
 add(2, 5, 4, 16)
+mul("plain", 2, 5, 4, 16)
+mul("square", 3, 4, 5, 7, square=True)  # one node twice
+concat("plain", 2, 5, 4, 16, [0, 1])
+concat("one_channel", 3, 4, 4, 1, [0, 1, 0])
+concat("odd_channels", 2, 4, 3, 7, [3, 0, 1])
+concat("twice", 2, 3, 3, 8, [0, 0])
+concat("many", 2, 3, 4, 3, [0, 1, 2, 3, 0, 2, 1, 1, 3])
+concat("matrix", 6, 0, 0, 5, [1, 2, 0])
 
 cross_entropy("plain", 12, 10)
 cross_entropy("smoothing", 12, 10, smoothing=0.1)

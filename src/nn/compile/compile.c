@@ -22,7 +22,7 @@ static ls_status infer_shapes(ls__program *p, const ls_spec *input_specs)
     for (size_t i = 0; i < n_nodes; i++) {
         const ls_node *node = graph->nodes[i];
         if (node->layer == &ls__input_layer) continue;
-        ls_spec inputs[LS_MAX_OP_INPUTS];
+        ls_spec inputs[LS__MAX_NODE_INPUTS];
         for (int j = 0; j < node->n_inputs; j++) inputs[j] = specs[node->inputs[j]->id];
         LS_TRY(node->layer->infer(node, inputs, &specs[i]));
     }

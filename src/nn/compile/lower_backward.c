@@ -34,7 +34,7 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
 /* ---- The order of stages ---- */
 
 /* What a stage reads; returns how many there are. */
-static int stage_inputs(const ls__fused_op *fused, const ls_node *out[LS_MAX_OP_INPUTS + 1])
+static int stage_inputs(const ls__fused_op *fused, const ls_node *out[LS__MAX_NODE_INPUTS + 1])
 {
     int n = 0;
     for (; n < fused->head->n_inputs; n++) out[n] = fused->head->inputs[n];
@@ -57,7 +57,7 @@ static int *backward_order(ls__builder *b)
         b->status = ls__fail_memory(p->ctx, "program", n_nodes * sizeof *depth);
         return NULL;
     }
-    const ls_node *inputs[LS_MAX_OP_INPUTS + 1];
+    const ls_node *inputs[LS__MAX_NODE_INPUTS + 1];
     for (int i = 0; i < p->n_fused_ops; i++) {
         int *own = &depth[p->fused_ops[i].tail->id];
         for (int j = stage_inputs(&p->fused_ops[i], inputs) - 1; j >= 0; j--) {

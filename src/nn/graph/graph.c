@@ -147,7 +147,7 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
     node->id = graph->n_nodes;
     node->name = full_name;
     node->n_inputs = n_inputs;
-    ls_spec specs[LS_MAX_OP_INPUTS];
+    ls_spec specs[LS__MAX_NODE_INPUTS];
     for (int i = 0; i < n_inputs; i++) {
         node->inputs[i] = inputs[i];
         specs[i] = inputs[i]->spec;

@@ -13,6 +13,9 @@
 /* A layer's parameters and buffers by what they are to it; -1 where it has none. */
 enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_PARAMETERS };
 
+/* Of a user's op or a concatenation; others have up to 3. */
+enum { LS__MAX_NODE_INPUTS = LS_MAX_CONCAT_INPUTS };
+
 struct ls_node {
     ls_graph *graph;
     int id; /* index in graph->nodes */
@@ -20,7 +23,7 @@ struct ls_node {
     const char *name;
     ls_spec spec; /* of the output, with the recorded batch */
     int n_inputs;
-    ls_node *inputs[LS_MAX_OP_INPUTS];
+    ls_node *inputs[LS__MAX_NODE_INPUTS];
     int parameters[LS__MAX_NODE_PARAMETERS]; /* indices in graph->entries */
     union {
         struct {

@@ -1,4 +1,4 @@
-/* elementwise.c: ReLU, add, flatten, dropout. */
+/* elementwise.c: ReLU, sigmoid, add, multiply, flatten, dropout. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
@@ -18,7 +18,36 @@ static void unary_forward(ls__builder *b, const ls__fused_op *fused, const ls__o
     ls__set_forward_value(b, fused->tail, y);
 }
 
-/* ---- ReLU ---- */
+/* The gradient by x of y = f(x), from y and dy. */
+static int unary_gradient(ls__builder *b, const ls__fused_op *fused, ls__op_kind kind, int dy)
+{
+    const int dx = ls__activation_new(b, ls__spec_of(b, fused->tail)->shape);
+    ls__emit(b, &(ls__op){ .kind = kind }, 2,
+             (const int[]){ ls__forward_value(b, fused->tail), dy }, 1, &dx);
+    return dx;
+}
+
+static void unary_backward(ls__builder *b, const ls__fused_op *fused, ls__op_kind kind)
+{
+    const ls_node *x = fused->head->inputs[0];
+    if (!ls__wants_gradient(b, x)) return;
+    const int dy = ls__gradient_of(b, fused->tail);
+    if (dy < 0) return;
+    ls__contribute(b, x, unary_gradient(b, fused, kind, dy));
+}
+
+/* A forward op y = f(a, b) of the node's own shape. */
+static void binary_forward(ls__builder *b, const ls__fused_op *fused, const ls__op *op)
+{
+    const ls_node *node = fused->head;
+    int inputs[2];
+    for (int i = 0; i < 2; i++) inputs[i] = ls__activation_of(b, node->inputs[i]);
+    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
+    ls__emit(b, op, 2, inputs, 1, &y);
+    ls__set_forward_value(b, fused->tail, y);
+}
+
+/* ---- ReLU and sigmoid ---- */
 
 static void relu_forward(ls__builder *b, const ls__fused_op *fused)
 {
@@ -27,19 +56,12 @@ static void relu_forward(ls__builder *b, const ls__fused_op *fused)
 
 int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy)
 {
-    const int dx = ls__activation_new(b, ls__spec_of(b, fused->tail)->shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2,
-             (const int[]){ ls__forward_value(b, fused->tail), dy }, 1, &dx);
-    return dx;
+    return unary_gradient(b, fused, LS__OP_RELU_BACKWARD, dy);
 }
 
 static void relu_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = fused->head;
-    if (!ls__wants_gradient(b, node->inputs[0])) return;
-    const int dy = ls__gradient_of(b, fused->tail);
-    if (dy < 0) return;
-    ls__contribute(b, node->inputs[0], ls__relu_gradient(b, fused, dy));
+    unary_backward(b, fused, LS__OP_RELU_BACKWARD);
 }
 
 const ls__layer ls__relu_layer = {
@@ -52,9 +74,29 @@ ls_node *ls_relu(ls_graph *graph, ls_node *x)
     return ls__graph_append(graph, &(ls_node){ .layer = &ls__relu_layer }, NULL, 1, &x);
 }
 
-/* ---- Add ---- */
+static void sigmoid_forward(ls__builder *b, const ls__fused_op *fused)
+{
+    unary_forward(b, fused, &(ls__op){ .kind = LS__OP_SIGMOID });
+}
 
-static ls_status add_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static void sigmoid_backward(ls__builder *b, const ls__fused_op *fused)
+{
+    unary_backward(b, fused, LS__OP_SIGMOID_BACKWARD);
+}
+
+static const ls__layer sigmoid_layer = {
+    .name = "sigmoid", .infer = infer_f32, .forward = sigmoid_forward, .backward = sigmoid_backward
+};
+
+ls_node *ls_sigmoid(ls_graph *graph, ls_node *x)
+{
+    if (!ls__graph_accepts(graph, "ls_sigmoid", 1, &x)) return NULL;
+    return ls__graph_append(graph, &(ls_node){ .layer = &sigmoid_layer }, NULL, 1, &x);
+}
+
+/* ---- Add and multiply ---- */
+
+static ls_status binary_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     char a[LS_SHAPE_TEXT_SIZE], c[LS_SHAPE_TEXT_SIZE];
     if (inputs[0].dtype != LS_F32 || inputs[1].dtype != LS_F32)
@@ -70,14 +112,7 @@ static ls_status add_infer(const ls_node *node, const ls_spec *inputs, ls_spec *
 
 static void add_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = fused->head;
-    ls__op op = { .kind = LS__OP_ADD };
-    op.u.add.relu = fused->relu;
-    int inputs[2];
-    for (int i = 0; i < 2; i++) inputs[i] = ls__activation_of(b, node->inputs[i]);
-    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
-    ls__emit(b, &op, 2, inputs, 1, &y);
-    ls__set_forward_value(b, fused->tail, y);
+    binary_forward(b, fused, &(ls__op){ .kind = LS__OP_ADD, .u.add.relu = fused->relu });
 }
 
 static void add_backward(ls__builder *b, const ls__fused_op *fused)
@@ -92,7 +127,7 @@ static void add_backward(ls__builder *b, const ls__fused_op *fused)
 }
 
 const ls__layer ls__add_layer = {
-    .name = "add", .infer = add_infer, .forward = add_forward, .backward = add_backward
+    .name = "add", .infer = binary_infer, .forward = add_forward, .backward = add_backward
 };
 
 ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b)
@@ -100,6 +135,38 @@ ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b)
     ls_node *inputs[2] = { a, b };
     if (!ls__graph_accepts(graph, "ls_add", 2, inputs)) return NULL;
     return ls__graph_append(graph, &(ls_node){ .layer = &ls__add_layer }, NULL, 2, inputs);
+}
+
+static void mul_forward(ls__builder *b, const ls__fused_op *fused)
+{
+    binary_forward(b, fused, &(ls__op){ .kind = LS__OP_MUL });
+}
+
+/* da = dy b, db = dy a */
+static void mul_backward(ls__builder *b, const ls__fused_op *fused)
+{
+    const ls_node *node = fused->head;
+    if (!ls__wants_gradient(b, node->inputs[0]) && !ls__wants_gradient(b, node->inputs[1])) return;
+    const int dy = ls__gradient_of(b, fused->tail);
+    if (dy < 0) return;
+    for (int i = 0; i < 2; i++) {
+        if (!ls__wants_gradient(b, node->inputs[i])) continue;
+        const int other = ls__activation_of(b, node->inputs[1 - i]);
+        const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
+        ls__emit(b, &(ls__op){ .kind = LS__OP_MUL }, 2, (const int[]){ dy, other }, 1, &dx);
+        ls__contribute(b, node->inputs[i], dx);
+    }
+}
+
+static const ls__layer mul_layer = {
+    .name = "mul", .infer = binary_infer, .forward = mul_forward, .backward = mul_backward
+};
+
+ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b)
+{
+    ls_node *inputs[2] = { a, b };
+    if (!ls__graph_accepts(graph, "ls_mul", 2, inputs)) return NULL;
+    return ls__graph_append(graph, &(ls_node){ .layer = &mul_layer }, NULL, 2, inputs);
 }
 
 /* ---- Flatten: no work where the input is dense already ---- */
