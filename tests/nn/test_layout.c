@@ -59,8 +59,8 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
     x = ls_conv2d(g, "conv2", x, 12, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
     ls_node *const parts[] = { x, ls_pad_channels(g, x, 16), ls_sigmoid(g, x),
                                ls_mul(g, x, ls_sigmoid(g, x)) };
-    x = ls_concat(g, 4, parts); /* ranges of channels that are not multiples of every block */
-    ls_output(g, "map", x);
+    x = ls_output(g, "map", ls_concat(g, 4, parts));
+    x = ls_conv2d(g, "conv3", x, 8, NULL);
     return ls_linear(g, "fc", ls_flatten(g, x), K, NULL);
 }
 
