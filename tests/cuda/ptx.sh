@@ -22,7 +22,7 @@ function fail(what) {
 function check() {
     if (entry == "") return
     n_parameters++
-    packs = entry ~ /ls__pack|relu_kernel|relu_backward|add_kernel|sgd_kernel|adam_kernel|cast_packs/
+    packs = entry ~ /ls__pack|unary_kernel|binary_kernel|sgd_kernel|adam_kernel|cast_packs/
     n_packs += packs
     # bytes become values: a pixel of 3 bytes makes a pack
     if (packs && !loads && entry !~ /normalize_padded/) fail("no load of 16 bytes")

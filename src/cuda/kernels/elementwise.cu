@@ -356,9 +356,13 @@ static int copy_channels(const ls__cuda_call *call, channel_range x, channel_ran
     };
     /* packs where all numbers of channels are multiples of a pack's elements, a power of two */
     const int64_t common = x.channels | x.first | y.channels | y.first | n;
-    return ls__with_access(operand, common, [=](auto access) {
-        return count / (int64_t) decltype(access)::n <= LS__MOST_SMALL ? start(access, (int32_t)0)
-                                                                       : start(access, (int64_t)0);
+    return ls__with_type(operand, [=](auto type) {
+        typedef ls__pack<decltype(type)> pack;
+        typedef ls__single<decltype(type)> single;
+        if (common % pack::n == 0 && count / pack::n <= LS__MAX_INT32_COUNT)
+            return start(pack(), (int32_t)0);
+        return count <= LS__MAX_INT32_COUNT ? start(single(), (int32_t)0)
+                                            : start(single(), (int64_t)0);
     });
 }
 
