@@ -8,7 +8,7 @@ install(TARGETS ${LOCKSTEP_LIBRARIES} EXPORT lockstep_targets)
 install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR})
 
 # As in the source's folder, so that the pages' links to each other and to the examples lead somewhere.
-install(FILES README.md LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CHANGELOG.md LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
   FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.c" PATTERN "*.h" PATTERN "CMakeLists.txt")
 
