@@ -10,7 +10,7 @@ rm -rf "$stage"
 cmake --install "$build" --prefix "$stage/prefix" >/dev/null
 
 docs=$stage/prefix/share/doc/lockstep
-for file in README.md CHANGELOG.md LICENSE SECURITY.md examples/CMakeLists.txt examples/02_train.c docs/cplusplus.md docs/repro.svg; do
+for file in README.md CHANGELOG.md LICENSE SECURITY.md examples/CMakeLists.txt examples/02_train.c docs/cplusplus.md docs/architecture.svg; do
   [ -s "$docs/$file" ] || { echo "$file is not installed in $docs"; exit 1; }
 done
 
