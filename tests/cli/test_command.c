@@ -228,7 +228,7 @@ START_TEST(failures_at_run_time)
 }
 END_TEST
 
-/* Those that 'train --help' and the README list. */
+/* Those that 'train --help' and docs/training.md list. */
 START_TEST(exit_statuses)
 {
     static const struct {
