@@ -34,7 +34,7 @@ done < <(block sh)
 [ "$n" -ge 10 ] || { echo "only $n commands found in README.md"; exit 1; }
 
 # Links to files must not dangle.
-grep -oE '\]\([^)#]+\)' "$source/README.md" "$source"/docs/*.md | sed -E 's/\]\((.*)\)/\1/' |
+grep -oE '\]\([^)#]+\)' "$source"/*.md "$source"/docs/*.md | sed -E 's/\]\((.*)\)/\1/' |
   while IFS=: read -r file link; do
     case $link in http*) continue ;; esac
     [ -e "$(dirname "$file")/$link" ] || { echo "$file: $link is not there"; exit 1; }
