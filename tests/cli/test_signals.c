@@ -102,7 +102,7 @@ static bool has_temporary(pid_t pid)
     char line[128];
     snprintf(
         line, sizeof(line),
-        "ls -l /proc/%d/fd 2>/dev/null | grep -q 'lockstep-cli-.*(deleted)$' || ls .lockstep-*.tmp "
+        "ls -l /proc/%d/fd 2>/dev/null | grep -q 'lockstep-test-.*(deleted)$' || ls .lockstep-*.tmp "
         ">/dev/null 2>&1",
         (int)pid);
     return system(line) == 0;
