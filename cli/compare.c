@@ -319,7 +319,7 @@ const cli_verb verb_compare = {
     .arguments = "RUN RUN",
     .details =
         "Compares what decides over bits (manifest.json), then the digests of each step "
-        "(record.txt). The first step that differs is done again in both settings, from the "
+        "(run_log.txt). The first step that differs is done again in both settings, from the "
         "nearest checkpoint (--keep-checkpoints), op by op, to name the first op whose output "
         "differs while its inputs agree, the tensor, the element and both values.\n"
         "Exit status: 0 identical as far as both go, 1 different, 2 not comparable.\n",

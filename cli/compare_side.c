@@ -16,7 +16,7 @@ bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir
         print_text(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
         return false;
     }
-    snprintf(side->record, sizeof(side->record), "%s/record.txt", dir);
+    snprintf(side->record, sizeof(side->record), "%s/run_log.txt", dir);
     side->config = run_config_read(verb, dir, path);
     side->manifest = side->config ? run_manifest_read(verb, dir, path) : NULL;
     return side->manifest != NULL;

@@ -82,7 +82,7 @@ int repro_read(repro *r, int i)
 {
     repro_run *run = &r->runs[i];
     char path[REPRO_PATH_SIZE + 128], other[REPRO_PATH_SIZE + 128];
-    run_path(r, run, "record.txt", path);
+    run_path(r, run, "run_log.txt", path);
     int answer = read_steps(r, run, path);
     if (answer == EXIT_DONE) answer = read_seconds(r, run);
     if (answer != EXIT_DONE) return answer;
@@ -91,7 +91,7 @@ int repro_read(repro *r, int i)
     if (!run->spans) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
     for (run->result = 0; run->result < r->n_results; run->result++) {
         ls_run_log_difference difference;
-        run_path(r, repro_first_of(r, run->result), "record.txt", other);
+        run_path(r, repro_first_of(r, run->result), "run_log.txt", other);
         if (ls_run_log_compare(r->ctx, other, path, &difference) != LS_OK)
             return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
         if (run->result == 0) run->split = difference;

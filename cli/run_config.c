@@ -93,7 +93,7 @@ bool run_has_no_step(const char *dir)
     char path[RUN_PATH_SIZE];
     int64_t n_steps = -1;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
-    snprintf(path, sizeof(path), "%s/record.txt", dir);
+    snprintf(path, sizeof(path), "%s/run_log.txt", dir);
     ls_run_log_count(ctx, path, &n_steps);
     snprintf(path, sizeof(path), "%s/last.safetensors", dir);
     ls_tensor_file *last = n_steps == 0 ? ls_tensor_file_open(ctx, path) : NULL;

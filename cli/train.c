@@ -423,7 +423,7 @@ const cli_verb verb_train = {
     .summary = "train a network on a folder of images",
     .arguments = "",
     .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl, "
-               "metrics.csv, record.txt (digests of each step), last.safetensors (everything, for "
+               "metrics.csv, run_log.txt (digests of each step), last.safetensors (everything, for "
                "--resume) and best.safetensors (the weights with the best validation top-1).\n"
                "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the "
                "schedule is constant, step, exponential or plateau.\n"

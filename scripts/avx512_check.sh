@@ -72,7 +72,7 @@ add "$build/lockstep"
 train() {
   ONEDNN_MAX_CPU_ISA=AVX2 OMP_NUM_THREADS=1 lockstep train --data-dir "$1" --no-val --model resnet20 --batch-size 8 --steps 3 \
     --threads 1 --workers 0 --out "$2" >"$2.log" 2>&1 || { cat "$2.log"; return 1; }
-  sed 's/^/record /' "$2/record.txt"
+  sed 's/^/record /' "$2/run_log.txt"
 }
 cat >"$root/init" <<END
 #!/bin/busybox sh

@@ -42,7 +42,7 @@ judge() {
     "$lockstep" train "${again[@]}" >/dev/null 2>run.err || finding "$1: not resumed"
   fi
   cmp -s whole/last.safetensors run/last.safetensors || finding "$1: weights differ"
-  cmp -s whole/record.txt run/record.txt || finding "$1: run log differs"
+  cmp -s whole/run_log.txt run/run_log.txt || finding "$1: run log differs"
 }
 
 # limited WHAT COMMAND...: one run with a limit set by COMMAND, in a shell of its own. Messages pass through a pipe, because

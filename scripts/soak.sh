@@ -78,7 +78,7 @@ round() {
     *) finding "$precision $optimizer $source ${start[*]}: exit status $status" && return ;;
     esac
   done
-  for file in last.safetensors best.safetensors record.txt; do
+  for file in last.safetensors best.safetensors run_log.txt; do
     cmp -s "$whole/$file" "run/$file" || finding "$precision $optimizer $source: $file differs after $starts starts"
   done
   [ "$(untimed "$whole")" = "$(untimed run)" ] || finding "$precision $optimizer $source: metrics differ"

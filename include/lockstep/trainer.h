@@ -126,7 +126,7 @@ typedef struct ls_trainer_config {
     ls_loader *validation; /* NULL = none: the training accuracy decides what is best */
 
     /* The run's folder, which is made where it is missing; NULL = no files are written. In it:
-     * metrics.jsonl and metrics.csv (a row per epoch), record.txt (run_log.h), last.safetensors
+     * metrics.jsonl and metrics.csv (a row per epoch), run_log.txt (run_log.h), last.safetensors
      * (all that a resume needs, saved after each epoch and at the end) and best.safetensors (the
      * weights with the best top-1). What follows requires it. */
     const char *dir;

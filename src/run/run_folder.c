@@ -31,7 +31,7 @@ static bool is_of_run(const char *name)
                                          "metrics.jsonl",
                                          "metrics.csv",
                                          "curves.svg",
-                                         "record.txt",
+                                         "run_log.txt",
                                          "last.safetensors",
                                          "best.safetensors" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

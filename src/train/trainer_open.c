@@ -110,7 +110,7 @@ static ls_status open_folder(ls_trainer *t)
     t->dir = ls__strdup(ctx, t->config.dir);
     t->last_path = ls__format(ctx, "%s/last.safetensors", t->config.dir);
     t->best_path = ls__format(ctx, "%s/best.safetensors", t->config.dir);
-    char *log_path = ls__format(ctx, "%s/record.txt", t->config.dir);
+    char *log_path = ls__format(ctx, "%s/run_log.txt", t->config.dir);
     ls_status status = t->dir && t->last_path && t->best_path && log_path
                            ? LS_OK
                            : ls__fail_memory(ctx, t->config.dir, strlen(t->config.dir));

@@ -11,10 +11,10 @@
 
 long count_steps(const char *run)
 {
-    enum { LINE_BYTES = 129 }; /* of record.txt, record.h */
+    enum { LINE_BYTES = 129 }; /* of run_log.txt, record.h */
     char path[64];
     struct stat there;
-    snprintf(path, sizeof(path), "%s/record.txt", run);
+    snprintf(path, sizeof(path), "%s/run_log.txt", run);
     return stat(path, &there) == 0 ? (long)there.st_size / LINE_BYTES : 0;
 }
 

@@ -188,7 +188,7 @@ START_TEST(closed_standard_files)
     ck_assert_int_eq(rename("run", "open"), 0);
     ck_assert_int_eq(shell(LOCKSTEP_COMMAND " " TRAIN "<&- >&- 2>&-"), 1);
     ck_assert_int_eq(rename("run", "closed"), 0);
-    ck_assert(same_files("open/record.txt", "closed/record.txt"));
+    ck_assert(same_files("open/run_log.txt", "closed/run_log.txt"));
     ck_assert(same_files("open/last.safetensors", "closed/last.safetensors"));
     ck_assert_int_eq(shell(LOCKSTEP_COMMAND " describe --image-size 8 -b 1 >&- 2>said"), 1);
     size_t size;
@@ -200,7 +200,7 @@ START_TEST(closed_standard_files)
                                             "--out repro <&- >&- 2>&-"),
                      5);
     ck_assert(exists("repro/repro.csv"));
-    ck_assert(same_files("repro/w0-t1/record.txt", "repro/w1-t1/record.txt"));
+    ck_assert(same_files("repro/w0-t1/run_log.txt", "repro/w1-t1/run_log.txt"));
     end_folder();
 }
 END_TEST

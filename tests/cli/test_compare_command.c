@@ -289,12 +289,12 @@ START_TEST(mistakes)
     expect(2, TRAIN "--out b --inject-fault 99999999999999999999:0:0");
     expect_err("the run has steps 0 to ");
     expect(1, TRAIN "--out c --inject-fault 0:100000:0");
-    ck_assert_int_eq(system("cp -r a d && printf 'no record' >d/record.txt"), 0);
+    ck_assert_int_eq(system("cp -r a d && printf 'no record' >d/run_log.txt"), 0);
     expect(2, "compare a d");
     expect_out("A has 2 steps, B 0");
-    ck_assert_int_eq(system("yes no | head -c 300 >d/record.txt"), 0);
+    ck_assert_int_eq(system("yes no | head -c 300 >d/run_log.txt"), 0);
     expect(2, "compare a d");
-    expect_err("d/record.txt");
+    expect_err("d/run_log.txt");
     ck_assert_int_eq(system("echo '{}' >d/manifest.json"), 0);
     expect(2, "compare a d");
     expect_err("d/manifest.json: no identity or no sessions in it");

@@ -91,7 +91,7 @@ static void run_until(const char *line, int k, crash how)
 static bool has_step(void)
 {
     struct stat there;
-    return stat("run/record.txt", &there) == 0 && there.st_size >= 129; /* a whole line */
+    return stat("run/run_log.txt", &there) == 0 && there.st_size >= 129; /* a whole line */
 }
 
 /* What a user does: the command that it was begun with, if that left no run, else --resume. Left to
@@ -111,7 +111,7 @@ static void go_on(void)
 /* ---- Comparing ---- */
 
 /* Files that hold no times. */
-static const char *const same_bytes[] = { "record.txt",
+static const char *const same_bytes[] = { "run_log.txt",
                                           "config.json",
                                           "best.safetensors",
                                           "last.safetensors",
@@ -172,7 +172,7 @@ static const wanted_calls wanted[] = {
     { "checkpoint-000000000000.safetensors", { [CALL_LINK] = 1 } },
     { "checkpoint-000000000001.safetensors", { [CALL_LINK] = 1 } },
     { "checkpoint-000000000002.safetensors", { [CALL_LINK] = 1 } },
-    { "record.txt",
+    { "run_log.txt",
       { [CALL_CREATE] = 1,
         [CALL_TRUNCATE] = 1,
         [CALL_WRITE] = STEPS,
@@ -279,7 +279,7 @@ START_TEST(killed_again_before_any_call_of_a_resume)
     begin_trace(-1, CRASH_BEFORE_CALL);
     ck_assert_msg(run_train(RESUME, trace) == 0, "%s", said_err);
     ck_assert_int_eq(trace->calls[0].kind, CALL_UNLINK);
-    const int line = find_call(CALL_WRITE, "record.txt", false);
+    const int line = find_call(CALL_WRITE, "run_log.txt", false);
     const int n = choose_calls(chosen);
     for (int i = 0; i < n && chosen[i] <= line; i++, n_tried++) {
         ck_assert_int_eq(system("rm -r run && cp -r wreck run"), 0);

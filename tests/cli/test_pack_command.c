@@ -42,8 +42,8 @@ START_TEST(packs_train_to_the_same_bits)
     for (int i = 0; i < 2; i++) {
         expect(0, TRAIN "--data-dir %s --out %s.run -j 2", packs[i], packs[i]);
         char path[64];
-        snprintf(path, sizeof(path), "%s.run/record.txt", packs[i]);
-        ck_assert(same_files("run/record.txt", path));
+        snprintf(path, sizeof(path), "%s.run/run_log.txt", packs[i]);
+        ck_assert(same_files("run/run_log.txt", path));
         snprintf(path, sizeof(path), "%s.run/metrics.jsonl", packs[i]);
         expect_same_metrics("run/metrics.jsonl", path, 2);
         expect(0, "compare run %s.run", packs[i]);
@@ -53,8 +53,8 @@ START_TEST(packs_train_to_the_same_bits)
         expect(0, TRAIN "--data-dir data --out mixed%d --stop-at 7", i);
         expect(0, "train --resume mixed%d --data-dir %s --stop-at 13", i, packs[i]);
         expect(0, "train --resume mixed%d --data-dir data", i);
-        snprintf(path, sizeof(path), "mixed%d/record.txt", i);
-        ck_assert(same_files("run/record.txt", path));
+        snprintf(path, sizeof(path), "mixed%d/run_log.txt", i);
+        ck_assert(same_files("run/run_log.txt", path));
 
         expect(0, "eval --checkpoint run/best.safetensors --data-dir %s", packs[i]);
         char said[200];
@@ -133,8 +133,8 @@ START_TEST(bad_images)
         expect_err("left out: p/train/star/cut.png");
     }
     expect(0, TRAIN "--data-dir data --out run --on-bad-image skip");
-    ck_assert(same_files("run/record.txt", "skips0/record.txt"));
-    ck_assert(same_files("run/record.txt", "skips1/record.txt"));
+    ck_assert(same_files("run/run_log.txt", "skips0/run_log.txt"));
+    ck_assert(same_files("run/run_log.txt", "skips1/run_log.txt"));
     end_folder();
 }
 END_TEST

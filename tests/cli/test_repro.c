@@ -55,7 +55,7 @@ START_TEST(one_result)
     expect_in_file("a/b/repro.svg", ">8 runs of 22 steps: 1 result</text>");
     expect_in_file("a/b/repro.svg", ">8 runs: the bits of w0-t2</text>");
     expect_in_file("a/b/repro.svg", ">Gaps: stopped and resumed.</text>");
-    ck_assert(same_files("a/b/w0-t2/record.txt", "a/b/w3-t1-r2/record.txt"));
+    ck_assert(same_files("a/b/w0-t2/run_log.txt", "a/b/w3-t1-r2/run_log.txt"));
     expect_in_file("a/b/w3-t1-r2.log", "run     a/b/w3-t1-r2, continued at epoch ");
     end_folder();
 }
@@ -198,7 +198,7 @@ START_TEST(interrupted)
     for (int i = 0; i < 4; i++) {
         const pid_t pid = start_command(0, FOR_EVER "--out run%d", i);
         char record[64], saved[64], text[64];
-        snprintf(record, sizeof(record), "run%d/w0-t1/record.txt", i);
+        snprintf(record, sizeof(record), "run%d/w0-t1/run_log.txt", i);
         snprintf(saved, sizeof(saved), "run%d/w0-t1/last.safetensors", i);
         while (!has_bytes(record) && kill(pid, 0) == 0)
             nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
@@ -223,7 +223,7 @@ START_TEST(interrupted_in_vain)
     const pid_t pid =
         start_command(0, REPRO "--steps 30 --workers 0,1 --threads 1 --out background");
     ignored_signal = 0;
-    while (!has_bytes("background/w0-t1/record.txt") && kill(pid, 0) == 0)
+    while (!has_bytes("background/w0-t1/run_log.txt") && kill(pid, 0) == 0)
         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
     kill(pid, SIGINT);
     ck_assert_int_eq(wait_command(pid), 0);
@@ -239,7 +239,7 @@ START_TEST(killed)
     draw_data();
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* orphans become ours */
     const pid_t pid = start_command(0, FOR_EVER "--out run");
-    while (!has_bytes("run/w0-t1/record.txt") && kill(pid, 0) == 0)
+    while (!has_bytes("run/w0-t1/run_log.txt") && kill(pid, 0) == 0)
         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
     kill(pid, SIGKILL);
     ck_assert_int_eq(wait_command(pid), 128 + SIGKILL);

@@ -23,7 +23,7 @@ static void write_bad_images(const char *folder, int n)
 
 static void expect_same_runs(const char *a, const char *b, int n_epochs)
 {
-    static const char *const files[] = { "last.safetensors", "best.safetensors", "record.txt" };
+    static const char *const files[] = { "last.safetensors", "best.safetensors", "run_log.txt" };
     char in_a[64], in_b[64];
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         snprintf(in_a, sizeof(in_a), "%s/%s", a, files[i]);
@@ -141,7 +141,7 @@ START_TEST(folders_with_other_files_are_refused)
     ck_assert_int_eq(system("test \"$(ls -A data)\" = \"$(printf 'train\\nval')\""), 0);
     ck_assert_int_eq(
         system("mkdir begun && touch begun/.lock begun/.lockstep-1-0.tmp "
-               "begun/record.txt begun/metrics.csv begun/metrics.jsonl begun/curves.svg "
+               "begun/run_log.txt begun/metrics.csv begun/metrics.jsonl begun/curves.svg "
                "begun/last.safetensors begun/best.safetensors begun/manifest.json "
                "begun/checkpoint-000000000003.safetensors"),
         0);

@@ -18,7 +18,7 @@ static bool has_step(pid_t pid, const char *run)
 {
     char path[64];
     struct stat there;
-    snprintf(path, sizeof(path), "%s/record.txt", run);
+    snprintf(path, sizeof(path), "%s/run_log.txt", run);
     while (stat(path, &there) != 0 || there.st_size == 0) {
         if (waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED | WNOHANG | WNOWAIT) != 0)
             return false;

@@ -100,7 +100,7 @@ START_TEST(threads_and_workers_change_nothing)
     expect(0, TRAIN "--epochs 1 --out a -j 0 --threads 1");
     expect(0, TRAIN "--epochs 1 --out b -j 3 --threads 3");
     ck_assert(same_files("a/last.safetensors", "b/last.safetensors"));
-    ck_assert(same_files("a/record.txt", "b/record.txt"));
+    ck_assert(same_files("a/run_log.txt", "b/run_log.txt"));
     expect(0, TRAIN "--epochs 1 --out c -j 3 --threads 3 --seed 8");
     ck_assert(!same_files("a/last.safetensors", "c/last.safetensors"));
     end_folder();
@@ -117,7 +117,7 @@ START_TEST(sixteen_bits)
     expect(0, TRAIN "--epochs 1 --precision f16 --out stopped --stop-at 7 -j 2 --threads 3");
     expect(0, "train --resume stopped");
     ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
-    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
     json_t *row = read_row("whole/metrics.jsonl", 0);
     ck_assert(number(row, "loss_scale") > 0 && number(row, "skipped_updates") >= 0);
     json_decref(row);
@@ -129,7 +129,7 @@ START_TEST(sixteen_bits)
                "--per-class --precision bf16\n");
     expect_out("next: " LOCKSTEP_COMMAND " predict --checkpoint bf16/best.safetensors --precision "
                "bf16 IMAGE...\n");
-    ck_assert(!same_files("whole/record.txt", "bf16/record.txt"));
+    ck_assert(!same_files("whole/run_log.txt", "bf16/run_log.txt"));
     row = read_row("bf16/metrics.jsonl", 0);
     ck_assert_ptr_null(json_object_get(row, "loss_scale"));
     json_decref(row);
@@ -156,7 +156,7 @@ START_TEST(a_run_of_so_many_steps)
     expect(0, "train --resume short");
     ck_assert_int_eq(count_steps("short"), 25);
     expect(0, "train --resume short --steps 33");
-    ck_assert(same_files("long/record.txt", "short/record.txt"));
+    ck_assert(same_files("long/run_log.txt", "short/run_log.txt"));
     end_folder();
 }
 END_TEST

@@ -34,7 +34,7 @@ START_TEST(stopped_and_resumed_is_the_same)
     expect(0, "train --resume stopped");
     ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
     ck_assert(same_files("whole/best.safetensors", "stopped/best.safetensors"));
-    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
     expect_same_metrics("whole/metrics.jsonl", "stopped/metrics.jsonl", 3);
     end_folder();
 }
@@ -117,7 +117,7 @@ START_TEST(checkpoints_in_mid_epoch)
     wait_command(pid);
     expect(0, "train --resume killed --checkpoint-every 1");
     ck_assert(same_files("whole/last.safetensors", "killed/last.safetensors"));
-    ck_assert(same_files("whole/record.txt", "killed/record.txt"));
+    ck_assert(same_files("whole/run_log.txt", "killed/run_log.txt"));
     end_folder();
 }
 END_TEST
@@ -189,7 +189,7 @@ START_TEST(killed_at_any_moment)
     expect(0, exists("killed/config.json") ? "train --resume killed" : TRAIN "--out killed");
     ck_assert(same_files("whole/last.safetensors", "killed/last.safetensors"));
     ck_assert(same_files("whole/best.safetensors", "killed/best.safetensors"));
-    ck_assert(same_files("whole/record.txt", "killed/record.txt"));
+    ck_assert(same_files("whole/run_log.txt", "killed/run_log.txt"));
     expect_same_metrics("whole/metrics.jsonl", "killed/metrics.jsonl", 3);
     end_folder();
 }
@@ -198,7 +198,7 @@ END_TEST
 /* What a run needs to go on is missing: it is named, and nothing changes. */
 START_TEST(a_resume_that_fails_leaves_no_trace)
 {
-    static const char *const files[] = { "metrics.jsonl", "record.txt" };
+    static const char *const files[] = { "metrics.jsonl", "run_log.txt" };
     begin_folder();
     draw_data();
     expect(0, TRAIN "--out run --stop-at 25");
@@ -272,7 +272,7 @@ START_TEST(bad_images_are_remembered)
     expect(0, "train --resume stopped");
     expect_err("data/train/star/bad0.png: not a JPEG");
     expect_same_metrics("whole/metrics.jsonl", "stopped/metrics.jsonl", 3);
-    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
     end_folder();
 }
 END_TEST
@@ -308,7 +308,7 @@ START_TEST(seeds_by_worker_keep_their_number)
     }
     expect(0, "train --resume stopped -j 2 --stop-at 5");
     expect(0, "train --resume stopped");
-    ck_assert(same_files("whole/record.txt", "stopped/record.txt"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
     end_folder();
 }
 END_TEST

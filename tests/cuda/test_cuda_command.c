@@ -38,7 +38,7 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
     expect_err("lockstep train: cpu resumes on cpu, the device that --device auto took\n");
     expect(0, TRAIN "--device cpu --out plain");
     expect(0, "train --resume plain --stop-at 2");
-    ck_assert(same_files("plain/record.txt", "cpu/record.txt"));
+    ck_assert(same_files("plain/run_log.txt", "cpu/run_log.txt"));
 
     expect(0, TRAIN "--device auto --out gpu");
     expect_out("device  cuda:0, emulated GPU");

@@ -182,7 +182,7 @@ static void keep_run(void)
 
 static void expect_kept_run(const char *when)
 {
-    static const char *const same[] = { "record.txt", "config.json", "last.safetensors",
+    static const char *const same[] = { "run_log.txt", "config.json", "last.safetensors",
                                         "best.safetensors" };
     for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
         char whole[64], run[64];

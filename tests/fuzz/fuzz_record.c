@@ -1,11 +1,11 @@
-/* fuzz_record.c: run logs (record.txt). What is read can be continued; lines that are not those of
+/* fuzz_record.c: run logs (run_log.txt). What is read can be continued; lines that are not those of
  * their steps are refused. */
 #include "fuzz.h"
 
 #include "run/run_log_lines.h"
 #include <string.h>
 
-static const char NAME[] = "record.txt";
+static const char NAME[] = "run_log.txt";
 enum { MAX_STEPS = 8 };
 
 static const ls_step_digest digest = {

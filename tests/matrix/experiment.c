@@ -231,7 +231,7 @@ static ls_status train(run *r, const char *images)
 static int run_leg(run *r, const char *images, const char *folder)
 {
     snprintf(r->checkpoint, sizeof(r->checkpoint), "%s/last.safetensors", folder);
-    snprintf(r->record_path, sizeof(r->record_path), "%s/record.txt", folder);
+    snprintf(r->record_path, sizeof(r->record_path), "%s/run_log.txt", folder);
     snprintf(r->plan, sizeof(r->plan), "%s/plan.json", folder);
     const bool good = train(r, images) == LS_OK;
     if (!good) snprintf(r->out->message, sizeof(r->out->message), "%s", ls_context_message(r->ctx));

@@ -57,7 +57,7 @@ typedef struct history {
 typedef struct outcome {
     history history;
     bool done[STEPS];        /* steps that some process has done */
-    bool record_good;        /* the run's record.txt holds the digests of `history` */
+    bool record_good;        /* the run's run_log.txt holds the digests of `history` */
     int64_t n_repeated;      /* steps that were done again after a restart */
     int64_t first_different; /* of those, the first one with other bits than before; -1 = none */
     char message[1024];      /* of a process that failed */

@@ -40,7 +40,7 @@ static ls_node *tiny(ls_graph *g, ls_node *x, const void *options)
 static ls_status open_run(run *r, const char *dir)
 {
     snprintf(r->checkpoint, sizeof(r->checkpoint), "%s/last.safetensors", dir);
-    snprintf(r->record_path, sizeof(r->record_path), "%s/record.txt", dir);
+    snprintf(r->record_path, sizeof(r->record_path), "%s/run_log.txt", dir);
     r->ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = 1 });
     LS_TRY(ls__run_folder_lock(r->ctx, dir));
     const ls_input_spec input = { .image = { LS_F32, LS_SHAPE(BATCH, 6, 6, 3) }, .n_classes = 2 };

@@ -116,8 +116,8 @@ START_TEST(a_stopped_run_resumes_to_the_same_bits)
     ck_assert_str_eq(resumed, whole);
     ck_assert(h.train.loss == train.loss && h.train.top1 == train.top1);
     ck_assert_int_eq(h.train.n_images, N_SAMPLES);
-    read_run_file(a, "record.txt", records[0]);
-    read_run_file(b, "record.txt", records[1]);
+    read_run_file(a, "run_log.txt", records[0]);
+    read_run_file(b, "run_log.txt", records[1]);
     ck_assert_str_eq(records[0], records[1]);
 
     ck_assert_int_eq(run_once(&usual, &config, resumed, &where), LS_TRAINER_DONE); /* all is done */
