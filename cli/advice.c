@@ -28,11 +28,10 @@ static void advise_folder(const cli_run *t)
         n_splits++;
     }
     if (!has_train && n_splits < n) return; /* classes "valid" and "invalid" are possible */
-    print_text(
-        stderr,
-        "lockstep %s: %s/train looks like a dataset's folder: --data-dir %s/train trains on the "
-        "classes in %s/train/train\n",
-        t->verb->name, dir, dir, dir);
+    print_message(t->verb,
+                  "%s/train looks like a dataset's folder: --data-dir %s/train trains on the "
+                  "classes in %s/train/train",
+                  dir, dir, dir);
 }
 
 /* ---- The batch ---- */
@@ -44,11 +43,11 @@ static void advise_batch(const cli_run *t)
     int64_t better = 1;
     while (better * 2 <= n / 8) better *= 2;
     if (batch <= n / 4 || better >= batch) return;
-    print_text(stderr,
-               "lockstep %s: warning: -b %lld is more than a quarter of the %lld training images: "
-               "%lld step%s per epoch; -b %lld makes %lld\n",
-               t->verb->name, (long long)batch, (long long)n, (long long)steps, plural(steps),
-               (long long)better, (long long)(n / better));
+    print_warning(t->verb,
+                  "-b %lld is more than a quarter of the %lld training images: "
+                  "%lld step%s per epoch; -b %lld makes %lld",
+                  (long long)batch, (long long)n, (long long)steps, plural(steps),
+                  (long long)better, (long long)(n / better));
 }
 
 /* ---- The size of images ---- */
@@ -120,11 +119,12 @@ static void advise_size(const cli_run *t)
     qsort(sides, (size_t)n_sides, sizeof(*sides), by_size);
     const int64_t median = sides[n_sides / 2];
     if (median < MUCH * size) return;
-    print_text(stderr,
-               "lockstep %s: warning: most training images are much larger than --image-size %lld "
-               "(median shorter side of %d files: %lld pixels): details are lost; for photographs "
-               "use --model resnet18 --image-size %d\n",
-               t->verb->name, (long long)size, n_sides, (long long)median, ENOUGH);
+    print_warning(
+        t->verb,
+        "most training images are much larger than --image-size %lld "
+        "(median shorter side of %d files: %lld pixels): details are lost; for photographs "
+        "use --model resnet18 --image-size %d",
+        (long long)size, n_sides, (long long)median, ENOUGH);
 }
 
 void advise(const cli_run *t)

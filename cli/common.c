@@ -39,8 +39,8 @@ void print_pixels_hint(const cli_verb *verb, const char *message)
     static const char end[] = "(max_pixels)"; /* of the decoders' messages about the limit */
     const size_t length = strlen(message), n = sizeof(end) - 1;
     if (length < n || strcmp(message + length - n, end) != 0) return;
-    print_text(stderr, "lockstep %s: larger images need a larger limit: %s--max-pixels N\n",
-               verb->name, strcmp(verb->name, "train") == 0 ? "begin a new run with " : "");
+    print_message(verb, "larger images need a larger limit: %s--max-pixels N",
+                  strcmp(verb->name, "train") == 0 ? "begin a new run with " : "");
 }
 
 int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
@@ -51,10 +51,9 @@ int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
     long long epoch, step;
     int n = 0;
     if (pass && sscanf(message, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
-        print_text(stderr, "lockstep %s: %s %lld: %s%s\n", verb->name, pass, step + 1, message + n,
-                   hint);
+        print_message(verb, "%s %lld: %s%s", pass, step + 1, message + n, hint);
     else
-        print_text(stderr, "lockstep %s: %s%s\n", verb->name, message, hint);
+        print_message(verb, "%s%s", message, hint);
     print_pixels_hint(verb, message);
     const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
     return by_process ? EXIT_RUNTIME : EXIT_DATA;
@@ -95,11 +94,10 @@ const ls_saved_model *open_saved_model(const cli_verb *verb, ls_context *ctx, co
 {
     const ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
     if (status == LS_OK && is_folder(path)) {
-        print_text(
-            stderr,
-            "lockstep %s: --checkpoint %s: a folder; expected a file such as best.safetensors "
-            "in a run's folder\n",
-            verb->name, path);
+        print_message(verb,
+                      "--checkpoint %s: a folder; expected a file such as best.safetensors "
+                      "in a run's folder",
+                      path);
         return NULL;
     }
     const ls_saved_model *model = status == LS_OK ? ls_saved_model_open(ctx, path) : NULL;

@@ -296,11 +296,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     cli_parsed parsed;
     const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (parsed.n_arguments != 2) {
-        print_text(stderr, "lockstep compare: %d folder%s given; wanted two, of runs\n",
-                   parsed.n_arguments, plural(parsed.n_arguments));
-        return EXIT_USAGE;
-    }
+    if (parsed.n_arguments != 2)
+        return fail_with(verb, EXIT_USAGE, "%d folder%s given; wanted two, of runs",
+                         parsed.n_arguments, plural(parsed.n_arguments));
     comparison c = { .verb = verb, .values = &values, .report = json_object() };
     bool good = true;
     for (int i = 0; i < 2 && good; i++)

@@ -12,10 +12,8 @@ bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir
 {
     char path[RUN_PATH_SIZE];
     *side = (compare_side){ .verb = verb, .dir = dir };
-    if (strlen(dir) >= RUN_DIR_SIZE) {
-        print_text(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
-        return false;
-    }
+    if (strlen(dir) >= RUN_DIR_SIZE)
+        return fail_with(verb, false, "the run's folder has too long a name");
     snprintf(side->record, sizeof(side->record), "%s/run_log.txt", dir);
     side->config = run_config_read(verb, dir, path);
     side->manifest = side->config ? run_manifest_read(verb, dir, path) : NULL;
@@ -143,9 +141,8 @@ static bool is_same_run(compare_side *side)
     const bool same = differences && json_array_size(differences) == 0;
     if (!now) print_error(side->verb, t->ctx, EXIT_RUNTIME);
     if (differences && !same)
-        print_text(
-            stderr, "lockstep %s: %s can't be run again as it was: %s\n", side->verb->name,
-            side->dir,
+        print_message(
+            side->verb, "%s can't be run again as it was: %s", side->dir,
             ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text)));
     json_decref(differences);
     json_decref(now);

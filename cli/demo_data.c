@@ -28,8 +28,7 @@ static const cli_option options[] = {
 static int fail_errno(const char *path)
 {
     const char *reason = strerror(errno);
-    print_text(stderr, "lockstep demo-data: %s: %s%s\n", path, reason, limit_hint(reason));
-    return EXIT_RUNTIME;
+    return fail_with(&verb_demo_data, EXIT_RUNTIME, "%s: %s%s", path, reason, limit_hint(reason));
 }
 
 static int write_drawing(const char *path, const drawing *image)
@@ -78,9 +77,8 @@ static int claim_folder(const char *dir)
         empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
     closedir(entries);
     if (empty) return EXIT_DONE;
-    print_text(stderr, "lockstep demo-data: %s is not empty; give another folder, or remove it\n",
-               dir);
-    return EXIT_RUNTIME;
+    return fail_with(&verb_demo_data, EXIT_RUNTIME,
+                     "%s is not empty; give another folder, or remove it", dir);
 }
 
 static int run(const cli_verb *verb, int argc, char **argv)
@@ -90,11 +88,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     enum { MAX_DIR = 4000 };
-    if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR) {
-        print_text(stderr, "lockstep demo-data: wants one folder to write to, got %d argument%s\n",
-                   parsed.n_arguments, plural(parsed.n_arguments));
-        return EXIT_USAGE;
-    }
+    if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR)
+        return fail_with(verb, EXIT_USAGE, "wants one folder to write to, got %d argument%s",
+                         parsed.n_arguments, plural(parsed.n_arguments));
     const char *dir = parsed.arguments[0];
     const uint64_t seed = (uint64_t)values.seed;
     int answer = claim_folder(dir);

@@ -129,8 +129,7 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const eval_value
     if (ls_loader_status(loader) == LS_OK) return print_error(verb, ctx, EXIT_RUNTIME);
     const int answer = print_loader_error(verb, ctx, "batch");
     if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
-        print_text(stderr,
-                   "lockstep eval: --on-bad-image skip takes other images in place of bad ones\n");
+        print_message(verb, "--on-bad-image skip takes other images in place of bad ones");
     return answer;
 }
 
@@ -200,11 +199,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     cli_parsed parsed;
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!v.checkpoint || !v.data_dir) {
-        print_text(stderr, "lockstep eval: --%s is needed\n",
-                   v.checkpoint ? "data-dir DIR" : "checkpoint FILE");
-        return EXIT_USAGE;
-    }
+    if (!v.checkpoint || !v.data_dir)
+        return fail_with(verb, EXIT_USAGE, "--%s is needed",
+                         v.checkpoint ? "data-dir DIR" : "checkpoint FILE");
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });

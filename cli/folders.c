@@ -76,7 +76,7 @@ static const char *lack(const char *dir, const char *folder_lacks, const char *p
 
 static void print_wrong_kind(const cli_verb *verb, const char *dir, const char *kind)
 {
-    print_text(stderr, "lockstep %s: %s: %s; expected a folder or a pack\n", verb->name, dir, kind);
+    print_message(verb, "%s: %s; expected a folder or a pack", dir, kind);
 }
 
 bool folders_check(const cli_verb *verb, const char *dir)
@@ -172,9 +172,8 @@ int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, l
     *out = ls_image_folder_open(ctx, path);
     if (!*out) return folders_fail(verb, ctx, dir);
     if (ls_dataset_class_count(*out) < 2) {
-        print_text(stderr,
-                   "lockstep %s: %s: only one class, '%s'; at least two are needed to tell apart\n",
-                   verb->name, path, ls_dataset_class_name(*out, 0));
+        print_message(verb, "%s: only one class, '%s'; at least two are needed to tell apart", path,
+                      ls_dataset_class_name(*out, 0));
         ls_dataset_close(out);
         return EXIT_DATA;
     }
@@ -189,13 +188,11 @@ int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, boo
     *out = NULL;
     if (!folders_check(verb, dir)) return EXIT_DATA;
     if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
-        if (!dir_itself || !is_whole(dir)) {
-            print_text(stderr, "lockstep %s: %s: %s%s\n", verb->name, dir,
-                       lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
-                            "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
-                       dir_itself ? "" : "; --no-val trains without one");
-            return EXIT_DATA;
-        }
+        if (!dir_itself || !is_whole(dir))
+            return fail_with(verb, EXIT_DATA, "%s: %s%s", dir,
+                             lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
+                                  "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
+                             dir_itself ? "" : "; --no-val trains without one");
         snprintf(path, sizeof(path), "%s", dir);
     }
     *out = ls_image_folder_open_classes(ctx, path, n_classes, classes);

@@ -191,9 +191,8 @@ static parse_result parse_one(const cli_verb *verb, int argc, char **argv, int *
     const int i = is_long ? option_find(verb, word + 2, length) : find_letter(verb, word[1]);
     if (i < 0 && is_long) return fail_unknown(verb, word + 2, length);
     if (i < 0) {
-        print_text(stderr,
-                   "lockstep %s: unknown option '%s'; 'lockstep %s --help' lists them all\n",
-                   verb->name, word, verb->name);
+        print_message(verb, "unknown option '%s'; 'lockstep %s --help' lists them all", word,
+                      verb->name);
         return PARSE_ERROR;
     }
 
@@ -202,22 +201,20 @@ static parse_result parse_one(const cli_verb *verb, int argc, char **argv, int *
     const char *value = NULL;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
     if (option->kind == OPTION_SWITCH && value) {
-        print_text(stderr, "lockstep %s: --%s takes no value, got '%s'\n", verb->name, option->name,
-                   value);
+        print_message(verb, "--%s takes no value, got '%s'", option->name, value);
         return PARSE_ERROR;
     }
     if (option->kind != OPTION_SWITCH && !value) {
         if (*at + 1 >= argc) {
-            print_text(stderr, "lockstep %s: --%s needs a value: --%s %s\n", verb->name,
-                       option->name, option->name, option->value);
+            print_message(verb, "--%s needs a value: --%s %s", option->name, option->name,
+                          option->value);
             return PARSE_ERROR;
         }
         value = argv[++*at];
     }
     char reason[256];
     if (!set_value(option, value, values, reason, sizeof(reason))) {
-        print_text(stderr, "lockstep %s: --%s %s, got '%s'\n", verb->name, option->name, reason,
-                   value);
+        print_message(verb, "--%s %s, got '%s'", option->name, reason, value);
         return PARSE_ERROR;
     }
     parsed->given[i] = true;
@@ -244,7 +241,7 @@ parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *va
         } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {
             if (parse_one(verb, argc, argv, &at, values, parsed) != PARSE_OK) return PARSE_ERROR;
         } else if (!*verb->arguments) {
-            print_text(stderr, "lockstep %s: unexpected argument '%s'\n", verb->name, word);
+            print_message(verb, "unexpected argument '%s'", word);
             return PARSE_ERROR;
         } else {
             argv[parsed->n_arguments++] = word;

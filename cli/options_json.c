@@ -107,14 +107,14 @@ static void print_difference(const cli_verb *verb, const cli_option *option, con
     char *text = value_text(stored), note[256] = "";
     const bool unset = is_unset(option, stored);
     if (unset) snprintf(note, sizeof(note), "default (%s)", option->note);
-    print_text(stderr,
-               "lockstep %s: --%s differs from the run's own %s: a resumed run keeps its recipe "
-               "(%s)\n",
-               verb->name, option->name,
-               unset  ? note
-               : text ? text
-                      : "value",
-               source);
+    print_message(verb,
+                  "--%s differs from the run's own %s: a resumed run keeps its recipe "
+                  "(%s)",
+                  option->name,
+                  unset  ? note
+                  : text ? text
+                         : "value",
+                  source);
     free(text);
 }
 
@@ -123,8 +123,8 @@ static void print_unusable(const cli_verb *verb, const cli_option *option, const
 {
     char wanted[256], *text = value_text(stored);
     option_describe_wanted(option, wanted, sizeof(wanted));
-    print_text(stderr, "lockstep %s: %s: option '%s' %s, got %s\n", verb->name, source,
-               option->name, wanted, text ? text : "another value");
+    print_message(verb, "%s: option '%s' %s, got %s", source, option->name, wanted,
+                  text ? text : "another value");
     free(text);
 }
 
@@ -137,9 +137,8 @@ static bool has_known_options(const cli_verb *verb, const json_t *stored, const 
     {
         if (option_find(verb, name, strlen(name)) >= 0) continue;
         const char *meant = option_closest(verb, name);
-        print_text(stderr, "lockstep %s: %s: unknown option '%s'%s%s%s\n", verb->name, source, name,
-                   meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
-        return false;
+        return fail_with(verb, false, "%s: unknown option '%s'%s%s%s", source, name,
+                         meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
     }
     return true;
 }

@@ -105,10 +105,8 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     if (!folders_check(verb, dir)) return EXIT_DATA;
     const int n = open_parts(ctx, dir, parts);
     if (!parts[n - 1].dataset) return folders_fail(verb, ctx, dir);
-    if (!is_folder(dir)) {
-        print_text(stderr, "lockstep pack: %s: a pack already; wanted a folder\n", dir);
-        return EXIT_DATA;
-    }
+    if (!is_folder(dir))
+        return fail_with(verb, EXIT_DATA, "%s: a pack already; wanted a folder", dir);
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
@@ -125,10 +123,10 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
     const int answer = answer_of(verb, ctx, &bar, status, by_image);
     if (answer == EXIT_DATA && by_image)
-        print_text(stderr, "lockstep pack: --on-bad-image skip packs such images too; 'lockstep "
-                           "train --on-bad-image skip' leaves them out\n");
+        print_message(verb, "--on-bad-image skip packs such images too; 'lockstep "
+                            "train --on-bad-image skip' leaves them out");
     if (answer != EXIT_DONE && !v->overwrite && is_file(path))
-        print_text(stderr, "lockstep pack: --overwrite replaces it\n");
+        print_message(verb, "--overwrite replaces it");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
     for (int i = 0; i < n; i++) {
@@ -149,12 +147,10 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     const int n_wanted = v.check ? 1 : 2;
-    if (parsed.n_arguments != n_wanted) {
-        print_text(stderr, "lockstep pack: wants %s, got %d argument%s\n",
-                   v.check ? "one pack to check" : "a folder and the file to write",
-                   parsed.n_arguments, plural(parsed.n_arguments));
-        return EXIT_USAGE;
-    }
+    if (parsed.n_arguments != n_wanted)
+        return fail_with(verb, EXIT_USAGE, "wants %s, got %d argument%s",
+                         v.check ? "one pack to check" : "a folder and the file to write",
+                         parsed.n_arguments, plural(parsed.n_arguments));
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_RUNTIME;

@@ -21,11 +21,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     cli_parsed parsed;
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (parsed.n_arguments != 1) {
-        print_text(stderr, "lockstep plot: %d folders given; expected one, of a run\n",
-                   parsed.n_arguments);
-        return EXIT_USAGE;
-    }
+    if (parsed.n_arguments != 1)
+        return fail_with(verb, EXIT_USAGE, "%d folders given; expected one, of a run",
+                         parsed.n_arguments);
     const char *dir = parsed.arguments[0];
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_DONE;

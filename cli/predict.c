@@ -59,7 +59,7 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
     const char *reason = NULL;
     if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
     ls_context_status(ctx); /* read: the other images have a right to be seen */
-    print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
+    print_message(verb, "%s: %s", path, reason);
     print_pixels_hint(verb, reason);
     return EXIT_DATA;
 }
@@ -114,11 +114,9 @@ static int run(const cli_verb *verb, int argc, char **argv)
     cli_parsed parsed;
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!v.checkpoint || parsed.n_arguments == 0) {
-        print_text(stderr, "lockstep predict: %s\n",
-                   v.checkpoint ? "no image given" : "--checkpoint FILE is needed");
-        return EXIT_USAGE;
-    }
+    if (!v.checkpoint || parsed.n_arguments == 0)
+        return fail_with(verb, EXIT_USAGE, "%s",
+                         v.checkpoint ? "no image given" : "--checkpoint FILE is needed");
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
     const ls_saved_model *model = open_saved_model(verb, ctx, v.checkpoint);

@@ -161,28 +161,20 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (options_given(verb, parsed, table[i].option) && !table[i].useful) {
-            print_text(stderr, "lockstep %s: --%s does nothing here: it belongs to %s\n",
-                       verb->name, table[i].option, table[i].when);
-            return false;
-        }
+        if (options_given(verb, parsed, table[i].option) && !table[i].useful)
+            return fail_with(verb, false, "--%s does nothing here: it belongs to %s",
+                             table[i].option, table[i].when);
     return true;
 }
 
 static bool check_rates(const cli_verb *verb, const recipe *r)
 {
-    if (r->min_lr > r->lr) {
-        print_text(stderr, "lockstep %s: --lr-min %g is above --lr %g\n", verb->name, r->min_lr,
-                   r->lr);
-        return false;
-    }
-    if (r->schedule == SCHEDULE_PLATEAU && r->gamma >= 1) {
-        print_text(
-            stderr,
-            "lockstep %s: --lr-gamma %g would never lower the learning rate; wanted less than 1\n",
-            verb->name, r->gamma);
-        return false;
-    }
+    if (r->min_lr > r->lr)
+        return fail_with(verb, false, "--lr-min %g is above --lr %g", r->min_lr, r->lr);
+    if (r->schedule == SCHEDULE_PLATEAU && r->gamma >= 1)
+        return fail_with(verb, false,
+                         "--lr-gamma %g would never lower the learning rate; wanted less than 1",
+                         r->gamma);
     return true;
 }
 
@@ -208,11 +200,9 @@ bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
     DEFAULT("lr-gamma", gamma, r->schedule == SCHEDULE_EXPONENTIAL ? 0.95 : 0.1);
     DEFAULT("lr-power", power, 1);
 #undef DEFAULT
-    if (r->warmup_epochs >= r->epochs) {
-        print_text(stderr, "lockstep %s: --lr-warmup-epochs %lld leaves nothing of %lld epochs\n",
-                   verb->name, (long long)r->warmup_epochs, (long long)r->epochs);
-        return false;
-    }
+    if (r->warmup_epochs >= r->epochs)
+        return fail_with(verb, false, "--lr-warmup-epochs %lld leaves nothing of %lld epochs",
+                         (long long)r->warmup_epochs, (long long)r->epochs);
     return check_dependences(verb, parsed, r) && check_rates(verb, r);
 }
 
@@ -229,23 +219,20 @@ bool recipe_can_be_lengthened(const recipe *r)
 bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recipe *r)
 {
     const long long epochs = json_integer_value(json_object_get(stored, "epochs"));
-    if (r->epochs < epochs) {
-        print_text(stderr,
-                   "lockstep %s: --epochs %lld: the run has %lld; a run can be lengthened, not "
-                   "shortened; --stop-at ends it earlier\n",
-                   verb->name, (long long)r->epochs, epochs);
-        return false;
-    }
+    if (r->epochs < epochs)
+        return fail_with(verb, false,
+                         "--epochs %lld: the run has %lld; a run can be lengthened, not "
+                         "shortened; --stop-at ends it earlier",
+                         (long long)r->epochs, epochs);
     if (r->epochs == epochs || recipe_can_be_lengthened(r)) return true;
     const char *schedule = json_string_value(json_object_get(stored, "lr-scheduler"));
-    print_text(
-        stderr,
-        "lockstep %s: --epochs %lld: the learning rates of --lr-scheduler %s depend on the "
+    return fail_with(
+        verb, false,
+        "--epochs %lld: the learning rates of --lr-scheduler %s depend on the "
         "number of epochs, %lld, so the steps that are done would be others; begin a new run "
         "with --epochs %lld (schedules constant, step, exponential and plateau can be "
-        "lengthened)\n",
-        verb->name, (long long)r->epochs, schedule, epochs, (long long)r->epochs);
-    return false;
+        "lengthened)",
+        (long long)r->epochs, schedule, epochs, (long long)r->epochs);
 }
 
 /* ---- What the options make ---- */

@@ -112,14 +112,11 @@ static bool read_axis(const cli_verb *verb, const char *name, const char *text, 
         bool good = end != at && !isspace((unsigned char)*at) && (!*end || *end == ',') && !errno &&
                     value >= min && value <= max;
         for (int i = 0; i < out->n; i++) good = good && out->values[i] != value;
-        if (!good || out->n == REPRO_MAX_AXIS) {
-            print_text(
-                stderr,
-                "lockstep %s: --%s wants different whole numbers from %d to %d, at most %d of "
-                "them: 0,1,2; got '%s'\n",
-                verb->name, name, min, max, REPRO_MAX_AXIS, text);
-            return false;
-        }
+        if (!good || out->n == REPRO_MAX_AXIS)
+            return fail_with(verb, false,
+                             "--%s wants different whole numbers from %d to %d, at most %d of "
+                             "them: 0,1,2; got '%s'",
+                             name, min, max, REPRO_MAX_AXIS, text);
         out->values[out->n++] = (int)value;
         at = end;
         if (!*end) return true;
@@ -176,28 +173,24 @@ static int check_data(const repro *r, const recipe *train)
     const int64_t per_epoch = ls_dataset_count(data) / train->batch;
     ls_dataset_close(&data);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
-    print_text(stderr,
-               "lockstep %s: --steps %lld: %lld epochs of these images have %lld steps: use "
-               "--epochs %lld or fewer steps\n",
-               r->verb->name, (long long)r->steps, (long long)train->epochs,
-               (long long)(per_epoch * train->epochs),
-               (long long)((r->steps + per_epoch - 1) / per_epoch));
-    return EXIT_USAGE;
+    return fail_with(r->verb, EXIT_USAGE,
+                     "--steps %lld: %lld epochs of these images have %lld steps: use "
+                     "--epochs %lld or fewer steps",
+                     (long long)r->steps, (long long)train->epochs,
+                     (long long)(per_epoch * train->epochs),
+                     (long long)((r->steps + per_epoch - 1) / per_epoch));
 }
 
 static bool choose_folder(const cli_verb *verb, const char *given, char out[RUN_DIR_SIZE])
 {
     struct stat there;
-    if (given && strlen(given) >= RUN_DIR_SIZE) {
-        print_text(stderr, "lockstep %s: the folder has too long a name\n", verb->name);
-        return false;
-    }
+    if (given && strlen(given) >= RUN_DIR_SIZE)
+        return fail_with(verb, false, "the folder has too long a name");
     snprintf(out, RUN_DIR_SIZE, "%s", given ? given : "repro");
     for (int i = 2; !given && lstat(out, &there) == 0; i++)
         snprintf(out, RUN_DIR_SIZE, "repro-%d", i);
     if (!given || lstat(out, &there) != 0) return true;
-    print_text(stderr, "lockstep %s: %s is there already: give another --out\n", verb->name, out);
-    return false;
+    return fail_with(verb, false, "%s is there already: give another --out", out);
 }
 
 /* ---- The experiment ---- */
@@ -221,9 +214,8 @@ static int experiment(repro *r)
         answer = repro_train(r, &r->runs[i]);
         if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
         if (answer == EXIT_SIGNAL + repro_signal() && repro_signal())
-            print_text(stderr,
-                       "lockstep %s: signal %d: stopped in run %d of %d; %s keeps the others\n",
-                       r->verb->name, repro_signal(), i + 1, r->n_runs, r->out);
+            print_message(r->verb, "signal %d: stopped in run %d of %d; %s keeps the others",
+                          repro_signal(), i + 1, r->n_runs, r->out);
         if (answer == EXIT_DONE) answer = repro_read(r, i);
         if (answer == EXIT_DONE) repro_print_run(r, i);
     }
@@ -294,27 +286,19 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
     axis workers, threads;
     const parse_result result = options_parse(&verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!v.recipe.data_dir) {
-        print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb.name);
-        return EXIT_USAGE;
-    }
-    if (v.restarts >= v.recipe.steps) {
-        print_text(stderr, "lockstep %s: --restart %lld wants more steps than %lld\n", verb.name,
-                   (long long)v.restarts, (long long)v.recipe.steps);
-        return EXIT_USAGE;
-    }
+    if (!v.recipe.data_dir) return fail_with(&verb, EXIT_USAGE, "--data-dir DIR is needed");
+    if (v.restarts >= v.recipe.steps)
+        return fail_with(&verb, EXIT_USAGE, "--restart %lld wants more steps than %lld",
+                         (long long)v.restarts, (long long)v.recipe.steps);
     if (!recipe_resolve(&verb, &parsed, &v.recipe) ||
         !read_axis(&verb, "workers", v.workers, 0, 256, &workers) ||
         !read_axis(&verb, "threads", v.threads, 1, 1024, &threads))
         return EXIT_USAGE;
-    if (workers.n * threads.n == 1 && v.restarts == 0) {
-        print_text(
-            stderr,
-            "lockstep %s: --workers %s and --threads %s make one run; at least two are needed "
-            "to compare: give more numbers, or --restart 1\n",
-            verb.name, v.workers, v.threads);
-        return EXIT_USAGE;
-    }
+    if (workers.n * threads.n == 1 && v.restarts == 0)
+        return fail_with(&verb, EXIT_USAGE,
+                         "--workers %s and --threads %s make one run; at least two are needed "
+                         "to compare: give more numbers, or --restart 1",
+                         v.workers, v.threads);
     return open_and_run(&verb, &parsed, &v, &workers, &threads);
 }
 

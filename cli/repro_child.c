@@ -144,11 +144,11 @@ static int answer_of(const repro *r, const repro_run *run, const char *log, int 
     if (repro_signal()) return EXIT_SIGNAL + repro_signal();
     if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE) return EXIT_DONE;
     if (WIFSIGNALED(status))
-        print_text(stderr, "lockstep %s: run %s was ended by signal %d; %s ends with:\n",
-                   r->verb->name, run->name, WTERMSIG(status), log);
+        print_message(r->verb, "run %s was ended by signal %d; %s ends with:", run->name,
+                      WTERMSIG(status), log);
     else
-        print_text(stderr, "lockstep %s: run %s failed with status %d; %s ends with:\n",
-                   r->verb->name, run->name, WEXITSTATUS(status), log);
+        print_message(r->verb, "run %s failed with status %d; %s ends with:", run->name,
+                      WEXITSTATUS(status), log);
     print_end(log);
     const int answer = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_NO_VERDICT;
     return answer == EXIT_RUNTIME ? EXIT_NO_VERDICT : answer;
@@ -203,11 +203,10 @@ int repro_train(const repro *r, const repro_run *run)
         int status = 0;
         leg_words(r, run, i, dir, &w);
         const int error = run_process(w.argv, log, &status);
-        if (error && !repro_signal()) {
-            print_text(stderr, "lockstep %s: run %s could not be started or waited for: %s\n",
-                       r->verb->name, run->name, strerror(error));
-            return EXIT_NO_VERDICT;
-        }
+        if (error && !repro_signal())
+            return fail_with(r->verb, EXIT_NO_VERDICT,
+                             "run %s could not be started or waited for: %s", run->name,
+                             strerror(error));
         answer = answer_of(r, run, log, status);
     }
     return answer;

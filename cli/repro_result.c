@@ -49,11 +49,9 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
     int64_t n;
     ls_step_digest step = { .loss = 0 };
     ls_status status = ls_run_log_count(r->ctx, path, &n);
-    if (status == LS_OK && n != r->steps) {
-        print_text(stderr, "lockstep %s: %s has %lld steps, wanted %lld\n", r->verb->name, path,
-                   (long long)n, (long long)r->steps);
-        return EXIT_NO_VERDICT;
-    }
+    if (status == LS_OK && n != r->steps)
+        return fail_with(r->verb, EXIT_NO_VERDICT, "%s has %lld steps, wanted %lld", path,
+                         (long long)n, (long long)r->steps);
     run->losses = calloc((size_t)r->steps, sizeof(*run->losses));
     if (!run->losses) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
     for (int64_t i = 0; i < r->steps && status == LS_OK; i++) {
@@ -251,15 +249,14 @@ static int close_written(const repro *r, FILE *file, const char *path)
 {
     const bool failed = ferror(file);
     if (fclose(file) == 0 && !failed) return EXIT_DONE;
-    print_text(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
-    return EXIT_NO_VERDICT;
+    return fail_with(r->verb, EXIT_NO_VERDICT, "%s: %s", path, strerror(errno));
 }
 
 static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH_SIZE + 128])
 {
     snprintf(path, REPRO_PATH_SIZE + 128, "%s/%s", r->out, name);
     FILE *file = fopen(path, "wx"); /* the folder is new: what is there is not ours */
-    if (!file) print_text(stderr, "lockstep %s: %s: %s\n", r->verb->name, path, strerror(errno));
+    if (!file) print_message(r->verb, "%s: %s", path, strerror(errno));
     return file;
 }
 

@@ -13,9 +13,8 @@ static int open_data(cli_run *t)
     int answer = folders_open_train(t->verb, t->ctx, r->data_dir, &t->train_data);
     if (answer != EXIT_DONE) {
         if (r->resume && !file_exists(r->data_dir))
-            print_text(stderr,
-                       "lockstep %s: that is where they were; --data-dir DIR names another place\n",
-                       t->verb->name);
+            print_message(t->verb,
+                          "the run had its images there; --data-dir DIR names another place");
         return answer;
     }
     const int n_classes = ls_dataset_class_count(t->train_data);
@@ -28,14 +27,12 @@ static int open_data(cli_run *t)
         answer = folders_open_val(t->verb, t->ctx, r->data_dir, false, n_classes, t->classes,
                                   &t->val_data);
     if (answer != EXIT_DONE) return answer;
-    if (ls_dataset_count(t->train_data) < r->batch) {
-        print_text(stderr,
-                   "lockstep %s: %s: %lld training images do not fill one batch of %lld: use -b "
-                   "%lld or less\n",
-                   t->verb->name, r->data_dir, (long long)ls_dataset_count(t->train_data),
-                   (long long)r->batch, (long long)ls_dataset_count(t->train_data));
-        return EXIT_DATA;
-    }
+    if (ls_dataset_count(t->train_data) < r->batch)
+        return fail_with(t->verb, EXIT_DATA,
+                         "%s: %lld training images do not fill one batch of %lld: use -b "
+                         "%lld or less",
+                         r->data_dir, (long long)ls_dataset_count(t->train_data),
+                         (long long)r->batch, (long long)ls_dataset_count(t->train_data));
     const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->info);
     ls_digest digest;
     for (int i = 0; i < (r->digest_contents ? 2 : 0); i++) {
@@ -54,8 +51,7 @@ static ls_status forgive_plan(cli_run *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
     ls_context_status(t->ctx); /* read: the context works on */
-    print_text(stderr, "lockstep %s: warning: %s\n", t->verb->name,
-               plain_message(ls_context_message(t->ctx)));
+    print_warning(t->verb, "%s", plain_message(ls_context_message(t->ctx)));
     return LS_OK;
 }
 
@@ -66,8 +62,8 @@ static ls_status check_place(cli_run *t, const char *plan)
     const ls_status status = ls__plan_check_place(t->ctx, plan);
     if (status == LS_OK || !file_exists(plan)) return status;
     ls_context_status(t->ctx); /* read: the context works on */
-    print_text(stderr, "lockstep %s: warning: what is timed is not kept: %s\n", t->verb->name,
-               plain_message(ls_context_message(t->ctx)));
+    print_warning(t->verb, "what is timed is not kept: %s",
+                  plain_message(ls_context_message(t->ctx)));
     t->writes_plan = false;
     return LS_OK;
 }
@@ -88,8 +84,7 @@ static int load_choices(cli_run *t, bool resumed)
     if (status == LS_OK) return EXIT_DONE;
     const int answer = print_error(t->verb, t->ctx, EXIT_RUNTIME);
     if (status == LS_ERR_MISMATCH && strcmp(t->verb->name, "train") == 0)
-        print_text(stderr, "lockstep %s: --force continues anyway, with other kernels\n",
-                   t->verb->name);
+        print_message(t->verb, "--force continues anyway, with other kernels");
     return answer;
 }
 
@@ -98,8 +93,7 @@ static int save_choices(cli_run *t)
     const char *plan = t->recipe->plan;
     const bool news = t->writes_plan && ls_algorithm_cache_timed_count(t->ctx) > 0;
     if (t->writes_plan && t->recipe->benchmark && !news && !file_exists(plan))
-        print_text(stderr, "lockstep %s: warning: --plan %s is not written: no kernel was timed\n",
-                   t->verb->name, plan);
+        print_warning(t->verb, "--plan %s is not written: no kernel was timed", plan);
     const bool good = !news || ls_algorithm_cache_save(t->ctx, plan) == LS_OK;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
@@ -111,18 +105,13 @@ static bool set_fault(cli_run *t)
     int length = 0;
     const char *text = t->recipe->fault;
     if (sscanf(text, "%lld:%lld:%lld%n", &step, &op, &element, &length) != 3 || text[length] ||
-        step < 0 || op < 0 || element < 0) {
-        print_text(stderr,
-                   "lockstep %s: --inject-fault '%s': wanted STEP:OP:ELEMENT, as in 40:7:0\n",
-                   t->verb->name, text);
-        return false;
-    }
+        step < 0 || op < 0 || element < 0)
+        return fail_with(t->verb, false,
+                         "--inject-fault '%s': wanted STEP:OP:ELEMENT, as in 40:7:0", text);
     const int64_t steps = ls_loader_step_count(t->train);
-    if (step / steps >= t->recipe->epochs) {
-        print_text(stderr, "lockstep %s: --inject-fault '%s': the run has steps 0 to %lld\n",
-                   t->verb->name, text, (long long)(steps * t->recipe->epochs - 1));
-        return false;
-    }
+    if (step / steps >= t->recipe->epochs)
+        return fail_with(t->verb, false, "--inject-fault '%s': the run has steps 0 to %lld", text,
+                         (long long)(steps * t->recipe->epochs - 1));
     ls__net_set_fault(t->net, &(ls__fault){ step / steps, step % steps, op, element });
     return true;
 }

@@ -113,15 +113,15 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
     const ls_status status = ls__json_read(path, &json, reason);
     if (json && usable(json)) return json;
     if (json)
-        print_text(stderr, "lockstep %s: %s: %s in it\n", verb->name, path, lacks);
+        print_message(verb, "%s: %s in it", path, lacks);
     else if (status == LS_ERR_FORMAT)
-        print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path, reason);
+        print_message(verb, "%s: %s", path, reason);
     else if (!is_folder(dir))
-        print_text(stderr, "lockstep %s: %s: %s\n", verb->name, dir,
-                   file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
+        print_message(verb, "%s: %s", dir,
+                      file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
     else
-        print_text(stderr, "lockstep %s: %s: %s\n", verb->name, path,
-                   status == LS_ERR_NOT_FOUND ? "no such file: no run was begun there" : reason);
+        print_message(verb, "%s: %s", path,
+                      status == LS_ERR_NOT_FOUND ? "no such file: no run was begun there" : reason);
     json_decref(json);
     return NULL;
 }

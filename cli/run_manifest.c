@@ -33,8 +33,8 @@ static void tell_differences(const cli_run *t, const char *how, const json_t *di
     json_t *difference;
     char text[TEXT_SIZE];
     json_array_foreach((json_t *)differences, i, difference)
-        print_text(stderr, "lockstep %s: %s: %s%s\n", t->verb->name, t->dir, how,
-                   ls__identity_text(difference, "there", "here", text, sizeof(text)));
+        print_message(t->verb, "%s: %s%s", t->dir, how,
+                      ls__identity_text(difference, "there", "here", text, sizeof(text)));
 }
 
 /* Builds and machines do not decide over bits, but who looks for a cause wants to know of them. */
@@ -50,9 +50,8 @@ static void tell_provenance(const cli_run *t, const json_t *manifest, const json
         const char *a = json_string_value(json_object_get(there, key));
         const char *b = json_string_value(value);
         if (a && b && strcmp(key, "begun") != 0 && strcmp(a, b) != 0)
-            print_text(stderr,
-                       "lockstep %s: warning: %s was last continued with another %s: %s; now %s\n",
-                       t->verb->name, t->dir, key, a, b);
+            print_warning(t->verb, "%s was last continued with another %s: %s; now %s", t->dir, key,
+                          a, b);
     }
 }
 
@@ -70,10 +69,10 @@ int run_manifest_check(cli_run *t)
         answer = print_error(t->verb, identity ? NULL : t->ctx, EXIT_RUNTIME);
     } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
         tell_differences(t, "", t->forced);
-        print_text(stderr,
-                   "lockstep %s: %s: would continue with another identity (%s); --force continues "
-                   "anyway\n",
-                   t->verb->name, t->dir, path);
+        print_message(t->verb,
+                      "%s: would continue with another identity (%s); --force continues "
+                      "anyway",
+                      t->dir, path);
         answer = EXIT_RUNTIME;
     } else {
         tell_differences(t, "warning: continues with another identity: ", t->forced);

@@ -21,11 +21,10 @@ static const char *best_weights(const cli_run *t)
 
 static int fail_taken(const cli_verb *verb, const char *dir)
 {
-    print_text(stderr,
-               "lockstep %s: %s holds a run already: continue it with --resume %s, or give another "
-               "--out\n",
-               verb->name, dir, dir);
-    return EXIT_USAGE;
+    return fail_with(verb, EXIT_USAGE,
+                     "%s holds a run already: continue it with --resume %s, or give another "
+                     "--out",
+                     dir, dir);
 }
 
 /* Makes and locks the folder of a run. One that has done no step gives way to a new run. */
@@ -40,8 +39,7 @@ static int take_folder(cli_run *t, bool resumed)
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
     if (remove(path) == 0) return EXIT_DONE; /* the folder holds no run from here on */
-    print_text(stderr, "lockstep %s: %s: %s\n", t->verb->name, path, strerror(errno));
-    return EXIT_RUNTIME;
+    return fail_with(t->verb, EXIT_RUNTIME, "%s: %s", path, strerror(errno));
 }
 
 static ls_trainer *open_trainer(const cli_run *t, run_report *report)
@@ -160,8 +158,8 @@ static void tell_result(const cli_run *t, double seconds)
 
 static void tell_stopped(const cli_run *t, const ls_trainer_state *at)
 {
-    print_text(stderr, "lockstep %s: signal %d: saved at epoch %lld, step %lld\n", t->verb->name,
-               (int)caught_signal, (long long)at->epoch + 1, (long long)at->step);
+    print_message(t->verb, "signal %d: saved at epoch %lld, step %lld", (int)caught_signal,
+                  (long long)at->epoch + 1, (long long)at->step);
     print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
 }
 
@@ -181,8 +179,8 @@ static void tell_halted(const cli_run *t, const ls_trainer_state *at)
 static void tell_bad_data(const cli_run *t, const ls_trainer_state *at, int answer)
 {
     const bool stops = answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
-    print_text(stderr, "lockstep %s: saved at epoch %lld, step %lld\n", t->verb->name,
-               (long long)at->epoch + 1, (long long)at->step);
+    print_message(t->verb, "saved at epoch %lld, step %lld", (long long)at->epoch + 1,
+                  (long long)at->step);
     print_command(stderr,
                   stops ? "to continue with other images in place of bad ones" : "to continue",
                   "train", "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
@@ -257,11 +255,8 @@ static int train(cli_run *t, json_t *stored)
     const double begun = clock_seconds();
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
-    if (stored && !file_exists(last)) {
-        print_text(stderr, "lockstep %s: %s: no such file; a run resumes from it\n", t->verb->name,
-                   last);
-        return EXIT_RUNTIME;
-    }
+    if (stored && !file_exists(last))
+        return fail_with(t->verb, EXIT_RUNTIME, "%s: no such file; a run resumes from it", last);
     if (stored)
         t->changed = options_changed(t->verb, json_object_get(stored, "options"), t->recipe);
     if (stored && !t->changed) return print_error(t->verb, NULL, EXIT_RUNTIME);
@@ -305,16 +300,13 @@ static bool may_take(const cli_verb *verb, const char *dir)
         fail_taken(verb, dir);
         return false;
     }
-    if (file_exists(dir) && !is_folder(dir)) {
-        print_text(stderr, "lockstep %s: --out %s: not a folder\n", verb->name, dir);
-        return false;
-    }
+    if (file_exists(dir) && !is_folder(dir))
+        return fail_with(verb, false, "--out %s: not a folder", dir);
     if (!ls__run_folder_find_foreign(dir, name)) return true;
-    print_text(stderr,
-               "lockstep %s: --out %s: the folder is not empty and holds no run (found '%s'); "
-               "expected a new or empty folder\n",
-               verb->name, dir, name);
-    return false;
+    return fail_with(verb, false,
+                     "--out %s: the folder is not empty and holds no run (found '%s'); "
+                     "expected a new or empty folder",
+                     dir, name);
 }
 
 /* Where seeds go by worker their number is a part of the recipe, which even --force leaves alone.
@@ -323,12 +315,10 @@ static bool keeps_workers(const cli_verb *verb, const json_t *stored, const reci
 {
     const int64_t workers = json_integer_value(json_object_get(stored, "workers"));
     if (r->seeding != LS_SEED_BY_WORKER || r->workers == workers) return true;
-    print_text(
-        stderr,
-        "lockstep %s: --workers %lld: the run has %lld, and seeds by worker (--seeding worker): "
-        "with another number it would be another run; omit --workers to resume\n",
-        verb->name, (long long)r->workers, (long long)workers);
-    return false;
+    return fail_with(verb, false,
+                     "--workers %lld: the run has %lld, and seeds by worker (--seeding worker): "
+                     "with another number it would be another run; omit --workers to resume",
+                     (long long)r->workers, (long long)workers);
 }
 
 /* A run that was begun with --device auto resumes on the device that it had then; kernels of
@@ -351,29 +341,22 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
     const parse_result result = options_parse(verb, argc, argv, r, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? -1 : EXIT_USAGE;
     const char *named = r->resume ? r->resume : r->out;
-    if (r->resume && r->out) {
-        print_text(stderr,
-                   "lockstep %s: --out and --resume exclude each other: a resumed run stays in its "
-                   "folder\n",
-                   verb->name);
-        return EXIT_USAGE;
-    }
-    if (named && strlen(named) >= RUN_DIR_SIZE) {
-        print_text(stderr, "lockstep %s: the run's folder has too long a name\n", verb->name);
-        return EXIT_USAGE;
-    }
+    if (r->resume && r->out)
+        return fail_with(verb, EXIT_USAGE,
+                         "--out and --resume exclude each other: a resumed run stays in its "
+                         "folder");
+    if (named && strlen(named) >= RUN_DIR_SIZE)
+        return fail_with(verb, EXIT_USAGE, "the run's folder has too long a name");
     if (named)
         snprintf(dir, RUN_DIR_SIZE, "%s", named);
     else
         free_name(dir);
 
     if (r->resume) {
-        if (!ls__run_folder_holds_run(dir)) {
-            print_text(stderr, "lockstep %s: %s%s: no run was begun there; --out %s begins one\n",
-                       verb->name, dir,
-                       is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
-            return EXIT_RUNTIME;
-        }
+        if (!ls__run_folder_holds_run(dir))
+            return fail_with(
+                verb, EXIT_RUNTIME, "%s%s: no run was begun there; --out %s begins one", dir,
+                is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
         char path[RUN_PATH_SIZE];
         *stored = run_config_read(verb, dir, path);
         if (!*stored) return EXIT_RUNTIME;
@@ -383,23 +366,17 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
             !recipe_may_continue(verb, options, r))
             return EXIT_USAGE;
         if (taken)
-            print_text(stderr,
-                       "lockstep %s: %s resumes on %s, the device that --device auto took\n",
-                       verb->name, dir, taken);
+            print_message(verb, "%s resumes on %s, the device that --device auto took", dir, taken);
         /* meant that one time */
         if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
         if (!options_given(verb, &parsed, "force")) r->force = false;
         if (!options_given(verb, &parsed, "inject-fault")) r->fault = NULL;
         if (ls_model_find(r->model)) return EXIT_DONE;
-        print_text(stderr,
-                   "lockstep %s: %s: option 'model' wants one of " MODEL_NAMES ", got '%s'\n",
-                   verb->name, path, r->model);
-        return EXIT_USAGE;
+        return fail_with(verb, EXIT_USAGE,
+                         "%s: option 'model' wants one of " MODEL_NAMES ", got '%s'", path,
+                         r->model);
     }
-    if (!r->data_dir) {
-        print_text(stderr, "lockstep %s: --data-dir DIR is needed\n", verb->name);
-        return EXIT_USAGE;
-    }
+    if (!r->data_dir) return fail_with(verb, EXIT_USAGE, "--data-dir DIR is needed");
     if (!may_take(verb, dir)) return EXIT_USAGE;
     return recipe_resolve(verb, &parsed, r) ? EXIT_DONE : EXIT_USAGE;
 }
