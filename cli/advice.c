@@ -1,6 +1,6 @@
-/* advice.c: see advice.h. */
-#include "advice.h"
+/* advice.c: warnings about a run that is possible but hardly intended; see run.h. */
 #include "folders.h"
+#include "run.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

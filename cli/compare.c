@@ -53,7 +53,7 @@ static json_t *option_differences(const comparison *c)
     size_t i;
     json_array_foreach(all, i, difference)
     {
-        const char *name = json_string_value(json_object_get(difference, "field"));
+        const char *name = ls__json_get_string(difference, "field");
         if (is_executor(name)) continue;
         if (json_object_set_new(difference, "field", json_sprintf("--%s", name)) == 0 &&
             json_array_append(out, difference) == 0)
@@ -241,7 +241,7 @@ static void tell(const comparison *c, const ls_run_log_difference *d)
     tell_forced(c);
     tell_records(c, d);
     if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
-    const json_int_t answer = json_integer_value(json_object_get(c->report, "answer"));
+    const json_int_t answer = ls__json_get_integer(c->report, "answer");
     const bool partly = answer == ANSWER_IDENTICAL && d->n_a != d->n_b;
     print_text(stdout, "answer: %s%s\n", answers[answer], partly ? ", as far as both go" : "");
 }

@@ -90,19 +90,18 @@ static void tell_op(const char *which, const json_t *op)
         print_text(stdout, "  %s: no further op\n", which);
         return;
     }
-    const char *kernel = json_string_value(json_object_get(op, "kernel"));
+    const char *kernel = ls__json_get_string(op, "kernel");
     print_text(stdout, "  %s: op %lld, %s%s of '%s'%s%s\n", which,
-               (long long)json_integer_value(json_object_get(op, "number")),
-               json_string_value(json_object_get(op, "kind")),
+               ls__json_get_integer(op, "number"), ls__json_get_string(op, "kind"),
                json_is_true(json_object_get(op, "backward")) ? ", backward" : "",
-               json_string_value(json_object_get(op, "name")), *kernel ? ", kernel " : "", kernel);
+               ls__json_get_string(op, "name"), *kernel ? ", kernel " : "", kernel);
 }
 
 /* Only floats have units in the last place. */
 static void tell_distance(const json_t *element)
 {
-    const char *type = json_string_value(json_object_get(element, "type"));
-    const long long ulps = json_integer_value(json_object_get(element, "ulps"));
+    const char *type = ls__json_get_string(element, "type");
+    const long long ulps = ls__json_get_integer(element, "ulps");
     const bool is_integer = type[0] == 'U' || type[0] == 'I';
     print_text(stdout, ", %lld%s%s apart", ulps, is_integer ? "" : " ulp",
                is_integer ? "" : plural(ulps));
@@ -110,38 +109,36 @@ static void tell_distance(const json_t *element)
 
 static void tell_element(const json_t *element)
 {
-    const char *parameter = json_string_value(json_object_get(element, "parameter"));
+    const char *parameter = ls__json_get_string(element, "parameter");
     const json_t *values = json_object_get(element, "values");
     char *index = json_dumps(json_object_get(element, "index"), 0);
     print_text(stdout, "  %s%s%s%s %s %s, element %s: %s in A, %s in B",
-               json_string_value(json_object_get(element, "role")), parameter ? " ('" : "",
+               ls__json_get_string(element, "role"), parameter ? " ('" : "",
                parameter ? parameter : "", parameter ? "')" : "",
-               json_string_value(json_object_get(element, "type")),
-               json_string_value(json_object_get(element, "shape")), index ? index : "",
-               json_string_value(json_array_get(values, 0)),
+               ls__json_get_string(element, "type"), ls__json_get_string(element, "shape"),
+               index ? index : "", json_string_value(json_array_get(values, 0)),
                json_string_value(json_array_get(values, 1)));
     tell_distance(element);
     print_text(stdout, "; %lld of %lld elements differ\n",
-               (long long)json_integer_value(json_object_get(element, "different_elements")),
-               (long long)json_integer_value(json_object_get(element, "elements")));
+               ls__json_get_integer(element, "different_elements"),
+               ls__json_get_integer(element, "elements"));
     free(index);
 }
 
 static void tell_batch(const json_t *batch)
 {
     const json_t *images = json_object_get(batch, "images");
-    if (json_integer_value(json_object_get(batch, "place")) < 0) {
+    if (ls__json_get_integer(batch, "place") < 0) {
         print_text(stdout, "  their batches have different sizes\n");
         return;
     }
     print_text(stdout, "  the first image that differs is number %lld of the batch\n",
-               (long long)json_integer_value(json_object_get(batch, "place")));
+               ls__json_get_integer(batch, "place"));
     for (size_t i = 0; i < 2; i++) {
         const json_t *image = json_array_get(images, i);
-        const char *file = json_string_value(json_object_get(image, "file"));
+        const char *file = ls__json_get_string(image, "file");
         print_text(stdout, "  %c: sample %lld, label %lld, %s\n", "AB"[i],
-                   (long long)json_integer_value(json_object_get(image, "sample")),
-                   (long long)json_integer_value(json_object_get(image, "label")),
+                   ls__json_get_integer(image, "sample"), ls__json_get_integer(image, "label"),
                    file ? file : "");
     }
 }
@@ -175,7 +172,7 @@ void compare_tell(const json_t *replay)
         [LS__FOUND_OP] = "the first op whose output differs, while all that it reads agrees",
         [LS__FOUND_PROGRAM] = "the runs do not consist of the same ops"
     };
-    const char *found = json_string_value(json_object_get(replay, "found"));
+    const char *found = ls__json_get_string(replay, "found");
     int kind = 0;
     while (strcmp(found_names[kind], found) != 0) kind++;
     if (kind == LS__FOUND_NOTHING) {
@@ -183,10 +180,8 @@ void compare_tell(const json_t *replay)
         return;
     }
     print_text(stdout, "replayed, step %lld (epoch %lld, step %lld): %s\n",
-               (long long)json_integer_value(json_object_get(replay, "step")),
-               (long long)json_integer_value(json_object_get(replay, "epoch")),
-               (long long)json_integer_value(json_object_get(replay, "step_in_epoch")),
-               lines[kind]);
+               ls__json_get_integer(replay, "step"), ls__json_get_integer(replay, "epoch"),
+               ls__json_get_integer(replay, "step_in_epoch"), lines[kind]);
     const json_t *ops = json_object_get(replay, "ops"), *rates = json_object_get(replay, "rates");
     if (ops) tell_op("A", json_array_get(ops, 0));
     if (ops) tell_op("B", json_array_get(ops, 1));

@@ -1,8 +1,8 @@
 /* compare_side.c: see compare_side.h. */
 #include "compare_side.h"
 #include "run/identity.h"
+#include "run/json.h"
 #include "run/metrics.h"
-#include "run_config.h"
 #include "run/checkpoint.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -27,9 +27,8 @@ static const json_t *executors_at(const compare_side *side, int64_t step)
     const json_t *sessions = json_object_get(side->manifest, "sessions"), *out = NULL;
     size_t i;
     json_t *session;
-    json_array_foreach(
-        (json_t *)sessions, i,
-        session) if (!out || json_integer_value(json_object_get(session, "from_step")) <= step)
+    json_array_foreach((json_t *)sessions, i,
+                       session) if (!out || ls__json_get_integer(session, "from_step") <= step)
         out = json_object_get(session, "executors");
     return out;
 }
@@ -43,9 +42,9 @@ static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
     if (!options_resume(&verb_train, options, side->dir, r, &none)) return false;
     if (!find_model(side->verb, r->model)) return false;
     const json_t *executors = executors_at(side, step);
-    r->workers = json_integer_value(json_object_get(executors, "workers"));
-    r->threads = json_integer_value(json_object_get(executors, "threads"));
-    r->fault = json_string_value(json_object_get(executors, "fault"));
+    r->workers = ls__json_get_integer(executors, "workers");
+    r->threads = ls__json_get_integer(executors, "threads");
+    r->fault = ls__json_get_string(executors, "fault");
     r->plan = NULL; /* the checkpoint names the kernels */
     r->force = false;
     if (data_dir) r->data_dir = data_dir;

@@ -3,7 +3,7 @@
 #define LS_CLI_COMPARE_SIDE_H
 
 #include "run/compare.h"
-#include "run_manifest.h"
+#include "run_files.h"
 
 typedef struct compare_side {
     const cli_verb *verb;

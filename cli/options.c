@@ -1,6 +1,5 @@
 /* options.c: command-line options from a table; see options.h. */
 #include "options.h"
-#include "options_table.h"
 #include "print.h"
 #include <ctype.h>
 #include <errno.h>

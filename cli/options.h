@@ -43,4 +43,20 @@ double options_round(double x);
 /* The word among words[0..n-1] that `word` was probably meant to be, or NULL. */
 const char *closest_word(const char *word, int n, const char *const *words);
 
+/* ---- One option of a table: for options_json.c ---- */
+
+/* Where the option's value lies. */
+void *option_field(const cli_option *option, void *values);
+
+/* Position of `word` among the words of "a|b|c", or -1. */
+int option_choice_index(const char *choices, const char *word);
+
+/* "wants a number from 0 to 1": what a value of the option may be. */
+void option_describe_wanted(const cli_option *option, char *out, size_t size);
+
+/* The position of the option of that name in the verb's table, or -1. */
+int option_find(const cli_verb *verb, const char *name, size_t length);
+/* The name of the option that was probably meant, or NULL. */
+const char *option_closest(const cli_verb *verb, const char *name);
+
 #endif

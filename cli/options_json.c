@@ -1,6 +1,5 @@
 /* options_json.c: values of options as the JSON of config.json, and back; see options.h. */
 #include "options.h"
-#include "options_table.h"
 #include "print.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -148,24 +148,37 @@ void print_json(FILE *out, const char *text, size_t length)
     }
 }
 
-void print_fields(FILE *out, int columns, int n, const char *const *fields)
+field_line begin_fields(FILE *out)
+{
+    return (field_line){ .out = out, .columns = terminal_columns(fileno(out)) };
+}
+
+void print_field(field_line *line, const char *format, ...)
 {
     enum { INDENT = 4, GAP = 2 };
-    int at = 0;
-    for (int i = 0; i < n; i++) {
-        const int width = text_columns(fields[i]);
-        const bool wraps = i > 0 && columns > 0 && at + GAP + width > columns;
-        if (wraps) {
-            fprintf(out, "\n%*s", INDENT, "");
-            at = INDENT;
-        } else if (i > 0) {
-            fprintf(out, "%*s", GAP, "");
-            at += GAP;
-        }
-        print_escaped(out, fields[i], "");
-        at += width;
+    char *text;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) text = NULL;
+    va_end(args);
+    if (!text) return;
+    const int width = text_columns(text);
+    if (line->at > 0 && line->columns > 0 && line->at + GAP + width > line->columns) {
+        fprintf(line->out, "\n%*s", INDENT, "");
+        line->at = INDENT;
+    } else if (line->at > 0) {
+        fprintf(line->out, "%*s", GAP, "");
+        line->at += GAP;
     }
-    fputc('\n', out);
+    print_escaped(line->out, text, "");
+    line->at += width;
+    free(text);
+}
+
+void end_fields(const field_line *line)
+{
+    fputc('\n', line->out);
+    fflush(line->out);
 }
 
 void print_words(FILE *out, int at, int indent, const char *text)

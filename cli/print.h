@@ -1,5 +1,5 @@
 /* print.h: what the command prints: control characters made visible, widths in columns, lines that
- * wrap between fields. Everything that is printed goes through print_text or print_fields, because
+ * wrap between fields. Everything that is printed goes through print_text or print_field, because
  * class names, file names, arguments, metadata and the library's messages may hold any bytes. */
 #ifndef LS_CLI_PRINT_H
 #define LS_CLI_PRINT_H
@@ -15,7 +15,13 @@ void print_text(FILE *out, const char *format, ...) __attribute__((format(printf
 
 /* A line of fields with two spaces between, escaped as by print_text. Where it would have more than
  * `columns` columns it continues, indented, in another line; columns 0: never. */
-void print_fields(FILE *out, int columns, int n, const char *const *fields);
+typedef struct field_line {
+    FILE *out;
+    int columns, at; /* at: the column reached */
+} field_line;
+field_line begin_fields(FILE *out); /* as wide as the terminal that `out` is, if it is one */
+void print_field(field_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void end_fields(const field_line *line);
 
 /* Prints the words of `text`, separated by spaces and newlines, from column `at` on: in lines of at
  * most 80 columns, those after the first beginning at column `indent`. Ends the last line. */

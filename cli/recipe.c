@@ -1,5 +1,6 @@
 /* recipe.c: the options of `lockstep train` and what they make; see recipe.h. */
 #include "recipe.h"
+#include "run/json.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -218,14 +219,14 @@ bool recipe_can_be_lengthened(const recipe *r)
 
 bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recipe *r)
 {
-    const long long epochs = json_integer_value(json_object_get(stored, "epochs"));
+    const long long epochs = ls__json_get_integer(stored, "epochs");
     if (r->epochs < epochs)
         return fail_with(verb, false,
                          "--epochs %lld: the run has %lld; a run can be lengthened, not "
                          "shortened; --stop-at ends it earlier",
                          (long long)r->epochs, epochs);
     if (r->epochs == epochs || recipe_can_be_lengthened(r)) return true;
-    const char *schedule = json_string_value(json_object_get(stored, "lr-scheduler"));
+    const char *schedule = ls__json_get_string(stored, "lr-scheduler");
     return fail_with(
         verb, false,
         "--epochs %lld: the learning rates of --lr-scheduler %s depend on the "

@@ -1,5 +1,4 @@
 /* report.c: see report.h. */
-#include "progress_line.h"
 #include "report.h"
 #include <math.h>
 #include <stdio.h>
@@ -23,24 +22,19 @@ static void begin_pass(run_report *r, const ls_event *e)
 
 static void print_epoch(run_report *r, const ls_event *e)
 {
-    enum { MAX_FIELDS = 7, FIELD_SIZE = 96 };
-    char texts[MAX_FIELDS][FIELD_SIZE], time[DURATION_SIZE];
-    const char *fields[MAX_FIELDS];
+    char time[DURATION_SIZE];
     const ls_averages *train = &e->averages, *val = &e->validation_averages;
-    int used = 0;
+    field_line line = begin_fields(stdout);
     make_title(r, "epoch", e->epoch);
-    snprintf(texts[used++], FIELD_SIZE, "%s", r->title);
-    snprintf(texts[used++], FIELD_SIZE, "train loss %.4f top-1 %.4f", train->loss, train->top1);
-    if (r->val_data)
-        snprintf(texts[used++], FIELD_SIZE, "val loss %.4f top-1 %.4f", val->loss, val->top1);
-    snprintf(texts[used++], FIELD_SIZE, "%.0f images/s", (double)train->n_images / e->seconds);
-    snprintf(texts[used++], FIELD_SIZE, "data wait %.0f%%", 100 * e->wait_seconds / e->seconds);
     duration(e->seconds + e->validation_seconds, time);
-    snprintf(texts[used++], FIELD_SIZE, "time %s", time);
-    if (e->is_best) snprintf(texts[used++], FIELD_SIZE, "best");
-    for (int i = 0; i < used; i++) fields[i] = texts[i];
-    print_fields(stdout, terminal_columns(STDOUT_FILENO), used, fields);
-    fflush(stdout);
+    print_field(&line, "%s", r->title);
+    print_field(&line, "train loss %.4f top-1 %.4f", train->loss, train->top1);
+    if (r->val_data) print_field(&line, "val loss %.4f top-1 %.4f", val->loss, val->top1);
+    print_field(&line, "%.0f images/s", (double)train->n_images / e->seconds);
+    print_field(&line, "data wait %.0f%%", 100 * e->wait_seconds / e->seconds);
+    print_field(&line, "time %s", time);
+    if (e->is_best) print_field(&line, "best");
+    end_fields(&line);
 }
 
 static void print_skipped(const run_report *r, const ls_event *e)

@@ -24,7 +24,7 @@ typedef struct cli_run {
     const char **classes; /* info.classes */
     ls_model_info info;
 
-    json_t *manifest, *forced; /* of run_manifest.h; forced: the differences that --force allowed */
+    json_t *manifest, *forced; /* of run_files.h; forced: the differences that --force allowed */
     json_t *changed;           /* what options_changed gives for a resumed run; else NULL */
     bool writes_plan;          /* to the file of --plan, unless that is of another machine */
     ls_trainer *trainer;       /* of `lockstep train` */
@@ -38,5 +38,9 @@ void cli_run_close(cli_run *t);
 
 /* For ls_checkpoint_load and the run's identity. */
 ls_training_state cli_run_state(const cli_run *t);
+
+/* Warnings about a new run that is possible but hardly intended, on stderr, each with what to do.
+ * For an opened run. In advice.c. */
+void advise(const cli_run *t);
 
 #endif

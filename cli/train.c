@@ -1,10 +1,8 @@
 /* train.c: 'lockstep train': opens what a run is made of, and its folder. */
-#include "advice.h"
-#include "progress_line.h"
 #include "report.h"
+#include "run/json.h"
 #include "run/run_folder.h"
-#include "run_config.h"
-#include "run_manifest.h"
+#include "run_files.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,36 +78,32 @@ static int open_run(cli_run *t, json_t *stored, run_report *report)
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
-static void tell_begin(const cli_run *t)
+static void print_begin(const cli_run *t)
 {
     const recipe *r = t->recipe;
     const ls_trainer_state at = ls_trainer_where(t->trainer);
-    enum { MAX_FIELDS = 5, NUMBER_SIZE = 64 };
-    char name[RUN_PATH_SIZE], texts[MAX_FIELDS - 1][NUMBER_SIZE];
-    const char *const fields[MAX_FIELDS] = { name, texts[0], texts[1], texts[2], texts[3] };
-    const int columns = terminal_columns(STDOUT_FILENO);
-    snprintf(name, sizeof(name), "data    %s", r->data_dir);
-    snprintf(texts[0], NUMBER_SIZE, "%lld training images",
-             (long long)ls_dataset_count(t->train_data));
-    snprintf(texts[1], NUMBER_SIZE, "%lld validation images",
-             (long long)(t->val ? ls_dataset_count(t->val_data) : 0));
-    snprintf(texts[2], NUMBER_SIZE, "%d classes", ls_dataset_class_count(t->train_data));
-    print_fields(stdout, columns, 4, fields);
-    snprintf(name, sizeof(name), "model   %s", r->model);
-    snprintf(texts[0], NUMBER_SIZE, "%lld parameters",
-             (long long)ls_net_parameter_elements(t->net));
-    snprintf(texts[1], NUMBER_SIZE, "images of %lldx%lld", (long long)r->image_size,
-             (long long)r->image_size);
-    snprintf(texts[2], NUMBER_SIZE, "batch size %lld", (long long)r->batch);
-    const int64_t n_left = ls_dataset_count(t->train_data) % r->batch;
-    snprintf(texts[3], NUMBER_SIZE, "%lld images left over in each epoch", (long long)n_left);
-    print_fields(stdout, columns, n_left > 0 ? 5 : 4, fields);
-    snprintf(name, sizeof(name), "loss    cross-entropy with label smoothing %g",
-             r->label_smoothing);
-    int used = 0;
-    if (t->val) snprintf(texts[used++], NUMBER_SIZE, "also in validation");
-    snprintf(texts[used++], NUMBER_SIZE, "'lockstep eval' leaves it out");
-    if (r->label_smoothing > 0) print_fields(stdout, columns, 1 + used, fields);
+    const int64_t n_train = ls_dataset_count(t->train_data), n_left = n_train % r->batch;
+    field_line data = begin_fields(stdout);
+    print_field(&data, "data    %s", r->data_dir);
+    print_field(&data, "%lld training images", (long long)n_train);
+    print_field(&data, "%lld validation images",
+                (long long)(t->val ? ls_dataset_count(t->val_data) : 0));
+    print_field(&data, "%d classes", ls_dataset_class_count(t->train_data));
+    end_fields(&data);
+    field_line model = begin_fields(stdout);
+    print_field(&model, "model   %s", r->model);
+    print_field(&model, "%lld parameters", (long long)ls_net_parameter_elements(t->net));
+    print_field(&model, "images of %lldx%lld", (long long)r->image_size, (long long)r->image_size);
+    print_field(&model, "batch size %lld", (long long)r->batch);
+    if (n_left > 0) print_field(&model, "%lld images left over in each epoch", (long long)n_left);
+    end_fields(&model);
+    field_line loss = begin_fields(stdout);
+    if (r->label_smoothing > 0) {
+        print_field(&loss, "loss    cross-entropy with label smoothing %g", r->label_smoothing);
+        if (t->val) print_field(&loss, "also in validation");
+        print_field(&loss, "'lockstep eval' leaves it out");
+        end_fields(&loss);
+    }
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
     print_text(stdout, "run     %s", t->dir);
     if (at.epoch >= r->epochs)
@@ -137,23 +131,19 @@ static void tell_next(const cli_run *t)
                   precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
 }
 
-/* The last line: how long it took, what was reached, and where it is. */
-static void tell_result(const cli_run *t, double seconds)
+/* The last line: how long it took, what was reached, and where the weights are. */
+static void print_result(const cli_run *t, double seconds)
 {
-    enum { MAX_FIELDS = 3 };
-    char time[DURATION_SIZE], texts[MAX_FIELDS][RUN_PATH_SIZE + 16];
-    const char *fields[MAX_FIELDS];
+    char time[DURATION_SIZE];
     const ls_trainer_state at = ls_trainer_where(t->trainer);
-    int used = 0;
+    field_line line = begin_fields(stdout);
     duration(seconds, time);
-    snprintf(texts[used++], sizeof(texts[0]), "%s %s",
-             t->recipe->resume ? "time since resume" : "total time", time);
+    print_field(&line, "%s %s", t->recipe->resume ? "time since resume" : "total time", time);
     if (at.best_epoch > 0)
-        snprintf(texts[used++], sizeof(texts[0]), "best %s top-1 %.4f (epoch %lld)",
-                 t->val ? "val" : "train", at.best, (long long)at.best_epoch);
-    snprintf(texts[used++], sizeof(texts[0]), "weights %s/%s.safetensors", t->dir, best_weights(t));
-    for (int i = 0; i < used; i++) fields[i] = texts[i];
-    print_fields(stdout, terminal_columns(STDOUT_FILENO), used, fields);
+        print_field(&line, "best %s top-1 %.4f (epoch %lld)", t->val ? "val" : "train", at.best,
+                    (long long)at.best_epoch);
+    print_field(&line, "weights %s/%s.safetensors", t->dir, best_weights(t));
+    end_fields(&line);
 }
 
 static void tell_stopped(const cli_run *t, const ls_trainer_state *at)
@@ -205,11 +195,11 @@ static int tell_end(const cli_run *t, ls_trainer_end end, int data_answer, doubl
     case LS_TRAINER_DONE:
     case LS_TRAINER_STALE:
         tell_done(t, &at, end == LS_TRAINER_STALE);
-        tell_result(t, seconds);
+        print_result(t, seconds);
         return EXIT_DONE;
     case LS_TRAINER_HALTED:
         tell_halted(t, &at);
-        tell_result(t, seconds);
+        print_result(t, seconds);
         return EXIT_DONE;
     case LS_TRAINER_STOPPED: tell_stopped(t, &at); return EXIT_SIGNAL + caught_signal;
     case LS_TRAINER_DATA_ERROR: tell_bad_data(t, &at, data_answer); return data_answer;
@@ -270,7 +260,7 @@ static int train(cli_run *t, json_t *stored)
     if (answer == EXIT_DONE) answer = open_run(t, stored, &report);
     if (answer == EXIT_DONE) {
         catch_signals();
-        tell_begin(t);
+        print_begin(t);
         if (!stored) advise(t);
         answer = train_run(t, &report, begun);
     }
@@ -313,7 +303,7 @@ static bool may_take(const cli_verb *verb, const char *dir)
  */
 static bool keeps_workers(const cli_verb *verb, const json_t *stored, const recipe *r)
 {
-    const int64_t workers = json_integer_value(json_object_get(stored, "workers"));
+    const int64_t workers = ls__json_get_integer(stored, "workers");
     if (r->seeding != LS_SEED_BY_WORKER || r->workers == workers) return true;
     return fail_with(verb, false,
                      "--workers %lld: the run has %lld, and seeds by worker (--seeding worker): "

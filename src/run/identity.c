@@ -276,7 +276,7 @@ const char *ls__identity_text(const json_t *difference, const char *there, const
                               char *buffer, size_t size)
 {
     ls__text text = { buffer, size, 0 };
-    ls__text_put(&text, "%s is ", json_string_value(json_object_get(difference, "field")));
+    ls__text_put(&text, "%s is ", ls__json_get_string(difference, "field"));
     put_value(&text, json_object_get(difference, "there"));
     ls__text_put(&text, " %s, ", there);
     put_value(&text, json_object_get(difference, "here"));

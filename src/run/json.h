@@ -13,6 +13,16 @@ size_t ls__json_digits(const json_t *json);
 /* jansson's flags for a value of any kind, with such numbers and the keys in their order. */
 size_t ls__json_exact(const json_t *json);
 
+/* Members of an object; 0 or NULL where they are missing or of another type. */
+static inline long long ls__json_get_integer(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+static inline const char *ls__json_get_string(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
 /* A file of a run's folder (ls__atomic_file_replace). Indented, keys in the order in which they
  * were put in. json NULL reports that there was no memory for it. Numbers come back exactly. */
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);

@@ -197,7 +197,7 @@ ls_status ls__metrics_append(ls__metrics *m, json_t *row)
 /* Rows are those of epochs 1, 2, 3, ... */
 static ls_status take_row(ls__metrics *m, json_t *row, int line)
 {
-    const int64_t epoch = json_integer_value(json_object_get(row, "epoch"));
+    const int64_t epoch = ls__json_get_integer(row, "epoch");
     if (epoch == m->n_rows + 1) return keep_row(m, row);
     json_decref(row);
     return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d is not that of epoch %" PRId64,

@@ -108,7 +108,9 @@ START_TEST(fields_wrap)
         char *out = NULL;
         size_t size;
         FILE *file = open_memstream(&out, &size);
-        print_fields(file, cases[i].columns, 4, fields);
+        field_line line = { .out = file, .columns = cases[i].columns };
+        for (int k = 0; k < 4; k++) print_field(&line, "%s", fields[k]);
+        end_fields(&line);
         fclose(file);
         ck_assert_msg(strcmp(out, cases[i].text) == 0, "%d columns: %s", cases[i].columns, out);
         free(out);

@@ -1,5 +1,5 @@
 /* test_progress_line.c: what the progress line shows in which width. */
-#include "progress_line.h"
+#include "progress.h"
 
 #include "../suite.h"
 #include <string.h>

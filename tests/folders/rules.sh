@@ -75,7 +75,7 @@ while IFS= read -r hit; do
   report "$hit (cli: public headers and src/run only)"
 done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -E '"(base|backend|tensor|io|data|nn|optim|cpu|cuda)/')
 
-# What the command prints is escaped: print_text and print_fields of cli/print.h. Files that it writes are named `file`.
+# What the command prints is escaped: print_text and print_field of cli/print.h. Files that it writes are named `file`.
 while IFS= read -r hit; do
   report "$hit (cli: print by print_text, which escapes control characters)"
 done < <(grep -nE '(^|[^a-z_])(printf|puts|putchar|perror|fprintf|vfprintf) *\(' cli/*.c |
