@@ -126,7 +126,7 @@ static void wanted_kernel(ls_context *ctx, const ls__op *op, force_kind forcing,
             memcpy(wanted, all[i].name, LS__KERNEL_NAME_SIZE);
 }
 
-/* Puts into the context's table, as a plan file would, what the side forces upon the net's ops. */
+/* Puts the kernels that the side forces on the net's ops into the context's algorithm cache. */
 static ls_status force(ls_net *net, force_kind forcing)
 {
     ls_context *ctx = ls_net_context(net);

@@ -8,7 +8,7 @@
  *
  * A run opens a context, builds a net and takes one step per size; planning is a part of that. Runs
  * with benchmark = on and off go side by side, step by step. `first` is a run that knows nothing,
- * `second` one that has the plan file of the first: `ratio` is the time of on by that of off, the
+ * `second` one that has the first algorithm cache: `ratio` is the time of on by that of off, the
  * median of the repeats, `tuned` the ops that were timed. `memory` is at the end of a first run:
  * programs, choices and bytes that are held, the most that there ever were, and the bytes in the
  * middle and at the end, which show whether it grows. */

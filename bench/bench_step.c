@@ -11,11 +11,10 @@
  *                        that of the median
  *   throughput           images per second of as many steps that nobody waits for but at the end,
  *                        as in training; cpu_us_per_step: the calling thread's own time meanwhile
- *   first_step_seconds   from the program's start to the first step's end: with --plan, that a file
- *                        of kernel choices (read when it is there, then written) saves
- *   captured             whether those steps were replayed from a captured graph
- *   overhead_share       what a step without its update spends outside of kernels, the copy of the
- *                        batch included, as a share of that step
+ *   first_step_seconds   from the program's start to the first step's end: with --algorithm-cache,
+ * that a file of kernel choices (read when it is there, then written) saves captured whether those
+ * steps were replayed from a captured graph overhead_share       what a step without its update
+ * spends outside of kernels, the copy of the batch included, as a share of that step
  *
  *   arena_bytes          activations, their gradients and workspaces; scratch_bytes are the
  * threads', gradient_bytes the parameters' gradients; optimizer_bytes the momentum. unshared_bytes:
@@ -45,7 +44,7 @@ typedef struct options {
     const ls_model *model;
     int64_t image_size, batch, classes, threads, steps, warmup, workers;
     bool ops, tune;
-    const char *device, *precision, *deterministic, *recompute, *plan, *data_dir;
+    const char *device, *precision, *deterministic, *recompute, *algorithm_cache, *data_dir;
 } options;
 
 typedef struct bench {
@@ -115,8 +114,8 @@ static ls_status open_bench(const options *o, bench *b, ls_deterministic policy)
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
     });
     b->work.steps = MANY_STEPS;
-    if (o->plan && access(o->plan, F_OK) == 0)
-        LS_TRY(ls_algorithm_cache_load(b->work.ctx, o->plan));
+    if (o->algorithm_cache && access(o->algorithm_cache, F_OK) == 0)
+        LS_TRY(ls_algorithm_cache_load(b->work.ctx, o->algorithm_cache));
     LS_TRY(open_data(o, b, &classes));
     return bench_open_work(&b->work, o->model, o->batch, o->image_size, classes);
 }
@@ -157,7 +156,7 @@ static ls_status time_steps(const options *o, bench *b)
     double loss;
     LS_TRY(take_step(b, b->work.opt));
     b->first = bench_now() - b->start;
-    if (o->plan) LS_TRY(ls_algorithm_cache_save(b->work.ctx, o->plan));
+    if (o->algorithm_cache) LS_TRY(ls_algorithm_cache_save(b->work.ctx, o->algorithm_cache));
     for (int i = 1; i < o->warmup; i++) LS_TRY(take_step(b, b->work.opt));
     for (int i = 0; i < o->steps; i++) {
         const double start = bench_now();
@@ -280,7 +279,7 @@ int main(int argc, char **argv)
         { "--steps", BENCH_NUMBER, &o.steps, "to time" },
         { "--warmup", BENCH_COUNT, &o.warmup, "steps before, of which the first is told apart" },
         { "--benchmark", BENCH_FLAG, &o.tune, "choose kernels by timing them" },
-        { "--plan", BENCH_TEXT, &o.plan,
+        { "--algorithm-cache", BENCH_TEXT, &o.algorithm_cache,
           "file of kernel choices: read if it is there, then written" },
         { "--ops", BENCH_FLAG, &o.ops, "a table of where the time goes, on stderr" },
         { 0 },

@@ -79,7 +79,7 @@ def ours(options):
     command = [options.bench, "--model", options.model, "--image-size", options.image_size, "--batch", options.batch,
                "--device", options.device, "--precision", options.precision, "--threads", options.threads,
                "--steps", options.steps]
-    command += ["--plan", options.plan] if options.plan else []
+    command += ["--algorithm-cache", options.algorithm_cache] if options.algorithm_cache else []
     command += ["--benchmark"] if options.benchmark else []
     result = run_json(command, options.library_path)
     if options.device == "cpu":
@@ -137,7 +137,7 @@ def compare(options):
     torch_side.switch_precision(options.precision)
 
     times, left_out, memory, sides, precisions, trials = {"lockstep": []}, {}, {}, {}, {}, {}
-    _, last = ours(options)  # also: its plan file is there from now on
+    _, last = ours(options)  # also: its algorithm cache is there from now on
     names = options.sides.split(",")
     # What starts fast is measured first, so that there is a line when time runs out.
     stages = [n for n in names if "compile" not in n], [n for n in names if "compile" in n]
@@ -187,9 +187,9 @@ def torch_first_step(options):
 
 def compare_first_steps(options):
     with tempfile.TemporaryDirectory() as folder:
-        options.plan = options.plan or os.path.join(folder, "plan.json")
+        options.algorithm_cache = options.algorithm_cache or os.path.join(folder, "kernels.json")
         options.benchmark = True
-        ours(options)  # times kernels and writes the plan
+        ours(options)  # times kernels and writes the algorithm cache
         firsts, steps, theirs = [], [], []
         for _ in range(options.rounds):
             per_image, result = ours(options)
@@ -302,7 +302,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
     parser.add_argument("--seconds", type=float, default=1e9, help="no side and no round is begun later")
-    parser.add_argument("--plan", help="of Lockstep: its file of kernel choices")
+    parser.add_argument("--algorithm-cache", help="Lockstep's algorithm cache file")
     parser.add_argument("--benchmark", action="store_true", help="Lockstep measures its kernels first")
     parser.add_argument("--bench", default=BENCH)
     parser.add_argument("--library-path", help="LD_LIBRARY_PATH of Lockstep alone: PyTorch finds its own libraries")

@@ -45,7 +45,7 @@ static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
     r->workers = ls__json_get_integer(executors, "workers");
     r->threads = ls__json_get_integer(executors, "threads");
     r->fault = ls__json_get_string(executors, "fault");
-    r->plan = NULL; /* the checkpoint names the kernels */
+    r->algorithm_cache = NULL; /* the checkpoint names the kernels */
     r->force = false;
     if (data_dir) r->data_dir = data_dir;
     return true;

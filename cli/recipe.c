@@ -99,7 +99,7 @@ const cli_option recipe_options[] = {
     { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
       .fallback = "strict" },
     { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP, .value = NULL },
-    { OPTION_TEXT, 0, "plan", AT(plan),
+    { OPTION_TEXT, 0, "algorithm-cache", AT(algorithm_cache),
       "algorithm cache of a new run: read if the file exists, written after kernels were timed",
       "FILE", .note = "none" },
     { OPTION_SWITCH, 0, "nvtx", AT(nvtx),

@@ -49,7 +49,7 @@ typedef struct recipe {
     int precision;     /* ls_precision */
     int deterministic; /* ls_deterministic */
     bool benchmark, nvtx;
-    const char *plan;
+    const char *algorithm_cache;
     const char *fault; /* STEP:OP:ELEMENT, or NULL */
 } recipe;
 

@@ -227,15 +227,15 @@ static int experiment(repro *r)
     return r->n_results == 1 ? EXIT_DONE : EXIT_DIFFERENT;
 }
 
-/* --benchmark without --plan: the first run measures, and the others take its kernels. */
-static bool add_plan(const recipe *train, const char *out, char **arguments)
+/* With --benchmark alone the first run times kernels, and the other runs use its kernels. */
+static bool add_algorithm_cache(const recipe *train, const char *out, char **arguments)
 {
-    if (!train->benchmark || train->plan) return true;
+    if (!train->benchmark || train->algorithm_cache) return true;
     char path[RUN_DIR_SIZE + 16];
-    snprintf(path, sizeof(path), "%s/plan.json", out);
+    snprintf(path, sizeof(path), "%s/kernels.json", out);
     json_t *text = json_string(path);
     while (*arguments) arguments++;
-    *arguments = text ? option_word("plan", text) : NULL;
+    *arguments = text ? option_word("algorithm-cache", text) : NULL;
     json_decref(text);
     return *arguments != NULL;
 }
@@ -255,7 +255,7 @@ static int open_and_run(const cli_verb *verb, const cli_parsed *parsed, const re
     const size_t most = (size_t)(2 * workers->n * threads->n);
     r.runs = calloc(most, sizeof(*r.runs));
     if (!r.runs || !make_arguments(verb, parsed, v, arguments) ||
-        !add_plan(&v->recipe, dir, arguments))
+        !add_algorithm_cache(&v->recipe, dir, arguments))
         answer = print_error(verb, NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) answer = check_data(&r, &v->recipe);
     if (answer == EXIT_DONE && ls__run_folder_create(r.ctx, dir) != LS_OK)

@@ -46,8 +46,8 @@ static int open_data(cli_run *t)
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_DATA);
 }
 
-/* With --force a run may go on where kernels of another machine cannot: then others are chosen. */
-static ls_status forgive_plan(cli_run *t, ls_status status)
+/* With --force, kernels of another machine are ignored with a warning; others are selected. */
+static ls_status forgive_mismatch(cli_run *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
     ls_context_status(t->ctx); /* read: the context works on */
@@ -55,32 +55,32 @@ static ls_status forgive_plan(cli_run *t, ls_status status)
     return LS_OK;
 }
 
-/* That what is going to be timed can be kept is found out before. A plan that others have made, and
- * that may only be read, is good for reading. */
-static ls_status check_place(cli_run *t, const char *plan)
+/* Fails before anything is timed if the algorithm cache can't be written. A file that exists but is
+ * read-only gives a warning only. */
+static ls_status check_cache_path(cli_run *t, const char *path)
 {
-    const ls_status status = ls__plan_check_place(t->ctx, plan);
-    if (status == LS_OK || !file_exists(plan)) return status;
+    const ls_status status = ls__algorithm_cache_check_path(t->ctx, path);
+    if (status == LS_OK || !file_exists(path)) return status;
     ls_context_status(t->ctx); /* read: the context works on */
     print_warning(t->verb, "what is timed is not kept: %s",
                   plain_message(ls_context_message(t->ctx)));
-    t->writes_plan = false;
+    t->writes_algorithm_cache = false;
     return LS_OK;
 }
 
-/* Kernels that were chosen before. The plan file is for new runs: one that goes on has the kernels
- * of its checkpoint and no others, whatever has become of the file since. */
-static int load_choices(cli_run *t, bool resumed)
+/* Loads kernel selections: a new run's from its algorithm cache file, a resumed run's from its
+ * checkpoint alone. */
+static int load_kernels(cli_run *t, bool resumed)
 {
-    const char *plan = t->recipe->plan;
+    const char *path = t->recipe->algorithm_cache;
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     ls_status status = LS_OK;
     if (resumed && file_exists(last)) status = ls_checkpoint_load_algorithms(last, t->ctx);
-    if (!resumed && plan && file_exists(plan)) status = ls_algorithm_cache_load(t->ctx, plan);
-    t->writes_plan = !resumed && plan && status == LS_OK;
-    status = forgive_plan(t, status);
-    if (t->writes_plan && t->recipe->benchmark) status = check_place(t, plan);
+    if (!resumed && path && file_exists(path)) status = ls_algorithm_cache_load(t->ctx, path);
+    t->writes_algorithm_cache = !resumed && path && status == LS_OK;
+    status = forgive_mismatch(t, status);
+    if (t->writes_algorithm_cache && t->recipe->benchmark) status = check_cache_path(t, path);
     if (status == LS_OK) return EXIT_DONE;
     const int answer = print_error(t->verb, t->ctx, EXIT_RUNTIME);
     if (status == LS_ERR_MISMATCH && strcmp(t->verb->name, "train") == 0)
@@ -88,13 +88,13 @@ static int load_choices(cli_run *t, bool resumed)
     return answer;
 }
 
-static int save_choices(cli_run *t)
+static int save_kernels(cli_run *t)
 {
-    const char *plan = t->recipe->plan;
-    const bool news = t->writes_plan && ls_algorithm_cache_timed_count(t->ctx) > 0;
-    if (t->writes_plan && t->recipe->benchmark && !news && !file_exists(plan))
-        print_warning(t->verb, "--plan %s is not written: no kernel was timed", plan);
-    const bool good = !news || ls_algorithm_cache_save(t->ctx, plan) == LS_OK;
+    const char *path = t->recipe->algorithm_cache;
+    const bool news = t->writes_algorithm_cache && ls_algorithm_cache_timed_count(t->ctx) > 0;
+    if (t->writes_algorithm_cache && t->recipe->benchmark && !news && !file_exists(path))
+        print_warning(t->verb, "--algorithm-cache %s is not written: no kernel was timed", path);
+    const bool good = !news || ls_algorithm_cache_save(t->ctx, path) == LS_OK;
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
@@ -157,9 +157,9 @@ int cli_run_open(cli_run *t, bool resumed)
     int answer =
         ls_context_status(t->ctx) == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
     if (answer == EXIT_DONE) answer = open_data(t);
-    if (answer == EXIT_DONE) answer = load_choices(t, resumed);
+    if (answer == EXIT_DONE) answer = load_kernels(t, resumed);
     if (answer == EXIT_DONE) answer = open_net(t);
-    if (answer == EXIT_DONE) answer = save_choices(t);
+    if (answer == EXIT_DONE) answer = save_kernels(t);
     return answer;
 }
 

@@ -26,8 +26,8 @@ typedef struct cli_run {
 
     json_t *manifest, *forced; /* of run_files.h; forced: the differences that --force allowed */
     json_t *changed;           /* what options_changed gives for a resumed run; else NULL */
-    bool writes_plan;          /* to the file of --plan, unless that is of another machine */
-    ls_trainer *trainer;       /* of `lockstep train` */
+    bool writes_algorithm_cache; /* to the file of --algorithm-cache */
+    ls_trainer *trainer;         /* of `lockstep train` */
 } cli_run;
 
 /* Opens what a run is made of; verb, recipe and dir are set, all else is zero. resumed: with the

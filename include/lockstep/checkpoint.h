@@ -34,8 +34,8 @@ typedef struct ls_training_state {
  *   "crop"           the side of the images, likewise
  *   "bad_images"     what the loaders have found unreadable
  *   "epoch", "step", "best"
- *   "choices"        the kernels with where they come from, also those that were known for ops to
- *                    come
+ *   "kernels"        the kernel selections with their origins, also those for ops that have not run
+ *                    yet
  *   "lockstep digest" of all the rest of the file
  *
  * and what `state->metadata` adds, whose keys must be others.

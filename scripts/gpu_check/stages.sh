@@ -47,7 +47,7 @@ step() {
 
 # tuned NAME SECONDS PRECISION OPTION...: bench_step with autotuned kernels, which later stages use again.
 tuned() {
-  step measure "$1" "$2" --precision "$3" --benchmark --ops --plan "$out/plan_$1.json" "${@:4}"
+  step measure "$1" "$2" --precision "$3" --benchmark --ops --algorithm-cache "$out/kernels_$1.json" "${@:4}"
 }
 
 # beside NAME SECONDS SIDES OPTION...: measures Lockstep and PyTorch alternately.
@@ -141,7 +141,7 @@ stage_speed() {
   best=$(printf '%s\n' "${rate[f16]:-}" "${rate[bf16]:-}" | sort -g | tail -n 1)
   for round in 1 2; do
     for policy in off strict; do
-      step measure "f16_${policy}_$round" 60 --precision f16 --benchmark --plan "$work/plan_$policy.json" \
+      step measure "f16_${policy}_$round" 60 --precision f16 --benchmark --algorithm-cache "$work/kernels_$policy.json" \
         --deterministic "$policy" "${resnet50[@]}"
       fastest[$policy]=$(printf '%s\n' "${fastest[$policy]:-}" "$(field throughput "$line")" | sort -g | tail -n 1)
     done
@@ -151,7 +151,7 @@ stage_speed() {
     tuned "resnet18_224px_$precision" 60 "$precision" "${resnet18[@]}"
   done
   step measure resnet50_f16_untuned 60 --precision f16 "${resnet50[@]}"
-  step measure first_step 40 --precision f16 --plan "$out/plan_resnet50_f16.json" "${resnet50[@]}" --steps 1
+  step measure first_step 40 --precision f16 --algorithm-cache "$out/kernels_resnet50_f16.json" "${resnet50[@]}" --steps 1
   local first_step
   first_step=$(field first_step_seconds "$line")
   gpu bench_sizes --device cuda --repeats 1 --only "$([ "$size" = small ] && echo none || echo forward)"
@@ -160,14 +160,14 @@ stage_speed() {
   goal "resnet50 224 px batch 256, f16 or bf16, images/s" '>=' 7500 "$best"
   goal "time of strict determinism / off" '<=' 1.03 "$(ratio "${fastest[off]}" "${fastest[strict]}")"
   goal "launch overhead of a replayed step" '<=' 0.02 "$overhead"
-  goal "seconds to the first step with a plan file" '<=' 1 "$first_step"
+  goal "seconds to the first step with an algorithm cache" '<=' 1 "$first_step"
   goal "30 sizes, time of benchmark on / off" '<=' 1.05 "$(field ratio "${line%%\"second\"*}")"
 }
 
 # versus NAME SECONDS PRECISION OPTION...: sets times[NAME_PRECISION].
 versus() {
   beside "$1_$3" "$2" channels_last+fused,compile+fused --device cuda --precision "$3" --benchmark \
-    --plan "$out/plan_$1_$3.json" --rounds 2 "${@:4}"
+    --algorithm-cache "$out/kernels_$1_$3.json" --rounds 2 "${@:4}"
   times[$1_$3]=$(field times_best "$line")
 }
 
@@ -204,7 +204,7 @@ stage_input() {
     gpu bench_load --data-dir "$work/$files" --workers "$cores" --repeat 2 --images "$images"
     measure "decode_$files" 60 "${words[@]}"
     decoded=$(field images_per_second "$line")
-    step measure "resnet50_f16_$files" 60 --precision f16 --plan "$out/plan_resnet50_f16.json" --data-dir "$work/$files" \
+    step measure "resnet50_f16_$files" 60 --precision f16 --algorithm-cache "$out/kernels_resnet50_f16.json" --data-dir "$work/$files" \
       --workers "$cores" "${resnet50[@]}"
     limit=$(printf '%s\n' "$synthetic" "$decoded" | awk 'NF' | sort -g | head -n 1)
     share[$files]=$(ratio "$(field throughput "$line")" "$limit")

@@ -13,8 +13,8 @@ enum { LS__MAX_SELECTIONS = 4096, LS__SELECTION_REASON_SIZE = 48 };
 typedef struct ls__selection {
     const char *op; /* copied by put */
     char kernel[LS__KERNEL_NAME_SIZE];
-    char reason[LS__SELECTION_REASON_SIZE]; /* "heuristic", "plan", "checkpoint", "timed 0.12 ms of
-                                            3 candidates" */
+    char reason[LS__SELECTION_REASON_SIZE]; /* "heuristic", "algorithm cache", "checkpoint", "timed
+                                            0.12 ms of 3 candidates" */
     bool derived;   /* the heuristic's: when it is dropped, the same is found again */
     bool inherited; /* from a checkpoint: the run that goes on has used it */
     int64_t used;   /* by the table's clock; set by put and find */

@@ -1,4 +1,4 @@
-/* algorithm_cache_file.c: kernel choices in files; see lockstep/plan.h. */
+/* algorithm_cache_file.c: see lockstep/algorithm_cache.h. */
 #include "run/algorithm_cache_file.h"
 
 #include "base/alloc.h"
@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char FORMAT[] = "lockstep plan 1";
-/* LS__MAX_SELECTIONS of the longest lines fit. */
+static const char FORMAT[] = "lockstep algorithm cache 1";
+/* Holds LS__MAX_SELECTIONS lines of the largest length. */
 enum { MAX_FILE_BYTES = 8 << 20 };
 
-/* ---- What a plan must agree on ---- */
+/* ---- Fields that must match ---- */
 
 typedef struct field {
     const char *key, *value;
@@ -42,7 +42,7 @@ static bool put_text(json_t *object, const char *key, const char *value)
     return json_object_set_new(object, key, json_string(value)) == 0;
 }
 
-/* All but those that `without`, which may be NULL, has. */
+/* Skips the ops of `without`, which may be NULL. */
 static json_t *list(const ls__selections *selections, bool derived, const json_t *without)
 {
     json_t *out = json_object();
@@ -57,24 +57,24 @@ static json_t *list(const ls__selections *selections, bool derived, const json_t
     return NULL;
 }
 
-json_t *ls__plan_json(const ls_context *ctx, const ls__selections *selections)
+json_t *ls__algorithm_cache_json(const ls_context *ctx, const ls__selections *selections)
 {
     field fields[N_FIELDS];
     make_fields(ctx, fields);
     json_t *out = json_object();
     bool good = out != NULL;
     for (int i = 0; i < N_FIELDS && good; i++) good = put_text(out, fields[i].key, fields[i].value);
-    good = good && json_object_set_new(out, "choices", list(selections, false, NULL)) == 0;
+    good = good && json_object_set_new(out, "kernels", list(selections, false, NULL)) == 0;
     if (good) return out;
     json_decref(out);
     return NULL;
 }
 
-json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net)
+json_t *ls__algorithm_cache_of_net(const ls_context *ctx, const ls_net *net)
 {
     const ls__selections *used = ls__net_selections(net), *known = ls__net_known_selections(net);
-    json_t *out = ls__plan_json(ctx, used);
-    const json_t *selections = json_object_get(out, "choices");
+    json_t *out = ls__algorithm_cache_json(ctx, used);
+    const json_t *selections = json_object_get(out, "kernels");
     if (out && json_object_set_new(out, "heuristic", list(used, true, NULL)) == 0 &&
         json_object_set_new(out, "known", list(known, false, selections)) == 0)
         return out;
@@ -97,19 +97,19 @@ static ls_status check_fields(const reading *r, const json_t *json)
     for (int i = 0; i < N_FIELDS; i++) {
         const char *there = json_string_value(json_object_get(json, fields[i].key));
         if (!there || (i == 0 && strcmp(there, FORMAT) != 0))
-            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is %.100s, wanted \"%s\"", r->path,
+            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is %.100s, expected \"%s\"", r->path,
                             fields[i].key, there ? there : "missing", i == 0 ? FORMAT : "a text");
         if (strcmp(there, fields[i].value) != 0)
             return ls__fail(r->ctx, LS_ERR_MISMATCH,
-                            "'%s' holds kernel choices for another machine or version: %s is "
+                            "'%s' holds the kernels of another machine or version: %s is "
                             "'%.200s' there, '%.200s' here",
                             r->path, fields[i].key, there, fields[i].value);
     }
     return LS_OK;
 }
 
-/* Is it what ls__op_text makes? At least it begins with a kind of op, or is the entry of
- * nn/overlap.c. */
+/* True if `text` begins with the name of an op, as ls__op_text writes it, or is the selection of
+ * nn/compile/overlap.c. */
 static bool is_op(const char *text)
 {
     const size_t length = strcspn(text, " ");
@@ -124,8 +124,8 @@ static bool is_op(const char *text)
 static ls_status check_list(const reading *r, const char *key, json_t *all)
 {
     if (!json_is_object(all))
-        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is no object of ops and kernels", r->path,
-                        key);
+        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is not an object of ops and kernels",
+                        r->path, key);
     const size_t n = json_object_size(all);
     if (n > LS__MAX_SELECTIONS)
         return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s has %zu ops; at most %d are kept", r->path,
@@ -137,12 +137,12 @@ static ls_status check_list(const reading *r, const char *key, json_t *all)
         const char *name = json_string_value(kernel);
         if (!is_op(op) || !name || !*name || strlen(name) >= LS__KERNEL_NAME_SIZE)
             return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s: '%.300s' has %s%.100s", r->path, key,
-                            op, is_op(op) ? "an unusable kernel: " : "no op that there is",
+                            op, is_op(op) ? "an unusable kernel: " : "no known op",
                             is_op(op) ? (name ? name : "not a text") : "");
         if (ls__is_weight_gradients(op) && strcmp(name, LS__SIDE) != 0 &&
             strcmp(name, LS__MAIN) != 0)
             return ls__fail(r->ctx, LS_ERR_FORMAT,
-                            "'%s': %s: '%.300s' is '%.100s', wanted '" LS__SIDE "' or '" LS__MAIN
+                            "'%s': %s: '%.300s' is '%.100s', expected '" LS__SIDE "' or '" LS__MAIN
                             "'",
                             r->path, key, op, name);
     }
@@ -166,21 +166,22 @@ static ls_status take(const reading *r, json_t *all, const ls__selection *as)
 
 static ls_status read_json(const reading *r, const json_t *json, bool checkpoint)
 {
-    /* what the table has no room for goes from the front; the heuristic would say the same again */
+    /* A full table drops its first items. The heuristic's can be computed again. */
     static const struct {
         const char *key;
         ls__selection as;
     } lists[] = {
         { "heuristic", { .reason = "checkpoint", .derived = true, .inherited = true } },
         { "known", { .reason = "checkpoint" } },
-        { "choices", { .reason = "checkpoint", .inherited = true } },
-        { "choices", { .reason = "plan" } },
+        { "kernels", { .reason = "checkpoint", .inherited = true } },
+        { "kernels", { .reason = "algorithm cache" } },
     };
     enum { N_OF_CHECKPOINT = 3, N_LISTS = 4 };
     const int first = checkpoint ? 0 : N_OF_CHECKPOINT,
               end = checkpoint ? N_OF_CHECKPOINT : N_LISTS;
     if (!json_is_object(json))
-        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s' holds no plan: not a JSON object", r->path);
+        return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s' is not an algorithm cache: not a JSON object",
+                        r->path);
     LS_TRY(check_fields(r, json));
     for (int i = first; i < end; i++)
         LS_TRY(check_list(r, lists[i].key, json_object_get(json, lists[i].key)));
@@ -190,8 +191,8 @@ static ls_status read_json(const reading *r, const json_t *json, bool checkpoint
     return LS_OK;
 }
 
-ls_status ls__plan_read(ls_context *ctx, ls__selections *table, const char *path, const char *text,
-                        bool checkpoint)
+ls_status ls__algorithm_cache_read(ls_context *ctx, ls__selections *table, const char *path,
+                                   const char *text, bool checkpoint)
 {
     const reading r = { ctx, table, path };
     json_error_t error;
@@ -200,8 +201,8 @@ ls_status ls__plan_read(ls_context *ctx, ls__selections *table, const char *path
     if (!json && json_error_code(&error) == json_error_out_of_memory)
         return ls__fail_memory(ctx, path, strlen(text));
     if (!json)
-        return ls__fail(ctx, LS_ERR_FORMAT, "'%s' holds no plan: line %d: %s", path, error.line,
-                        error.text);
+        return ls__fail(ctx, LS_ERR_FORMAT, "'%s' is not an algorithm cache: line %d: %s", path,
+                        error.line, error.text);
     const ls_status status = read_json(&r, json, checkpoint);
     json_decref(json);
     return status;
@@ -217,8 +218,9 @@ static ls_status read_file(ls_context *ctx, ls__selections *table, const char *p
         ls__read_file(ctx, path, MAX_FILE_BYTES, &bytes, &size, message, sizeof message);
     if (status != LS_OK) return ls__fail(ctx, status, "%s: %s", call, message);
     status = strlen((const char *)bytes) == size
-                 ? ls__plan_read(ctx, table, path, (const char *)bytes, false)
-                 : ls__fail(ctx, LS_ERR_FORMAT, "'%s' holds no plan: a zero byte in it", path);
+                 ? ls__algorithm_cache_read(ctx, table, path, (const char *)bytes, false)
+                 : ls__fail(ctx, LS_ERR_FORMAT, "'%s' is not an algorithm cache: a zero byte in it",
+                            path);
     ls__free(ctx, bytes);
     return status;
 }
@@ -239,8 +241,8 @@ ls_status ls_algorithm_cache_load(ls_context *ctx, const char *path)
 
 /* ---- Saving ---- */
 
-/* What the file has, and over it what the context's table has, but for the heuristic's choices: no
- * file has those, and one that was timed is worth more. */
+/* Puts the file's selections into `all`, then the context's over them. The heuristic's selections
+ * are left out, because no file holds them and they must not replace timed ones. */
 static ls_status merge(ls_context *ctx, ls__selections *all, const char *path)
 {
     struct stat there;
@@ -261,7 +263,7 @@ static ls_status save_merged(ls_context *ctx, ls__selections *all, const char *p
     ls_status status = ls__atomic_file_lock(file);
     if (status == LS_OK) status = merge(ctx, all, path);
     if (status == LS_OK) {
-        json = ls__plan_json(ctx, all);
+        json = ls__algorithm_cache_json(ctx, all);
         status = ls__json_write(ctx, path, file, json);
     }
     json_decref(json);
@@ -281,7 +283,7 @@ ls_status ls_algorithm_cache_save(ls_context *ctx, const char *path)
     return status;
 }
 
-ls_status ls__plan_check_place(ls_context *ctx, const char *path)
+ls_status ls__algorithm_cache_check_path(ls_context *ctx, const char *path)
 {
     ls__atomic_file *file;
     LS_TRY(check_path(ctx, path, "ls_algorithm_cache_save"));

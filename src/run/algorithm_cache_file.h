@@ -1,4 +1,4 @@
-/* algorithm_cache_file.h: kernel choices as JSON, for plan files and checkpoints. */
+/* algorithm_cache_file.h: kernel selections as JSON, for files and checkpoints. */
 #ifndef LS_RUN_ALGORITHM_CACHE_FILE_H
 #define LS_RUN_ALGORITHM_CACHE_FILE_H
 
@@ -6,22 +6,20 @@
 #include "backend/algorithm_cache.h"
 #include <jansson.h>
 
-/* What a plan file holds. NULL without memory. */
-json_t *ls__plan_json(const ls_context *ctx, const ls__selections *selections);
-/* What a checkpoint holds: the choices that the net has used, those by the heuristic apart, as
- * "heuristic"; and as "known" those that the context's table had for ops that the net has not come
- * to yet, or never will. NULL without memory. */
-json_t *ls__plan_of_net(const ls_context *ctx, const ls_net *net);
+/* The JSON of an algorithm cache file. NULL on a memory failure. */
+json_t *ls__algorithm_cache_json(const ls_context *ctx, const ls__selections *selections);
+/* The JSON of a checkpoint: the net's selections as "kernels", except the heuristic's, which stand
+ * in "heuristic". "known" lists the context's selections for ops that the net has not used so far.
+ * NULL on a memory failure. */
+json_t *ls__algorithm_cache_of_net(const ls_context *ctx, const ls_net *net);
 
-/* Puts what the JSON text holds into a table, as ls_algorithm_cache_load says, or for a checkpoint
- * ls_checkpoint_load_algorithms; path is for errors.
- * The choices that a checkpoint's run has used are inherited: they stay in the lists of nets that
- * are built next. */
-ls_status ls__plan_read(ls_context *ctx, ls__selections *table, const char *path, const char *text,
-                        bool checkpoint);
+/* Puts the selections of a JSON text into `table`; see ls_algorithm_cache_load, or with
+ * `checkpoint` ls_checkpoint_load_algorithms. `path` names the file in errors. Selections that a
+ * checkpoint's run has used are inherited: each net built next lists them as used. */
+ls_status ls__algorithm_cache_read(ls_context *ctx, ls__selections *table, const char *path,
+                                   const char *text, bool checkpoint);
 
-/* Whether ls_algorithm_cache_save could write there: an error now, before anything is timed for
- * nothing. */
-ls_status ls__plan_check_place(ls_context *ctx, const char *path);
+/* Fails if ls_algorithm_cache_save can't write to `path`: better before timing than after. */
+ls_status ls__algorithm_cache_check_path(ls_context *ctx, const char *path);
 
 #endif

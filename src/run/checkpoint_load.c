@@ -221,13 +221,13 @@ static ls_status open(loading *l, const char *call, const char *path)
     return l->file ? LS_OK : l->ctx->error;
 }
 
-static ls_status read_choices(const loading *l, ls__selections *out)
+static ls_status read_kernels(const loading *l, ls__selections *out)
 {
-    const char *selections = ls_tensor_file_metadata(l->file, "choices");
+    const char *selections = ls_tensor_file_metadata(l->file, "kernels");
     if (!selections)
         return ls__fail(l->ctx, LS_ERR_FORMAT,
-                        "'%s' has no kernel choices: its metadata has no 'choices'", l->path);
-    return ls__plan_read(l->ctx, out, l->path, selections, true);
+                        "'%s' has no kernel selections: its metadata has no 'kernels'", l->path);
+    return ls__algorithm_cache_read(l->ctx, out, l->path, selections, true);
 }
 
 static ls_status load(loading *l, const char *path, ls_training_state *state)
@@ -245,7 +245,7 @@ static ls_status load(loading *l, const char *path, ls_training_state *state)
     LS_TRY(read_all(l));
     if (state->net && state->optimizer && !state->force) {
         LS_TRY(ls__selections_open(l->ctx, &l->selections));
-        LS_TRY(read_choices(l, l->selections));
+        LS_TRY(read_kernels(l, l->selections));
         LS_TRY(ls__net_take_selections(state->net, l->path, &l->selections));
     }
     return apply(l, &position, state);
@@ -295,7 +295,7 @@ ls_status ls__checkpoint_check(ls_context *ctx, const char *path)
 static ls_status load_plan(loading *l, const char *path)
 {
     LS_TRY(open(l, "ls_checkpoint_load_algorithms", path));
-    return read_choices(l, l->ctx->selections);
+    return read_kernels(l, l->ctx->selections);
 }
 
 ls_status ls_checkpoint_load_algorithms(const char *path, ls_context *ctx)

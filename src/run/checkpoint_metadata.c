@@ -5,11 +5,11 @@
  *   identity         {"seed": "5", ...}, as identity.h says
  *   classes          ["cat", "dog"]
  *   mean, std, crop  how images are prepared: [0.485, ...], [0.229, ...], side or [height, width]
- *   choices          {"format": "lockstep plan 1", ...}: the net's kernels, as plan.h says
- *   bad_images       {"loader": [[7, "no image"], ...], "validation": []}
- *   optimizer_steps  updates done;  schedule_state: four numbers
- *   skipped_before   with loss scaling: updates that had been skipped before the optimizer began
- *   digest           of all the rest of the file, tensors and texts (checkpoint_save.c)
+ *   choices          {"format": "lockstep algorithm cache 1", ...}: the net's kernels, as plan.h
+ * says bad_images       {"loader": [[7, "no image"], ...], "validation": []} optimizer_steps
+ * updates done;  schedule_state: four numbers skipped_before   with loss scaling: updates that had
+ * been skipped before the optimizer began digest           of all the rest of the file, tensors and
+ * texts (checkpoint_save.c)
  *
  * When a run goes on, what it is now must be what the file says. */
 #include "run/checkpoint.h"
@@ -207,8 +207,8 @@ ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_training_s
     add_input(&p, state);
     add_state(&p, state);
     if (state->net) {
-        json_t *selections = ls__plan_of_net(ctx, state->net);
-        add(&p, "choices", dump_new(bump, selections));
+        json_t *selections = ls__algorithm_cache_of_net(ctx, state->net);
+        add(&p, "kernels", dump_new(bump, selections));
     }
     for (const char *const *pair = state->metadata; pair && *pair; pair += 2) {
         if (!pair[1])

@@ -126,7 +126,7 @@ START_TEST(checkpoints_of_other_libraries)
     begin("");
     ck_assert_int_eq(system("sed -i 's/oneDNN [0-9]/oneDNN x/g' run/last.safetensors"), 0);
     expect(1, "train --resume run");
-    expect_err("holds kernel choices for another machine or version: libraries is 'oneDNN x");
+    expect_err("holds the kernels of another machine or version: libraries is 'oneDNN x");
     expect_err("lockstep train: --force continues anyway, with other kernels\n");
     end_folder();
 }

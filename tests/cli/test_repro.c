@@ -86,7 +86,7 @@ START_TEST(options_of_training)
     draw_data();
     expect(0, REPRO "--steps 3 --workers 0 --threads 1,2 --benchmark --seed 9007199254740993 "
                     "--opt=adamw --lr 0.0123 --stem small");
-    ck_assert(exists("repro/plan.json"));
+    ck_assert(exists("repro/kernels.json"));
     json_t *config = json_load_file("repro/w0-t2/config.json", 0, NULL);
     const json_t *options = json_object_get(config, "options");
     ck_assert_int_eq(json_integer_value(json_object_get(options, "seed")), 9007199254740993);

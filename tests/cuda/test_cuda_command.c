@@ -57,15 +57,16 @@ START_TEST(libraries_whose_kernels_fail)
 {
     begin();
     setenv("LOCKSTEP_EMULATED_FAILING", "cudnn", 1);
-    expect(0, TRAIN "--device cuda --benchmark --plan plan.json --out run");
+    expect(0, TRAIN "--device cuda --benchmark --algorithm-cache kernels.json --out run");
     expect_err(" ops fail when they are run, and slow 'own direct' runs instead: conv2d 'conv1': ");
     ck_assert_int_eq(count_said("own direct"), 1);
-    expect_err("lockstep train: warning: --plan plan.json is not written: no kernel was timed\n");
-    ck_assert(!exists("plan.json"));
+    expect_err("lockstep train: warning: --algorithm-cache kernels.json is not written: no kernel "
+               "was timed\n");
+    ck_assert(!exists("kernels.json"));
     unsetenv("LOCKSTEP_EMULATED_FAILING");
-    expect(0, TRAIN "--device cuda --benchmark --plan plan.json --out good");
-    ck_assert(exists("plan.json"));
-    ck_assert_int_eq(count_said("plan.json"), 0);
+    expect(0, TRAIN "--device cuda --benchmark --algorithm-cache kernels.json --out good");
+    ck_assert(exists("kernels.json"));
+    ck_assert_int_eq(count_said("kernels.json"), 0);
     end_folder();
 }
 END_TEST

@@ -45,7 +45,7 @@ static void keep_log(void *user, ls_log_level level, const char *message)
 
 /* What a context is opened with, and the net is built for. */
 typedef struct settings {
-    const char *plan; /* a file's path, or NULL */
+    const char *cache_path; /* a file's path, or NULL */
     ls_benchmark benchmark;
     int64_t steps;
 } settings;
@@ -63,7 +63,7 @@ static run open_with(const char *device, ls_precision precision, settings s)
     run r = { .ctx = ls_context_open(&(ls_context_config){
                   .device = device, .seed = 3, .benchmark = s.benchmark, .log = keep_log }),
               .lr = channels == 64 ? 1e-4 : 1e-3 };
-    if (s.plan) ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, s.plan), LS_OK);
+    if (s.cache_path) ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, s.cache_path), LS_OK);
     r.net = ls_net_build(r.ctx, bottlenecks, &channels,
                          &(ls_net_config){ .input = { .image = bottleneck_images },
                                            .loss = { LS_CROSS_ENTROPY },
@@ -330,8 +330,8 @@ START_TEST(nothing_is_timed_unasked)
 }
 END_TEST
 
-/* A plan keeps what was faster when it was made. */
-START_TEST(plans_outlast_the_clock)
+/* A loaded selection stays, even when it is slower now. */
+START_TEST(loaded_kernels_are_not_timed)
 {
     if (uses_cudnn()) SKIP("about the kernels of the emulated library");
     static const char slow[] = "conv2d_statistics=5";
@@ -348,13 +348,14 @@ START_TEST(plans_outlast_the_clock)
 
         setenv("LOCKSTEP_EMULATED_MS", i ? "" : slow, 1);
         for (int benchmark = 0; benchmark < 2; benchmark++) {
-            settings s = { .plan = path, .steps = MANY_STEPS };
+            settings s = { .cache_path = path, .steps = MANY_STEPS };
             s.benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF;
             r = open_with("cuda", LS_PRECISION_F16, s);
             expect_fusions(&r, i ? 0 : 8, i ? 0 : 4);
             ck_assert_int_eq(ls_algorithm_cache_timed_count(r.ctx), 0);
-            ck_assert_int_eq(count_in(logged, i ? "unfused (plan)" : ": fused (plan)"),
-                             count_in(logged, " fusion\n"));
+            ck_assert_int_eq(
+                count_in(logged, i ? "unfused (algorithm cache)" : ": fused (algorithm cache)"),
+                count_in(logged, " fusion\n"));
             ls_context_close(&r.ctx);
         }
         remove(path);
@@ -383,6 +384,6 @@ int main(void)
 {
     return RUN_SUITE("cuda fuse", as_on_the_cpu, failing_fusions_are_left_out, statistics_alone,
                      refused_fusions, same_bits_again, only_16_bits, the_faster_side_is_taken,
-                     fused_kernels_that_fail, nothing_is_timed_unasked, plans_outlast_the_clock,
-                     statistics_in_bf16);
+                     fused_kernels_that_fail, nothing_is_timed_unasked,
+                     loaded_kernels_are_not_timed, statistics_in_bf16);
 }

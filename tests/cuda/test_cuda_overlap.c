@@ -385,8 +385,8 @@ START_TEST(timing_has_a_budget)
 }
 END_TEST
 
-/* A plan has it, and another context takes it from there. */
-START_TEST(choice_in_a_plan)
+/* Another context loads the selection from a file. */
+START_TEST(selection_in_a_file)
 {
     char path[64];
     snprintf(path, sizeof(path), "/tmp/lockstep_overlap_%d.json", (int)getpid());
@@ -407,7 +407,7 @@ START_TEST(choice_in_a_plan)
     ck_assert_int_eq(fseek(file, strstr(text, "side") - text, SEEK_SET), 0);
     ck_assert(fputc('S', file) == 'S' && fclose(file) == 0);
     ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_ERR_FORMAT);
-    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "is 'Side', wanted 'side' or 'main'"));
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "is 'Side', expected 'side' or 'main'"));
     ls_context_close(&ctx);
     remove(path);
 }
@@ -570,7 +570,7 @@ int main(void)
                          bits_in_bf16, memory_lives_until_the_join);
     return RUN_SUITE("cuda overlap", bits_of_recorded_steps, bits_of_plain_steps, bits_in_bf16,
                      bits_of_three_verbs, memory_lives_until_the_join, nothing_to_overlap,
-                     choice_by_time, timing_has_a_budget, calls_fail_while_timing, choice_in_a_plan,
-                     streams_are_not_in_the_identity, every_call_fails_in_turn,
+                     choice_by_time, timing_has_a_budget, calls_fail_while_timing,
+                     selection_in_a_file, streams_are_not_in_the_identity, every_call_fails_in_turn,
                      every_call_of_plain_steps_fails_in_turn, profiles_run_in_order);
 }

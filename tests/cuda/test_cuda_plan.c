@@ -107,9 +107,9 @@ static int count(const char *text, const char *word)
     return n;
 }
 
-/* A plan by timing, in a file that is to be removed; all its convolutions' kernels become
+/* A file of timed kernels, which the caller removes; all its convolutions' kernels become
  * `kernel`, unless that is NULL. Returns the weights' digest of the run that made it. */
-static ls_digest make_plan(char *path, const char *kernel)
+static ls_digest make_cache(char *path, const char *kernel)
 {
     static char text[1 << 16];
     const int fd = mkstemp(path);
@@ -129,7 +129,7 @@ static ls_digest make_plan(char *path, const char *kernel)
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
     fclose(file);
     file = fopen(path, "w");
-    const char *rest = strstr(text, "\"choices\"");
+    const char *rest = strstr(text, "\"kernels\"");
     ck_assert_ptr_nonnull(rest);
     fwrite(text, 1, (size_t)(rest - text), file);
     int n = 0;
@@ -271,10 +271,10 @@ START_TEST(calls_that_fail_while_kernels_are_timed)
 }
 END_TEST
 
-START_TEST(a_plan_needs_no_lists)
+START_TEST(an_algorithm_cache_needs_no_lists)
 {
-    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
-    make_plan(path, "emulated 3");
+    char path[] = "/tmp/lockstep-cuda-cache-XXXXXX";
+    make_cache(path, "emulated 3");
     for (int benchmark = 0; benchmark < 2; benchmark++) {
         ls_context *ctx = open_context(
             &(ls_context_config){ .benchmark = benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF });
@@ -285,34 +285,34 @@ START_TEST(a_plan_needs_no_lists)
         step_digest(ctx, net);
         ck_assert_int_eq(n_listings(), before);
         ck_assert_int_eq(ls_algorithm_cache_timed_count(ctx), 0);
-        ck_assert_int_eq(count(logged, ": emulated 3 (plan) for conv2d"), 5);
+        ck_assert_int_eq(count(logged, ": emulated 3 (algorithm cache) for conv2d"), 5);
         ls_context_close(&ctx);
     }
     remove(path);
 }
 END_TEST
 
-START_TEST(a_plan_repeats_the_timed_runs_bits)
+START_TEST(an_algorithm_cache_repeats_the_timed_runs_bits)
 {
-    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
-    const ls_digest first = make_plan(path, NULL);
+    char path[] = "/tmp/lockstep-cuda-cache-XXXXXX";
+    const ls_digest first = make_cache(path, NULL);
     ls_context *ctx = open_context(NULL);
     ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
     ls_net *net = build(ctx);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     const ls_digest again = step_digest(ctx, net);
     ck_assert_mem_eq(&first, &again, sizeof(first));
-    ck_assert_int_eq(count(logged, " (plan) for conv2d"), 5);
+    ck_assert_int_eq(count(logged, " (algorithm cache) for conv2d"), 5);
     ls_context_close(&ctx);
     remove(path);
 }
 END_TEST
 
-START_TEST(what_the_policy_forbids_in_a_plan)
+START_TEST(kernels_that_the_policy_forbids)
 {
-    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
+    char path[] = "/tmp/lockstep-cuda-cache-XXXXXX";
     static const ls_deterministic off = LS_DETERMINISTIC_OFF;
-    make_plan(path, "emulated 4");
+    make_cache(path, "emulated 4");
     for (int i = 0; i < 2; i++) {
         ls_context *ctx = open_context(i ? &(ls_context_config){ .deterministic = off } : NULL);
         ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
@@ -320,30 +320,32 @@ START_TEST(what_the_policy_forbids_in_a_plan)
         if (i)
             ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
         else
-            expect_error(ctx, LS_ERR_NONDETERMINISTIC, "kernel 'emulated 4', which the plan asks");
+            expect_error(ctx, LS_ERR_NONDETERMINISTIC,
+                         "kernel 'emulated 4', which the algorithm cache names");
         ls_context_close(&ctx);
     }
     remove(path);
 }
 END_TEST
 
-START_TEST(a_plans_kernel_that_fails)
+START_TEST(a_cached_kernel_that_fails)
 {
-    char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
-    make_plan(path, "emulated 3");
+    char path[] = "/tmp/lockstep-cuda-cache-XXXXXX";
+    make_cache(path, "emulated 3");
     setenv("LOCKSTEP_EMULATED_FAULTS", "emulated 3=run", 1);
     ls_context *ctx = open_context(NULL);
     ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
     ck_assert_ptr_null(build(ctx));
-    expect_error(ctx, LS_ERR_UNSUPPORTED,
-                 "conv2d 'conv1': kernel 'emulated 3', which the plan asks for, fails when it is "
-                 "run: conv2d: emulated: it fails");
+    expect_error(
+        ctx, LS_ERR_UNSUPPORTED,
+        "conv2d 'conv1': kernel 'emulated 3', which the algorithm cache names, fails when it is "
+        "run: conv2d: emulated: it fails");
     ls_context_close(&ctx);
     remove(path);
 }
 END_TEST
 
-/* A choice that no file asks for: the context's own, of an earlier net. */
+/* A selection of the context's own, made by an earlier net. */
 START_TEST(a_timed_kernel_that_fails)
 {
     ls_context *ctx = open_context(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON });
@@ -359,8 +361,8 @@ START_TEST(what_no_library_has)
 {
     static const char *const names[] = { "emulated 9", "emulated 1", "cudnn 62", "nobody's" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char path[] = "/tmp/lockstep-cuda-plan-XXXXXX";
-        make_plan(path, names[i]);
+        char path[] = "/tmp/lockstep-cuda-cache-XXXXXX";
+        make_cache(path, names[i]);
         ls_context *ctx = open_context(NULL);
         ck_assert_int_eq(ls_algorithm_cache_load(ctx, path), LS_OK);
         ck_assert_ptr_null(build(ctx));
@@ -461,11 +463,11 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("cuda plan", own_kernels_alone, second_device, failing_kernels_are_passed_over,
-                     a_plans_kernel_that_fails, a_timed_kernel_that_fails,
+                     a_cached_kernel_that_fails, a_timed_kernel_that_fails,
                      refused_kernels_are_passed_over, the_fastest_by_the_devices_clock,
                      no_faster_than_the_estimates_choice, kernels_that_fail_when_they_are_timed,
                      refused_kernels_without_time_to_compare,
-                     calls_that_fail_while_kernels_are_timed, a_plan_needs_no_lists,
-                     a_plan_repeats_the_timed_runs_bits, what_the_policy_forbids_in_a_plan,
-                     what_no_library_has, a_library_that_fails);
+                     calls_that_fail_while_kernels_are_timed, an_algorithm_cache_needs_no_lists,
+                     an_algorithm_cache_repeats_the_timed_runs_bits,
+                     kernels_that_the_policy_forbids, what_no_library_has, a_library_that_fails);
 }

@@ -244,7 +244,7 @@ START_TEST(goals)
     check_goal(lines, "speed", "resnet50 224 px batch 256, f16 or bf16, images/s", 8000, true);
     check_goal(lines, "speed", "time of strict determinism / off", 1.25, false);
     check_goal(lines, "speed", "launch overhead of a replayed step", 0.01, true);
-    check_goal(lines, "speed", "seconds to the first step with a plan file", 1.5, false);
+    check_goal(lines, "speed", "seconds to the first step with an algorithm cache", 1.5, false);
     check_goal(lines, "pytorch", "resnet50 224 px f16, times PyTorch's best", 1.25, false);
     check_goal(lines, "pytorch", "resnet50 224 px bf16, times PyTorch's best", -1, false);
     char table[16384];

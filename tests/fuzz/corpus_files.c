@@ -106,7 +106,7 @@ void make_checkpoints(void)
     const unsigned char *data = bytes + sizeof(length) + length;
     const size_t n = size - sizeof(length) - length;
     blank(metadata, "identity", "");
-    blank(metadata, "choices", "format");
+    blank(metadata, "kernels", "format");
     json_object_set_new(metadata, "lockstep", json_string(""));
     put_checkpoint("all", header, data, n);
     json_object_set_new(metadata, "bad_images",
@@ -170,14 +170,15 @@ void make_texts(void)
     PUT_TEXT("metrics", "2_epochs",
              "{\"epoch\": 1, \"loss\": 2.5, \"val_top1\": null}\n{\"epoch\": 2, \"loss\": 1e-3}\n");
     PUT_TEXT("metrics", "not_rows", "{\"epoch\": 1}\n[2]\n");
-    PUT_TEXT("plan", "2_ops",
-             "{\"format\": \"lockstep plan 1\", \"lockstep\": \"@\", \"device\": \"@\", "
-             "\"libraries\": \"@\", \"processor\": \"@\", \"choices\": {\"conv2d x=1x2x2x3\": "
+    PUT_TEXT("algorithm_cache", "2_ops",
+             "{\"format\": \"lockstep algorithm cache 1\", \"lockstep\": \"@\", \"device\": \"@\", "
+             "\"libraries\": \"@\", \"processor\": \"@\", \"kernels\": {\"conv2d x=1x2x2x3\": "
              "\"onednn\", \"linear x=2x3\": \"gemm\"}}\n");
     PUT_TEXT("run_folder", "one_session",
              "{\"options\": {\"data-dir\": \"photos\", \"epochs\": 3, \"model\": \"resnet18\", "
              "\"lr\": 0.5, \"opt\": "
-             "\"adam\", \"plan\": null}}\0{\"identity\": {\"seed\": \"0\", \"device\": \"cpu\", "
+             "\"adam\", \"algorithm-cache\": null}}\0{\"identity\": {\"seed\": \"0\", \"device\": "
+             "\"cpu\", "
              "\"kernels\": {\"a\": \"b\"}}, \"sessions\": [{\"from_step\": 0, \"provenance\": "
              "{\"host\": \"a\", \"compiler\": \"b\"}}]}");
     PUT_TEXT("command_line", "train",

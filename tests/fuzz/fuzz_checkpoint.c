@@ -84,10 +84,10 @@ static const char *write_repaired(json_t *header, const uint8_t *data, size_t n)
     if (!json_is_object(metadata)) return NULL;
     open_run();
     json_t *identity = ls__identity_make(fuzz_context(), &run);
-    json_t *choices = ls__plan_of_net(fuzz_context(), run.net);
+    json_t *kernels = ls__algorithm_cache_of_net(fuzz_context(), run.net);
     fuzz_fill_text(metadata, "identity", identity);
-    fuzz_fill_text(metadata, "choices", choices);
-    json_decref(choices);
+    fuzz_fill_text(metadata, "kernels", kernels);
+    json_decref(kernels);
     json_decref(identity);
 
     ls_tensor_file *file = ls_tensor_file_open(fuzz_context(), write_file(header, data, n));

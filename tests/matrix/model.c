@@ -79,10 +79,11 @@ ls_node *matrix_model(ls_graph *g, ls_node *x, const void *which)
     return ls_linear(g, "fc", ls_dropout(g, x, 0.2f), 3, NULL);
 }
 
-/* ---- A plan in which oneDNN cuts the gradients of weights by the number of threads. ---- */
+/* ---- An algorithm cache with which oneDNN cuts the gradients of weights by the number of threads.
+ * ---- */
 
 typedef struct kernel_list {
-    char text[16384]; /* lines of a plan file */
+    char text[16384]; /* lines of an algorithm cache file */
     size_t length;
     int n;
 } kernel_list;
@@ -103,10 +104,10 @@ static void note_kernel(void *user, ls_log_level level, const char *message)
     list->n++;
 }
 
-bool write_threaded_plan(const char *path, const net_options *options, const ls_net_config *config)
+bool write_threaded_cache(const char *path, const net_options *options, const ls_net_config *config)
 {
     kernel_list list = { .length = 0 };
-    char plan[4096];
+    char cache[4096];
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .threads = 1, .log = note_kernel, .log_user = &list });
     ls_net_build(ctx, matrix_model, options, config);
@@ -115,11 +116,11 @@ bool write_threaded_plan(const char *path, const net_options *options, const ls_
     ls_context_close(&ctx);
     FILE *file = good ? fopen(path, "r+") : NULL;
     if (!file) return false;
-    plan[fread(plan, 1, sizeof(plan) - 1, file)] = 0;
-    char *rest = strstr(plan, "\"choices\": {}");
+    cache[fread(cache, 1, sizeof(cache) - 1, file)] = 0;
+    char *rest = strstr(cache, "\"kernels\": {}");
     rewind(file);
     if (rest)
-        fprintf(file, "%.*s{ %s }%s", (int)(rest - plan) + 11, plan, list.text,
-                rest + strlen("\"choices\": {}"));
+        fprintf(file, "%.*s{ %s }%s", (int)(rest - cache) + 11, cache, list.text,
+                rest + strlen("\"kernels\": {}"));
     return fclose(file) == 0 && rest && list.n > 0;
 }

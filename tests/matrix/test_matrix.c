@@ -176,7 +176,7 @@ START_TEST(an_order_of_sums_that_follows_the_threads_is_seen)
 }
 END_TEST
 
-/* The same plan file on both sides: kernels that oneDNN cuts by the number of threads. */
+/* The same algorithm cache on both sides: kernels that oneDNN cuts by the number of threads. */
 START_TEST(kernels_threaded_by_the_library_are_seen)
 {
     char what[WHAT_SIZE];

@@ -51,7 +51,7 @@ run open_run(const options *o)
                                                   .benchmark = o->benchmark,
                                                   .log = note_op,
                                                   .allocator = o->allocator });
-    if (o->plan) ls_algorithm_cache_load(r.ctx, o->plan);
+    if (o->algorithm_cache) ls_algorithm_cache_load(r.ctx, o->algorithm_cache);
     static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
     static int32_t labels[N_SAMPLES];
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);

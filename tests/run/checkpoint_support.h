@@ -18,7 +18,7 @@ typedef struct options {
     ls_precision precision;
     float loss_scale;
     ls_benchmark benchmark;
-    const char *plan;
+    const char *algorithm_cache;
     uint64_t seed;
     float momentum;
     double lr;

@@ -43,13 +43,13 @@ static int index_of(const ls__candidate *candidates, int n, const char *kernel)
     return -1;
 }
 
-/* Where a selected choice comes from, for errors about its kernel: "which the plan asks for". */
+/* Where a selected choice comes from, for errors about its kernel: "which the algorithm cache
+ * names". */
 static void origin(const ls__selection *selection, char *out, size_t size)
 {
-    const bool of_file =
-        strcmp(selection->reason, "plan") == 0 || strcmp(selection->reason, "checkpoint") == 0;
-    snprintf(out, size, of_file ? "which the %s asks for" : "chosen before (%s)",
-             selection->reason);
+    const bool of_file = strcmp(selection->reason, "algorithm cache") == 0 ||
+                         strcmp(selection->reason, "checkpoint") == 0;
+    snprintf(out, size, of_file ? "which the %s names" : "chosen before (%s)", selection->reason);
 }
 
 /* A selected choice that is not among those allowed: it came from a file, mostly. */

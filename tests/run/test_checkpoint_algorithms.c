@@ -1,13 +1,13 @@
-/* test_checkpoint_plan.c: a run that goes on takes its kernels from its checkpoint: those of ops
- * that it has not come to yet, and no others. */
+/* test_checkpoint_algorithms.c: a resumed run takes its kernels from its checkpoint alone, also for
+ * ops that it has not run yet. */
 #include "../suite.h"
 #include "checkpoint_support.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan file that wants the plain-C kernel for short_op, and has no other choice. */
-static void write_short_plan(const char *path)
+/* Writes an algorithm cache that names the plain-C kernel for short_op and nothing else. */
+static void write_short_cache(const char *path)
 {
     char text[4096] = "";
     ls_context *ctx = ls_context_open(NULL);
@@ -16,16 +16,16 @@ static void write_short_plan(const char *path)
     FILE *file = fopen(path, "r");
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    char *at = strstr(text, "\"choices\": {}");
+    char *at = strstr(text, "\"kernels\": {}");
     ck_assert(at && short_op[0]);
     file = fopen(path, "w");
-    fprintf(file, "%.*s\"choices\": { \"%s\": \"reference\" }%s", (int)(at - text), text, short_op,
-            at + strlen("\"choices\": {}"));
+    fprintf(file, "%.*s\"kernels\": { \"%s\": \"reference\" }%s", (int)(at - text), text, short_op,
+            at + strlen("\"kernels\": {}"));
     fclose(file);
 }
 
-/* The last batch of an epoch is a short one, with ops that a run comes to only then. */
-START_TEST(a_run_knows_its_plan_for_what_is_to_come)
+/* The last batch of an epoch is short, and its ops run for the first time then. */
+START_TEST(a_run_keeps_kernels_of_later_ops)
 {
     static char plain[PORTRAIT], whole[PORTRAIT], resumed[PORTRAIT];
     run r = open_good_run(&usual);
@@ -34,10 +34,10 @@ START_TEST(a_run_knows_its_plan_for_what_is_to_come)
     ls_context_close(&r.ctx);
 
     options o = usual;
-    char plan[128];
-    snprintf(plan, sizeof plan, "%s", path_of("short.json"));
-    o.plan = plan;
-    write_short_plan(o.plan);
+    char cache[128];
+    snprintf(cache, sizeof cache, "%s", path_of("short.json"));
+    o.algorithm_cache = cache;
+    write_short_cache(o.algorithm_cache);
     r = open_good_run(&o);
     train(&r, 3);
     ck_assert_int_eq(ls_checkpoint_save(path_of("early"), &r.state), LS_OK);
@@ -53,7 +53,7 @@ START_TEST(a_run_knows_its_plan_for_what_is_to_come)
     ck_assert_str_eq(whole, resumed);
     ls_context_close(&r.ctx);
 
-    r = open_good_run(&usual); /* too late: it has come to that op */
+    r = open_good_run(&usual); /* this run has already run that op */
     train(&r, 6);
     ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_ERR_MISMATCH);
     expect_error(r.ctx, LS_ERR_MISMATCH, "is 'reference' there, '");
@@ -61,33 +61,33 @@ START_TEST(a_run_knows_its_plan_for_what_is_to_come)
 }
 END_TEST
 
-static bool has_choices(run *r)
+static bool has_kernels(run *r)
 {
-    remove(path_of("plan.json")); /* or it would be added to */
-    ck_assert_int_eq(ls_algorithm_cache_save(r->ctx, path_of("plan.json")), LS_OK);
+    remove(path_of("kernels.json")); /* because saving adds to it */
+    ck_assert_int_eq(ls_algorithm_cache_save(r->ctx, path_of("kernels.json")), LS_OK);
     char text[4096] = "";
-    FILE *file = fopen(path_of("plan.json"), "r");
+    FILE *file = fopen(path_of("kernels.json"), "r");
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    ck_assert_ptr_nonnull(strstr(text, "\"choices\": {"));
-    return !strstr(text, "\"choices\": {}");
+    ck_assert_ptr_nonnull(strstr(text, "\"kernels\": {"));
+    return !strstr(text, "\"kernels\": {}");
 }
 
-/* A plan that was loaded before has no say in a run that goes on. */
-START_TEST(a_checkpoint_takes_the_place_of_plans)
+/* Loading a checkpoint's kernels drops those of an algorithm cache that was loaded before. */
+START_TEST(a_checkpoint_replaces_loaded_kernels)
 {
     options o = usual;
     run r = open_good_run(&o);
     ck_assert_int_eq(ls_checkpoint_save(path_of("plain"), &r.state), LS_OK);
-    ck_assert(!has_choices(&r));
+    ck_assert(!has_kernels(&r));
     ls_context_close(&r.ctx);
     o.benchmark = LS_BENCHMARK_ON;
     o.batch = 7; /* ops that the checkpoint does not name */
     r = open_good_run(&o);
-    ck_assert(has_choices(&r));
-    ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, path_of("plan.json")), LS_OK);
+    ck_assert(has_kernels(&r));
+    ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, path_of("kernels.json")), LS_OK);
     ck_assert_int_eq(ls_checkpoint_load_algorithms(path_of("plain"), r.ctx), LS_OK);
-    ck_assert(!has_choices(&r));
+    ck_assert(!has_kernels(&r));
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -95,7 +95,7 @@ END_TEST
 int main(void)
 {
     begin_runs();
-    const int answer = RUN_SUITE("checkpoints' plans", a_run_knows_its_plan_for_what_is_to_come,
-                                 a_checkpoint_takes_the_place_of_plans);
+    const int answer = RUN_SUITE("checkpoints' algorithms", a_run_keeps_kernels_of_later_ops,
+                                 a_checkpoint_replaces_loaded_kernels);
     return end_runs(answer);
 }

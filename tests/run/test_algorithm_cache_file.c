@@ -1,5 +1,5 @@
-/* Plan files that are saved: what is there stays, several processes share one, links are written
- * through. What is loaded is tested where nets use it (test_net, test_checkpoint). */
+/* test_algorithm_cache_file.c: saving algorithm caches. Ops already in the file stay, several
+ * processes share a file, links are followed. test_net and test_checkpoint test loading. */
 #include "../failing_allocator.h"
 #include "../suite.h"
 #include "own_folder.h"
@@ -10,33 +10,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Valid until the fourth call after. */
-static json_t *read_plan(const char *name)
+static json_t *read_cache(const char *name)
 {
-    json_t *plan = json_load_file(path(name), 0, NULL);
-    ck_assert_msg(plan != NULL, "no plan %s", name);
-    return plan;
+    json_t *cache = json_load_file(path(name), 0, NULL);
+    ck_assert_msg(cache != NULL, "no file %s", name);
+    return cache;
 }
 
-/* Writes a plan, as users may, that has these ops. */
-static void write_plan(const char *name, int first, int n, const char *kernel)
+/* Writes a file with these ops, as users may by hand. */
+static void write_cache(const char *name, int first, int n, const char *kernel)
 {
     ls_context *plain = ls_context_open(NULL);
     remove(path(name));
     ck_assert_int_eq(ls_algorithm_cache_save(plain, path(name)), LS_OK);
     ls_context_close(&plain);
-    json_t *plan = read_plan(name), *choices = json_object_get(plan, "choices");
-    ck_assert_int_eq(json_object_size(choices), 0);
+    json_t *cache = read_cache(name), *kernels = json_object_get(cache, "kernels");
+    ck_assert_int_eq(json_object_size(kernels), 0);
     for (int i = first; i < first + n; i++) {
         char op[32];
         snprintf(op, sizeof(op), "relu x=%06d", i);
-        json_object_set_new(choices, op, json_string(kernel));
+        json_object_set_new(kernels, op, json_string(kernel));
     }
-    ck_assert_int_eq(json_dump_file(plan, path(name), 0), 0);
-    json_decref(plan);
+    ck_assert_int_eq(json_dump_file(cache, path(name), 0), 0);
+    json_decref(cache);
 }
 
-/* Saves into a plan what a new context has loaded of another one. */
+/* Loads `from` into a new context and saves it to `to`. */
 static ls_status add(const char *from, const char *to)
 {
     ls_context *other = ls_context_open(NULL);
@@ -49,37 +48,37 @@ static ls_status add(const char *from, const char *to)
 
 static void expect_ops(const char *name, int first, int n, const char *kernel)
 {
-    json_t *plan = read_plan(name), *choices = json_object_get(plan, "choices");
+    json_t *cache = read_cache(name), *kernels = json_object_get(cache, "kernels");
     for (int i = first; i < first + n; i++) {
         char op[32];
         snprintf(op, sizeof(op), "relu x=%06d", i);
-        const char *there = json_string_value(json_object_get(choices, op));
+        const char *there = json_string_value(json_object_get(kernels, op));
         ck_assert_msg(there && strcmp(there, kernel) == 0, "%s: %s", op, there);
     }
-    json_decref(plan);
+    json_decref(cache);
 }
 
 static size_t count_ops(const char *name)
 {
-    json_t *plan = read_plan(name);
-    const size_t n = json_object_size(json_object_get(plan, "choices"));
-    json_decref(plan);
+    json_t *cache = read_cache(name);
+    const size_t n = json_object_size(json_object_get(cache, "kernels"));
+    json_decref(cache);
     return n;
 }
 
 /* ---- Tests ---- */
 
-START_TEST(what_is_there_stays)
+START_TEST(ops_in_the_file_stay)
 {
     begin();
-    write_plan("old.json", 0, 10, "theirs");
-    write_plan("new.json", 5, 10, "ours");
+    write_cache("old.json", 0, 10, "theirs");
+    write_cache("new.json", 5, 10, "ours");
     ck_assert_int_eq(add("new.json", "old.json"), LS_OK);
     ck_assert_uint_eq(count_ops("old.json"), 15);
     expect_ops("old.json", 0, 5, "theirs");
     expect_ops("old.json", 5, 10, "ours");
-    /* Sorted, as if it had been written at once. */
-    write_plan("whole.json", 0, 15, "ours");
+    /* The file is sorted, as if written at once. */
+    write_cache("whole.json", 0, 15, "ours");
     ck_assert_int_eq(add("whole.json", "old.json"), LS_OK);
     ck_assert_int_eq(add("whole.json", "again.json"), LS_OK);
     char command[300];
@@ -95,9 +94,8 @@ static ls_node *small(ls_graph *graph, ls_node *input, const void *options)
     return ls_conv2d(graph, "conv", input, 8, &(ls_conv2d_config){ .kernel = 3 });
 }
 
-/* A checkpoint brings choices of the heuristic's, which no plan has: what others timed for the same
- * ops stays. */
-START_TEST(the_heuristic_is_no_news)
+/* A checkpoint also holds the heuristic's selections. They do not replace timed ones in a file. */
+START_TEST(heuristic_selections_are_not_saved)
 {
     begin();
     const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(2, 8, 8, 16) } },
@@ -106,32 +104,32 @@ START_TEST(the_heuristic_is_no_news)
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     ck_assert_int_eq(ls_checkpoint_save(path("run"), &(ls_training_state){ .net = net }), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(ctx, path("run.safetensors"));
-    json_t *known = json_loads(ls_tensor_file_metadata(file, "choices"), 0, NULL);
+    json_t *known = json_loads(ls_tensor_file_metadata(file, "kernels"), 0, NULL);
     json_t *heuristic = json_object_get(known, "heuristic");
     ck_assert_uint_gt(json_object_size(heuristic), 0);
 
-    write_plan("there.json", 0, 3, "theirs");
-    json_t *plan = read_plan("there.json"), *choices = json_object_get(plan, "choices");
+    write_cache("there.json", 0, 3, "theirs");
+    json_t *cache = read_cache("there.json"), *kernels = json_object_get(cache, "kernels");
     const char *op;
     json_t *kernel;
-    json_object_foreach(heuristic, op, kernel) json_object_set_new(choices, op, json_string("own"));
-    ck_assert_int_eq(json_dump_file(plan, path("there.json"), 0), 0);
+    json_object_foreach(heuristic, op, kernel) json_object_set_new(kernels, op, json_string("own"));
+    ck_assert_int_eq(json_dump_file(cache, path("there.json"), 0), 0);
     ck_assert_int_eq(ls_checkpoint_load_algorithms(path("run.safetensors"), ctx), LS_OK);
     ck_assert_int_eq(ls_algorithm_cache_save(ctx, path("there.json")), LS_OK);
-    json_t *saved = read_plan("there.json");
-    ck_assert(json_equal(saved, plan));
+    json_t *saved = read_cache("there.json");
+    ck_assert(json_equal(saved, cache));
     json_decref(saved);
-    json_decref(plan);
+    json_decref(cache);
     json_decref(known);
     end();
 }
 END_TEST
 
-START_TEST(a_full_plan_keeps_ours)
+START_TEST(a_full_file_keeps_ours)
 {
     begin();
-    write_plan("old.json", 0, 4096, "theirs");
-    write_plan("new.json", 100000, 1000, "ours");
+    write_cache("old.json", 0, 4096, "theirs");
+    write_cache("new.json", 100000, 1000, "ours");
     ck_assert_int_eq(add("new.json", "old.json"), LS_OK);
     ck_assert_uint_eq(count_ops("old.json"), 4096);
     expect_ops("old.json", 100000, 1000, "ours");
@@ -140,8 +138,8 @@ START_TEST(a_full_plan_keeps_ours)
 }
 END_TEST
 
-/* As mkstemp leaves one. */
-START_TEST(an_empty_file_takes_a_plan)
+/* mkstemp makes such a file. */
+START_TEST(an_empty_file_is_filled)
 {
     begin();
     FILE *file = fopen(path("empty.json"), "w");
@@ -153,7 +151,7 @@ START_TEST(an_empty_file_takes_a_plan)
 }
 END_TEST
 
-START_TEST(what_is_no_plan_of_ours_stays_as_it_is)
+START_TEST(foreign_files_stay_unchanged)
 {
     static const struct {
         const char *edit;
@@ -161,12 +159,12 @@ START_TEST(what_is_no_plan_of_ours_stays_as_it_is)
         const char *word;
     } cases[] = {
         { "sed -i 's/\"processor\": \"/&another /' %s", LS_ERR_MISMATCH, "processor is 'another" },
-        { "echo a letter >%s", LS_ERR_FORMAT, "holds no plan" },
+        { "echo a letter >%s", LS_ERR_FORMAT, "is not an algorithm cache" },
     };
     begin();
     for (int i = 0; i < 2; i++) {
         char command[400], edit[200];
-        write_plan("there.json", 0, 3, "theirs");
+        write_cache("there.json", 0, 3, "theirs");
         snprintf(edit, sizeof(edit), cases[i].edit, path("there.json"));
         snprintf(command, sizeof(command), "%s && cp %s %s", edit, path("there.json"),
                  path("before.json"));
@@ -177,23 +175,23 @@ START_TEST(what_is_no_plan_of_ours_stays_as_it_is)
                  path("there.json"), path("before.json"), dir);
         ck_assert_int_eq(system(command), 0);
     }
-    ls_algorithm_cache_save(ctx, path("nowhere/plan.json"));
-    expect_error(ctx, LS_ERR_NOT_FOUND, "nowhere/plan.json");
+    ls_algorithm_cache_save(ctx, path("nowhere/kernels.json"));
+    expect_error(ctx, LS_ERR_NOT_FOUND, "nowhere/kernels.json");
     ls_algorithm_cache_save(ctx, "");
     expect_error(ctx, LS_ERR_INVALID, "path is empty");
     end();
 }
 END_TEST
 
-/* Many processes save into one file again and again: nothing of any of them is lost. */
-START_TEST(processes_share_a_plan)
+/* Many processes save into one file repeatedly, and no op is lost. */
+START_TEST(processes_share_a_file)
 {
     enum { N_PROCESSES = 8, N_ROUNDS = 10 };
     begin();
     for (int i = 0; i < N_PROCESSES * N_ROUNDS; i++) {
         char name[32];
         snprintf(name, sizeof(name), "%d.json", i);
-        write_plan(name, i, 1, "one");
+        write_cache(name, i, 1, "one");
     }
     pid_t children[N_PROCESSES];
     for (int p = 0; p < N_PROCESSES; p++) {
@@ -216,14 +214,14 @@ START_TEST(processes_share_a_plan)
 }
 END_TEST
 
-START_TEST(links_are_written_through)
+START_TEST(links_are_followed)
 {
     struct stat there;
     begin();
     ck_assert_int_eq(mkdir(path("shelf"), 0700), 0);
     ck_assert_int_eq(symlink("shelf/real.json", path("link.json")), 0);
-    for (int i = 0; i < 2; i++) { /* first the file is not there yet */
-        write_plan("new.json", i, 1, "ours");
+    for (int i = 0; i < 2; i++) { /* at first the file does not exist */
+        write_cache("new.json", i, 1, "ours");
         ck_assert_int_eq(add("new.json", "link.json"), LS_OK);
         ck_assert(lstat(path("link.json"), &there) == 0 && S_ISLNK(there.st_mode));
         ck_assert_uint_eq(count_ops("shelf/real.json"), (size_t)i + 1);
@@ -237,8 +235,8 @@ START_TEST(every_allocation_may_fail)
     begin();
     for (int64_t n = 1;; n++) {
         failing_allocator a;
-        write_plan("there.json", 0, 3, "theirs");
-        write_plan("ours.json", 3, 3, "ours");
+        write_cache("there.json", 0, 3, "theirs");
+        write_cache("ours.json", 3, 3, "ours");
         failing_allocator_init(&a, n);
         ls_context *other = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
         const bool opened = other && ls_context_status(other) == LS_OK;
@@ -256,8 +254,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("plan files", what_is_there_stays, the_heuristic_is_no_news,
-                     a_full_plan_keeps_ours, an_empty_file_takes_a_plan,
-                     what_is_no_plan_of_ours_stays_as_it_is, processes_share_a_plan,
-                     links_are_written_through, every_allocation_may_fail);
+    return RUN_SUITE("algorithm cache files", ops_in_the_file_stay,
+                     heuristic_selections_are_not_saved, a_full_file_keeps_ours,
+                     an_empty_file_is_filled, foreign_files_stay_unchanged, processes_share_a_file,
+                     links_are_followed, every_allocation_may_fail);
 }

@@ -1,0 +1,131 @@
+/* test_train_algorithm_cache.c: training runs keep the kernels that an algorithm cache named or
+ * that were timed. */
+#include "command.h"
+#include "run_files.h"
+#include "three_epochs.h"
+
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Writes an algorithm cache that names the plain-C kernel for each op of a run whose text begins
+ * with `start`. With `all` it names the run's own kernels for the other ops. Returns its number of
+ * ops. */
+static int write_references(const char *path, const char *manifest, const char *start, bool all)
+{
+    json_t *identity = read_identity(manifest), *kernels = json_object();
+    const char *op;
+    json_t *kernel;
+    json_object_foreach(json_object_get(identity, "kernels"), op, kernel)
+    {
+        if (strncmp(op, start, strlen(start)) == 0)
+            json_object_set_new(kernels, op, json_string("reference"));
+        else if (all)
+            json_object_set(kernels, op, kernel);
+    }
+    const int n = (int)json_object_size(kernels);
+    json_t *cache = json_pack(
+        "{s:s, s:s, s:s, s:O, s:O, s:o}", "format", "lockstep algorithm cache 1", "lockstep",
+        ls_version(), "device", "cpu", "libraries", json_object_get(identity, "libraries"),
+        "processor", json_object_get(identity, "processor"), "kernels", kernels);
+    ck_assert_int_eq(json_dump_file(cache, path, 0), 0);
+    json_decref(cache);
+    json_decref(identity);
+    return n;
+}
+
+/* The last validation batch is the first one of size 8. Its kernels come from the algorithm cache
+ * that the run loaded at its start, even if the file is gone or has changed since. */
+START_TEST(a_run_resumes_without_its_algorithm_cache)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "-b 16 --epochs 1 --out plain");
+    ck_assert_int_gt(write_references("kernels.json", "plain/manifest.json", "conv2d x=8x", false),
+                     4);
+    expect(0, TRAIN "-b 16 --algorithm-cache kernels.json --out whole");
+    json_t *whole = read_identity("whole/manifest.json");
+    for (int i = 0; i < 2; i++) {
+        write_references("kernels.json", "plain/manifest.json", "conv2d x=8x", false);
+        expect(0, TRAIN "-b 16 --algorithm-cache kernels.json --out stopped%d --stop-at 3", i);
+        if (i == 0)
+            ck_assert_int_eq(remove("kernels.json"), 0);
+        else
+            write_text("kernels.json", "no JSON");
+        expect(0, "train --resume stopped%d", i);
+        char metrics[64], manifest[64];
+        snprintf(metrics, sizeof(metrics), "stopped%d/metrics.jsonl", i);
+        snprintf(manifest, sizeof(manifest), "stopped%d/manifest.json", i);
+        expect_same_metrics("whole/metrics.jsonl", metrics, 3);
+        json_t *identity = read_identity(manifest);
+        ck_assert(json_equal(identity, whole));
+        json_decref(identity);
+    }
+    json_decref(whole);
+    expect(2, "train --resume stopped1 --algorithm-cache other.json");
+    expect_err("--algorithm-cache differs from the run's own \"kernels.json\"");
+    end_folder();
+}
+END_TEST
+
+/* A resumed run keeps kernels that no timing would select, with any number of threads and workers:
+ * the plain-C kernels, which are never timed. The file names all ops, so nothing depends on time.
+ */
+START_TEST(timed_runs_resume_with_their_kernels)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--benchmark --out plain");
+    ck_assert_int_gt(write_references("kernels.json", "plain/manifest.json", "conv2d x=8x", true),
+                     20);
+    expect(0, TRAIN "--benchmark --algorithm-cache kernels.json --out whole");
+    ck_assert(!same_files("plain/run_log.txt", "whole/record.txt"));
+    expect(0, TRAIN "--benchmark --algorithm-cache kernels.json --out stopped --stop-at 7");
+    ck_assert_int_eq(remove("kernels.json"), 0);
+    expect(0, "train --resume stopped --stop-at 33 -j 3 --threads 1");
+    write_references("kernels.json", "plain/manifest.json", "no such op", true);
+    expect(0, "train --resume stopped -j 1 --threads 3");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/record.txt"));
+    json_t *whole = read_identity("whole/manifest.json");
+    json_t *stopped = read_identity("stopped/manifest.json");
+    ck_assert(json_equal(whole, stopped));
+    json_decref(whole);
+    json_decref(stopped);
+    end_folder();
+}
+END_TEST
+
+/* With --force a run ignores the algorithm cache of another machine and does not change it. */
+START_TEST(unusable_algorithm_caches)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--benchmark --algorithm-cache kernels.json --out run --stop-at 2");
+    ck_assert_int_eq(system("sed 's/\"processor\": \"/&another /' kernels.json >foreign.json && "
+                            "cp foreign.json before.json"),
+                     0);
+    expect(1, TRAIN "--benchmark --algorithm-cache foreign.json --out other --stop-at 2");
+    expect_err("processor is 'another ");
+    expect_err("lockstep train: --force continues anyway, with other kernels\n");
+    expect(0, TRAIN "--benchmark --algorithm-cache foreign.json --out other --stop-at 2 --force");
+    expect_err("warning: 'foreign.json'");
+    ck_assert(same_files("foreign.json", "before.json"));
+
+    /* no run begins if the file can't be written */
+    expect(1, TRAIN "--benchmark --algorithm-cache nowhere/kernels.json --out none");
+    expect_err("writing 'nowhere/kernels.json': No such file or directory");
+    ck_assert(!exists("none"));
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("train_algorithm_cache", unusable_algorithm_caches,
+                     a_run_resumes_without_its_algorithm_cache,
+                     timed_runs_resume_with_their_kernels);
+}
