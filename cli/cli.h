@@ -56,8 +56,9 @@ const char *limit_hint(const char *message);
 /* After an error about an image with more pixels than the limit: prints the option for it. */
 void print_pixels_hint(const cli_verb *verb, const char *message);
 
-/* Prints the context's error (ctx NULL: no memory) and returns `answer`. Returns EXIT_RUNTIME in
- * place of EXIT_DATA when memory, threads, file handles or the device failed, not the images. */
+/* Prints the context's error (ctx NULL: no memory), clears it and returns `answer`. Returns
+ * EXIT_RUNTIME in place of EXIT_DATA when memory, threads, file handles or the device failed, not
+ * the images. */
 int print_error(const cli_verb *verb, ls_context *ctx, int answer);
 /* As print_error for EXIT_DATA. A loader's error gives its place counted from 0; this prints `pass`
  * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8". pass NULL: the

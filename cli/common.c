@@ -55,6 +55,7 @@ int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
     else
         print_message(verb, "%s%s", message, hint);
     print_pixels_hint(verb, message);
+    ls_context_clear_error(ctx);
     const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
     return by_process ? EXIT_RUNTIME : EXIT_DATA;
 }

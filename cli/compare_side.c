@@ -64,7 +64,7 @@ static int64_t steps_of(cli_run *t, const char *path)
     ls_tensor_file *file = ls_tensor_file_open(t->ctx, path);
     const int64_t done = compare_side_steps_done(file, ls_loader_step_count(t->train));
     ls_tensor_file_close(&file);
-    ls_context_status(t->ctx); /* read: a damaged file is no reason to give up */
+    ls_context_clear_error(t->ctx); /* a damaged file is no reason to give up */
     return done;
 }
 

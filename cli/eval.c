@@ -122,10 +122,7 @@ static void print_classes(const confusion *c, const ls_model_info *info)
 static int print_failure(const cli_verb *verb, ls_context *ctx, const eval_values *v,
                          const ls_loader *loader, ls_status status)
 {
-    if (status == LS_ERR_NONFINITE) { /* the report has printed it */
-        ls_context_status(ctx);
-        return EXIT_NONFINITE;
-    }
+    if (status == LS_ERR_NONFINITE) return EXIT_NONFINITE; /* the report has printed it */
     if (ls_loader_status(loader) == LS_OK) return print_error(verb, ctx, EXIT_RUNTIME);
     const int answer = print_loader_error(verb, ctx, "batch");
     if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)

@@ -102,7 +102,6 @@ static bool is_image(const char *path)
 int folders_fail(const cli_verb *verb, ls_context *ctx, const char *dir)
 {
     if (!is_image(dir)) return print_error(verb, ctx, EXIT_DATA);
-    ls_context_status(ctx); /* read: the kind of file says more */
     print_wrong_kind(verb, dir, "a single image");
     return EXIT_DATA;
 }

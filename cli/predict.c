@@ -58,8 +58,8 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
 {
     const char *reason = NULL;
     if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
-    ls_context_status(ctx); /* read: the other images have a right to be seen */
     print_message(verb, "%s: %s", path, reason);
+    ls_context_clear_error(ctx);
     print_pixels_hint(verb, reason);
     return EXIT_DATA;
 }

@@ -50,8 +50,8 @@ static int open_data(cli_run *t)
 static ls_status forgive_mismatch(cli_run *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
-    ls_context_status(t->ctx); /* read: the context works on */
     print_warning(t->verb, "%s", plain_message(ls_context_message(t->ctx)));
+    ls_context_clear_error(t->ctx);
     return LS_OK;
 }
 
@@ -61,9 +61,9 @@ static ls_status check_cache_path(cli_run *t, const char *path)
 {
     const ls_status status = ls__algorithm_cache_check_path(t->ctx, path);
     if (status == LS_OK || !file_exists(path)) return status;
-    ls_context_status(t->ctx); /* read: the context works on */
     print_warning(t->verb, "what is timed is not kept: %s",
                   plain_message(ls_context_message(t->ctx)));
+    ls_context_clear_error(t->ctx);
     t->writes_algorithm_cache = false;
     return LS_OK;
 }

@@ -235,7 +235,7 @@ static int train_run(cli_run *t, run_report *report, double begun)
         if (t->val) report_bad_images(t->val, t->val_data, most);
     }
     if (end == LS_TRAINER_DATA_ERROR || end == LS_TRAINER_NONFINITE)
-        ls_context_status(t->ctx); /* read: the report has printed it */
+        ls_context_clear_error(t->ctx); /* the report has printed it */
     if (end != LS_TRAINER_ERROR && run_manifest_save(t) != LS_OK) end = LS_TRAINER_ERROR;
     return tell_end(t, end, report->data_answer, clock_seconds() - begun);
 }

@@ -83,7 +83,7 @@ void note_left_out(const char *part, const char *reason)
 
 /* ---- Errors ---- */
 
-void suite_check_ok(const char *file, int line, ls_context *ctx)
+void suite_check_ok(const char *file, int line, const ls_context *ctx)
 {
     const ls_status got = ls_context_status(ctx);
     ck_assert_msg(got == LS_OK, "%s:%d: %s: %s", file, line, ls_status_text(got),
@@ -100,6 +100,7 @@ void suite_check_error(const char *file, int line, ls_context *ctx, ls_status st
     for (; *parts; parts++)
         ck_assert_msg(strstr(message, *parts), "%s:%d: '%s' has no '%s'", file, line, message,
                       *parts);
+    ls_context_clear_error(ctx);
 }
 
 /* ---- Folders and files. Outside of tests only what fails may be an assertion. ---- */

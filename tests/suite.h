@@ -43,11 +43,11 @@ void note_left_out(const char *part, const char *reason);
 
 /* ---- Errors ---- */
 
-/* Reads the context's error, and fails the test, showing the message, where it has one. */
+/* Fails the test, showing the message, where the context has an error. */
 #define expect_ok(ctx) suite_check_ok(__FILE__, __LINE__, ctx)
-void suite_check_ok(const char *file, int line, ls_context *ctx);
-/* Reads the context's error, and fails the test unless it has this status and all of these parts in
- * its message. */
+void suite_check_ok(const char *file, int line, const ls_context *ctx);
+/* Fails the test unless the context's error has this status and all of these parts in its message.
+ * Clears the error. */
 #define expect_error(ctx, status, ...)                                                             \
     suite_check_error(__FILE__, __LINE__, ctx, status, (const char *const[]){ __VA_ARGS__, NULL })
 void suite_check_error(const char *file, int line, ls_context *ctx, ls_status status,

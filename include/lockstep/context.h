@@ -69,22 +69,25 @@ typedef struct ls_context_config {
 
 /* Opens a context. config NULL = all defaults. Returns NULL only when there is no memory for the
  * context itself; any other failure (unknown device, ...) is kept in the context: ask
- * ls_context_status. Such an error stays, also when it was read: the context can only be closed. */
+ * ls_context_status. Such an error stays for good: the context can only be closed. */
 LS_API ls_context *ls_context_open(const ls_context_config *config);
 
 /* Frees the context and all that was opened through it and is still open. Accepts NULL; sets the
  * pointer to NULL. */
 LS_API void ls_context_close(ls_context **ctx);
 
-/* The first error since the last one was read, or LS_OK; LS_ERR_MEMORY for NULL. Reading it lets
- * the context work on. Until then every verb answers LS_ERR_EARLIER and does nothing, and every
- * call that makes something returns NULL. */
-LS_API ls_status ls_context_status(ls_context *ctx);
+/* The error that the context keeps: the first one since it was opened or cleared; LS_OK when there
+ * is none, LS_ERR_MEMORY for NULL. While an error is kept, every verb returns LS_ERR_EARLIER and
+ * does nothing, and every call that makes something returns NULL. */
+LS_API ls_status ls_context_status(const ls_context *ctx);
 
-/* The text of the error that was kept last: which call, which layer, which shapes, which file.
- * Counts as reading it.
- * "" when there was none. Valid until the next call with this context. */
-LS_API const char *ls_context_message(ls_context *ctx);
+/* The text of that error: which call, which layer, which shapes, which file. "" when there is none.
+ * Valid until the next call with this context that is not const. */
+LS_API const char *ls_context_message(const ls_context *ctx);
+
+/* Drops the error, after which the context works on. An error of ls_context_open, or that the
+ * device is lost, stays. Accepts NULL. */
+LS_API void ls_context_clear_error(ls_context *ctx);
 
 /* Warnings: what is probably a mistake and no error, such as an image folder opened one level too
  * high. A program reads them once all is opened, whether or not it has a log callback. The first 64

@@ -23,8 +23,8 @@
  *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
  *
  * Calls that make something return a pointer, NULL on failure, and NULL in gives NULL out; verbs
- * return ls_status. The library never prints, exits or aborts: the first error waits in the
- * context, with its text, and warnings are kept there. */
+ * return ls_status. The library never prints, exits or aborts: the first error is kept in the
+ * context, with its text, until it is cleared, and warnings are kept there. */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 

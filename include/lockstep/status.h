@@ -26,7 +26,7 @@ LS_BEGIN_DECLARATIONS
     X(ERR_NONFINITE, "not a finite number")                                                        \
     X(ERR_NONDETERMINISTIC, "no deterministic kernel")                                             \
     X(ERR_DEVICE, "device failed")                                                                 \
-    X(ERR_EARLIER, "refused: an earlier error is unread, or a NULL object was passed")
+    X(ERR_EARLIER, "refused: an earlier error is kept, or a NULL object was passed")
 
 typedef enum ls_status {
 #define LS_STATUS_ENUM(name, text) LS_##name,

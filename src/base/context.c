@@ -1,20 +1,21 @@
-/* context.c: the parts of a context that need no device: reading its error, and the list of what it
- * owns. Opening and closing are in tensor/context.c. */
+/* context.c: the parts of a context that need no device: its error as callers see it, and the list
+ * of what it owns. Opening and closing are in tensor/context.c. */
 #include "base/context.h"
 
-ls_status ls_context_status(ls_context *ctx)
+ls_status ls_context_status(const ls_context *ctx)
 {
-    if (!ctx) return LS_ERR_MEMORY;
-    const ls_status status = ctx->error;
-    if (!ctx->unusable) ctx->error = LS_OK;
-    return status;
+    return ctx ? ctx->error : LS_ERR_MEMORY;
 }
 
-const char *ls_context_message(ls_context *ctx)
+const char *ls_context_message(const ls_context *ctx)
 {
     if (!ctx) return "ls_context_open: out of memory";
-    if (!ctx->unusable) ctx->error = LS_OK;
-    return ctx->message;
+    return ctx->error == LS_OK ? "" : ctx->message;
+}
+
+void ls_context_clear_error(ls_context *ctx)
+{
+    if (ctx && !ctx->unusable) ctx->error = LS_OK;
 }
 
 const char *ls_version(void)

@@ -18,9 +18,9 @@ struct ls__owned {
 struct ls_context {
     ls_allocator allocator;
     ls_context_config config;
-    ls_status error; /* LS_OK when none waits to be read */
-    bool unusable;   /* opening failed, or the device is lost: the error waits for ever */
-    char message[LS__MESSAGE_SIZE];
+    ls_status error; /* the first one since it was cleared, or LS_OK */
+    bool unusable;   /* opening failed, or the device is lost: the error stays for good */
+    char message[LS__MESSAGE_SIZE];              /* of the last error, also after it was cleared */
     _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL: there was no memory for the text */
     _Atomic int64_t n_warnings;                  /* with those that were dropped */
     ls__owned *last_owned;

@@ -5,7 +5,7 @@
 #include <lockstep/context.h>
 #include <stdarg.h>
 
-/* Keeps the error when none is waiting (the first one wins), and returns `status`. ctx NULL:
+/* Keeps the error when none is kept yet (the first one wins), and returns `status`. ctx NULL:
  * returns it only. The text says which call or layer, what it got and what it wanted. */
 ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
 ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_list args);
@@ -17,10 +17,10 @@ ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes);
  * ENOENT, else LS_ERR_IO. */
 ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...) LS_PRINTF(3, 4);
 
-/* Puts "TEXT: " before the error that is waiting: where it happened. */
+/* Puts "TEXT: " before the error that is kept: where it happened. */
 void ls__error_in(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 
-/* Is an unread error waiting? Yes for NULL, which an earlier failure left behind. Public verbs
+/* Is an error kept? Yes for NULL, which an earlier failure left behind. Public verbs
  * begin with LS__ENTER, public makers with LS__ENTER_NULL. */
 bool ls__has_error(const ls_context *ctx);
 

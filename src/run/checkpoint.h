@@ -79,7 +79,7 @@ bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *ou
  */
 ls_status ls__checkpoint_check(ls_context *ctx, const char *path);
 
-/* The one context of state's members, without an unread error. */
+/* The one context of state's members, without an error. */
 ls_status ls__state_context(const char *call, const ls_training_state *state, ls_context **out);
 /* path with the extension; NULL and an error when path is NULL or there is no memory. */
 const char *ls__checkpoint_path(ls_context *ctx, ls__bump *bump, const char *call,

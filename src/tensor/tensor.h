@@ -35,7 +35,7 @@ void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape s
 ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum);
 ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements);
 
-/* Refuses two tensors that do not go together: an unread error, different contexts, shapes, types.
+/* Refuses two tensors that do not go together: a kept error, different contexts, shapes, types.
  */
 ls_status ls__tensor_check_pair(const char *call, const ls_tensor *a, const ls_tensor *b,
                                 bool same_type);

@@ -218,7 +218,7 @@ static ls_trainer_end stop_at_bad_data(ls_trainer *t)
                                               .epoch = t->epoch,
                                               .step = t->step,
                                               .message = message });
-    ls_context_status(ctx); /* read: the context works on */
+    ls_context_clear_error(ctx);
     const ls_status status = trains ? ls__tally_finish(&t->tally) : LS_OK;
     if (status != LS_OK) return failed(status);
     if (t->dir && ls_trainer_save(t) != LS_OK) return LS_TRAINER_ERROR;

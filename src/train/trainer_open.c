@@ -55,7 +55,7 @@ static ls_status check_unused(ls_trainer *t)
     if (stat(t->last_path, &there) != 0) return LS_OK;
     ls_tensor_file *file = ls_tensor_file_open(ctx, t->last_path);
     if (!file && ctx->error != LS_ERR_FORMAT) return ctx->error;
-    if (!file) return ls_context_status(ctx), LS_OK; /* not the file of a run */
+    if (!file) return ls_context_clear_error(ctx), LS_OK; /* not the file of a run */
     const bool is_new = ls__metadata_count(file, "epoch", &epoch) &&
                         ls__metadata_count(file, "step", &step) && epoch == 0 && step == 0;
     ls_tensor_file_close(&file);
@@ -79,15 +79,14 @@ static ls_status check_best(ls_trainer *t)
     if (t->progress.best_epoch == 0) return LS_OK;
     const ls_status status = ls__checkpoint_check(ctx, t->best_path);
     if (status == LS_OK || status == LS_ERR_MEMORY || status == LS_ERR_DEVICE) return status;
-    ls_context_status(ctx); /* read: the context works on */
+    ls_context_clear_error(ctx);
     t->best_is_lost = true;
     const bool is_missing = status == LS_ERR_NOT_FOUND;
-    return ls__tell(&t->listener,
-                    &(ls_event){ .kind = LS_EVENT_BEST_LOST,
-                                 .epoch = t->epoch,
-                                 .step = t->step,
-                                 .best_epoch = t->progress.best_epoch,
-                                 .message = is_missing ? NULL : ls_context_message(ctx) });
+    return ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_BEST_LOST,
+                                               .epoch = t->epoch,
+                                               .step = t->step,
+                                               .best_epoch = t->progress.best_epoch,
+                                               .message = is_missing ? NULL : ctx->message });
 }
 
 static ls_status restore(ls_trainer *t)

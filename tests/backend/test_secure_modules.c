@@ -14,7 +14,6 @@ static const char set[] = "/nonexistent/modules";
 static int child(void)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
-    (void)ls_context_status(ctx);
     printf("%s %s\n", getauxval(AT_SECURE) ? "secure" : "plain", ls_context_message(ctx));
     ls_context_close(&ctx);
     return 0;

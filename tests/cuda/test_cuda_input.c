@@ -245,6 +245,7 @@ START_TEST(results_that_nobody_takes)
         while (ls_net_last_results(net, &r) == LS_OK && r.n > 0) ck_assert_int_eq(r.step, 4);
         ck_assert_int_eq(ls_net_results(net, NULL), LS_ERR_INVALID);
         ck_assert_ptr_nonnull(strstr(ls_context_message(s.ctx), "ls_net_results: out is NULL"));
+        ls_context_clear_error(s.ctx);
         ck_assert_int_eq(ls_net_results(NULL, &r), LS_ERR_EARLIER);
         ls_context_close(&s.ctx);
     }

@@ -75,6 +75,7 @@ void run_epochs_from(ls_context *ctx, ls_dataset *data, ls_loader_config config,
     }
     if (out->status != LS_OK)
         snprintf(out->message, sizeof(out->message), "%s", ls_context_message(ctx));
+    ls_context_clear_error(ctx);
     out->n_images = ls_loader_statistics(loader).n_images;
     out->n_bad = ls_loader_statistics(loader).n_bad;
     for (int64_t i = 0; i < out->n_bad; i++) {

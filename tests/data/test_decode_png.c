@@ -346,7 +346,7 @@ START_TEST(png_suite_decodes_and_its_corrupt_files_do_not)
         expect_ok(ctx);
         ls_tensor *b = ls_image_load(
             ctx, path_in(folder, "pngsuite/primary_check/%s", names[i]->d_name), false);
-        if (!b) ls_context_status(ctx); /* a few have no partner */
+        if (!b) ls_context_clear_error(ctx); /* a few have no partner */
         ls_difference difference = { 0 };
         if (b) ck_assert_int_eq(ls_tensor_compare(a, b, &difference), LS_OK);
         ck_assert_msg(difference.n_different == 0, "%s", names[i]->d_name);

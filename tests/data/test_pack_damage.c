@@ -34,7 +34,9 @@ static unsigned char *make_pack(const char *folder, bool pixels, size_t *n)
     return read_file(path_in(folder, "pack"), n);
 }
 
-/* Opens and reads all: how that ends. */
+static char message[1024];
+
+/* Opens and reads all: how that ends, with `message`. */
 static ls_status use(ls_context *ctx, const char *path)
 {
     ls_dataset *data = ls_image_folder_open(ctx, path);
@@ -45,7 +47,10 @@ static ls_status use(ls_context *ctx, const char *path)
     for (ls_batch b; ls_loader_next(loader, &b);) continue;
     ls_loader_close(&loader);
     ls_dataset_close(&data);
-    return ls_context_status(ctx);
+    const ls_status status = ls_context_status(ctx);
+    snprintf(message, sizeof(message), "%s", ls_context_message(ctx));
+    ls_context_clear_error(ctx);
+    return status;
 }
 
 static bool holds(const char *path, const char *part)
@@ -75,16 +80,15 @@ START_TEST(flipped_bits_are_found)
         bytes[i] ^= (unsigned char)(1 << i % 8);
         write_file(path, bytes, n);
         const ls_status status = use(ctx, path);
-        const bool told = strstr(ls_context_message(ctx), "damaged in the pack");
+        const bool told = strstr(message, "damaged in the pack");
         const bool data = i >= LS__PACK_BLOCK && i < index;
         if (data && status == LS_OK)
             n_gaps++;
         else
             ck_assert_msg(data ? status == LS_ERR_DATA && told : status == LS_ERR_FORMAT,
-                          "byte %zu of %zu: %s: %s", i, n, ls_status_text(status),
-                          ls_context_message(ctx));
+                          "byte %zu of %zu: %s: %s", i, n, ls_status_text(status), message);
         ck_assert_int_eq(ls_pack_check(ctx, path, NULL, NULL), LS_ERR_FORMAT);
-        ck_assert_int_eq(ls_context_status(ctx), LS_ERR_FORMAT);
+        expect_error(ctx, LS_ERR_FORMAT, "");
         bytes[i] ^= (unsigned char)(1 << i % 8);
     }
     ck_assert_int_lt(n_gaps, N_IMAGES * LS__PACK_BLOCK);
@@ -181,7 +185,7 @@ START_TEST(hostile_indices_do_no_harm)
             *(status == LS_OK ? &n_used : &n_refused) += 1;
             ck_assert_msg(status == LS_OK || status == LS_ERR_FORMAT || status == LS_ERR_DATA ||
                               status == LS_ERR_NOT_FOUND || status == LS_ERR_IO,
-                          "%zu: %s", at, ls_context_message(ctx));
+                          "%zu: %s", at, message);
         }
     }
     ck_assert_int_gt(n_refused, n_used);

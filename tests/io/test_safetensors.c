@@ -194,7 +194,7 @@ static bool try_file(const char *path)
         ls_tensor *tensor = ls_tensor_file_load(file, name);
         ck_assert(loadable == (tensor != NULL));
         ls_tensor_close(&tensor);
-        ck_assert_int_eq(ls_context_status(ctx), loadable ? LS_OK : LS_ERR_UNSUPPORTED);
+        expect_error(ctx, loadable ? LS_OK : LS_ERR_UNSUPPORTED, "");
     }
     ls_tensor_file_close(&file);
     ck_assert(opened == (ls_context_status(ctx) == LS_OK));
@@ -335,6 +335,7 @@ START_TEST(foreign_types_can_be_listed_but_not_loaded)
     ck_assert_int_eq(truncate("x", 100), 0);
     ck_assert_int_eq(ls_tensor_file_read(file, "ours", ours), LS_ERR_IO);
     ck_assert_str_eq(ls_context_message(ctx), "reading 'x': cut while it was open");
+    ls_context_clear_error(ctx);
     leave();
 }
 END_TEST
@@ -422,8 +423,7 @@ START_TEST(wrong_files_are_refused)
             continue;
         }
         ck_assert_msg(!file, "case %zu was opened", i);
-        expect_error(ctx, LS_ERR_FORMAT, cases[i].message);
-        expect_failure(LS_OK, ctx, LS_OK, "'x' is no safetensors file: ");
+        expect_error(ctx, LS_ERR_FORMAT, cases[i].message, "'x' is no safetensors file: ");
     }
     leave();
 }
@@ -561,12 +561,12 @@ START_TEST(every_allocation_of_json_fails_in_turn)
         json_requests = 0;
         json_set_alloc_funcs(json_allocate, free);
         const ls_status saved = save_samples(ctx, "a");
-        const ls_status read_saved = ls_context_status(ctx);
+        expect_error(ctx, saved, "");
         ls_tensor_file *file = ls_tensor_file_open(ctx, "a");
         ls_tensor_file_close(&file);
         const ls_status read = ls_context_status(ctx);
+        ls_context_clear_error(ctx);
         json_set_alloc_funcs(malloc, free);
-        ck_assert_int_eq(saved, read_saved);
         ck_assert(saved == LS_OK || saved == LS_ERR_MEMORY || saved == LS_ERR_INVALID);
         /* jansson takes some of its failed requests for errors in the text */
         ck_assert(read == LS_OK || read == LS_ERR_MEMORY || read == LS_ERR_FORMAT);

@@ -352,11 +352,11 @@ START_TEST(out_of_memory_names_the_largest_batch)
     ls_context *ctx = ls_context_open(&limits[_i]);
     ls_net_config config = small_config(4096);
     ck_assert_ptr_null(ls_net_build(ctx, small, NULL, &config));
-    ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
     const char *advice = strstr(ls_context_message(ctx), "largest batch that fits is ");
     ck_assert_msg(advice != NULL, "%s", ls_context_message(ctx));
     const int best = atoi(advice + strlen("largest batch that fits is "));
     ck_assert_int_gt(best, 8);
+    expect_error(ctx, LS_ERR_MEMORY, "");
     config = small_config(best);
     ls_net *net = ls_net_build(ctx, small, NULL, &config);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
@@ -519,8 +519,8 @@ START_TEST(misuse_is_explained)
     ls_context *ctx = ls_context_open(NULL);
     ls_net_config config = small_config(4);
     ck_assert_ptr_null(ls_net_build(ctx, m->model, NULL, &config));
-    ck_assert_ptr_null(ls_net_build(ctx, small, NULL, &config)); /* refused: an error is unread */
-    for (int i = 0; i < 3; i++) expect_error(ctx, i == 0 ? m->status : LS_OK, m->parts[i]);
+    ck_assert_ptr_null(ls_net_build(ctx, small, NULL, &config)); /* refused: an error is kept */
+    expect_error(ctx, m->status, m->parts[0], m->parts[1], m->parts[2]);
     ls_net *net = ls_net_build(ctx, small, NULL, &config); /* and works again */
     ck_assert_ptr_nonnull(net);
     ls_context_close(&ctx);

@@ -17,7 +17,7 @@ ls_status ls__cuda_check(ls__cuda *cuda, int status, const char *what)
     const ls__cuda_driver *driver = cuda->driver;
     if (!driver->is_sticky(status))
         return ls__fail(ctx, LS_ERR_DEVICE, "%s: CUDA: %s", what, driver->error_text(status));
-    /* The sticky error replaces an unread one, and stays. */
+    /* The sticky error replaces a kept one, and stays. */
     if (!ctx->unusable) ctx->error = LS_OK;
     ctx->unusable = true;
     return ls__fail(ctx, LS_ERR_DEVICE,

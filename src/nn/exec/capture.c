@@ -30,6 +30,7 @@ static ls_status capture_range(ls_context *ctx, ls__call *const *calls, ls__capt
     capture->refused = true;
     ls__warn(ctx, "net: a step that can't be captured is queued op by op: %s",
              ls_context_message(ctx));
+    ls_context_clear_error(ctx);
     return LS_OK;
 }
 

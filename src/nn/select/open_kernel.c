@@ -75,7 +75,7 @@ static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
 {
     if (status != LS_ERR_UNSUPPORTED && status != LS_ERR_NOT_FOUND) return false;
-    (void)ls_context_status(ctx);
+    ls_context_clear_error(ctx);
     return true;
 }
 

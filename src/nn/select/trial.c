@@ -26,7 +26,7 @@ static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel,
         backend->end(device);
     } else if (status == LS_ERR_MEMORY) {
         status = LS_OK;
-        (void)ls_context_status(ctx);
+        ls_context_clear_error(ctx);
     }
     ls__op_memory_close(&memory);
     return status;
@@ -65,6 +65,6 @@ bool ls__forgive_failed_run(ls_context *ctx)
     /* Whether the device is lost shows when it is waited for. */
     if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
     if (!ls__has_error(ctx) || ctx->unusable) return false;
-    (void)ls_context_status(ctx);
+    ls_context_clear_error(ctx);
     return true;
 }
