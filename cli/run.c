@@ -76,7 +76,7 @@ static int load_kernels(cli_run *t, bool resumed)
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     ls_status status = LS_OK;
-    if (resumed && file_exists(last)) status = ls_checkpoint_load_algorithms(last, t->ctx);
+    if (resumed && file_exists(last)) status = ls_checkpoint_load_algorithms(t->ctx, last);
     if (!resumed && path && file_exists(path)) status = ls_algorithm_cache_load(t->ctx, path);
     t->writes_algorithm_cache = !resumed && path && status == LS_OK;
     status = forgive_mismatch(t, status);

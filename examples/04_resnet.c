@@ -71,8 +71,8 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
         printf("epoch %d: validation top-1 %.3f\n", epoch + 1, top1);
         if (top1 <= *best) continue;
         *best = top1;
-        LS_TRY(ls_checkpoint_save("04_resnet_best",
-                                  &(ls_training_state){ .net = net, .loader = loader }));
+        LS_TRY(ls_checkpoint_save(&(ls_training_state){ .net = net, .loader = loader },
+                                  "04_resnet_best"));
     }
     return LS_OK;
 }

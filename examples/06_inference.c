@@ -25,7 +25,7 @@ static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *an
     }
     LS_TRY(ls_loader_status(loader));
     LS_TRY(
-        ls_checkpoint_save("06_inference", &(ls_training_state){ .net = net, .loader = loader }));
+        ls_checkpoint_save(&(ls_training_state){ .net = net, .loader = loader }, "06_inference"));
 
     /* A batch by hand: labels are an input like any other; -1 leaves an image out of the loss. */
     ls_tensor *label = ls_tensor_open(ctx, LS_I32, LS_SHAPE(1));
@@ -44,7 +44,7 @@ static ls_status ask(ls_context *ctx, const ls_tensor *question, int *label, ls_
                                   .std = { 0.229f, 0.224f, 0.225f } };
     const ls_net_config inference = { .input = input, .inference = true };
     ls_net *net = ls_net_build(ctx, model, NULL, &inference);
-    LS_TRY(ls_checkpoint_load_weights("06_inference.safetensors", net));
+    LS_TRY(ls_checkpoint_load_weights(net, "06_inference.safetensors"));
     LS_TRY(ls_net_feed(net, "input", question));
     LS_TRY(ls_net_forward(net, LS_EVAL));
 

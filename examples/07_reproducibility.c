@@ -43,7 +43,7 @@ static ls_status train(ls_context *ctx, const setting *s, int64_t first, int64_t
                                 .optimizer = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f }),
                                 .schedule = ls_schedule_cosine(ctx, &cosine),
                                 .loader = loader };
-    if (first > 0) LS_TRY(ls_checkpoint_load("07_reproducibility", &state));
+    if (first > 0) LS_TRY(ls_checkpoint_load(&state, "07_reproducibility"));
     LS_TRY(ls_context_status(ctx));
 
     for (int64_t at = first; at < last; state.epoch++, state.step = 0) {
@@ -58,7 +58,7 @@ static ls_status train(ls_context *ctx, const setting *s, int64_t first, int64_t
     if (last == STEPS) return LS_OK;
     state.epoch = last / STEPS_PER_EPOCH; /* the next step to run */
     state.step = last % STEPS_PER_EPOCH;
-    return ls_checkpoint_save("07_reproducibility", &state);
+    return ls_checkpoint_save(&state, "07_reproducibility");
 }
 
 /* The same with a context of its own, as a process of its own would have. */

@@ -51,8 +51,8 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
         *top1 = right / (double)n;
         printf("epoch %d: top-1 %.3f\n", epoch + 1, *top1);
     }
-    return ls_checkpoint_save("08_training_loop",
-                              &(ls_training_state){ net, opt, lr, loader, .epoch = EPOCHS });
+    return ls_checkpoint_save(&(ls_training_state){ net, opt, lr, loader, .epoch = EPOCHS },
+                              "08_training_loop");
 }
 
 int main(int argc, char **argv)

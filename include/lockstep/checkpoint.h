@@ -41,7 +41,7 @@ typedef struct ls_training_state {
  * and what `state->metadata` adds, whose keys must be others.
  * ".safetensors" is appended to path when it is missing. A symbolic link at path is replaced, not
  * followed. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; what was there before stays. */
-LS_API ls_status ls_checkpoint_save(const char *path, const ls_training_state *state);
+LS_API ls_status ls_checkpoint_save(const ls_training_state *state, const char *path);
 /* Goes on with a run: restores what state's members point to, and sets epoch, step and best.
  * Everything is checked before anything is changed: names, shapes, and the identity of what state
  * points to; with an optimizer also seed, device, libraries, processor, model and kernels. Errors
@@ -52,7 +52,7 @@ LS_API ls_status ls_checkpoint_save(const char *path, const ls_training_state *s
  * With an optimizer and without `force` the net also takes over the run's kernels for ops that it
  * has not come to yet. Those of ops that it has are compared: a run with kernels chosen by timing,
  * or by a plan file, needs ls_checkpoint_load_algorithms before the net is built. */
-LS_API ls_status ls_checkpoint_load(const char *path, ls_training_state *state);
+LS_API ls_status ls_checkpoint_load(ls_training_state *state, const char *path);
 /* Makes the context's table of kernel choices (algorithm_cache.h) that of the checkpoint's run,
  * before the net is built: those that the run has used, and those that were loaded or timed when
  * its net was built for ops that it has not come to yet. What the table had before is gone, so no
@@ -60,12 +60,12 @@ LS_API ls_status ls_checkpoint_load(const char *path, ls_training_state *state);
  * also when they were chosen by timing. Errors as ls_algorithm_cache_load (algorithm_cache.h);
  * LS_ERR_FORMAT when there are none in the file.
  */
-LS_API ls_status ls_checkpoint_load_algorithms(const char *path, ls_context *ctx);
+LS_API ls_status ls_checkpoint_load_algorithms(ls_context *ctx, const char *path);
 /* Weights and buffers only, into a net whose names and shapes are the same; optimizer entries and
  * torch's batch counters in the file are ignored. Accepts files from elsewhere with torchvision's
  * names, in F32, F16 or BF16. LS_ERR_FORMAT when the file has a digest of ours and is not as it was
  * saved. */
-LS_API ls_status ls_checkpoint_load_weights(const char *path, ls_net *net);
+LS_API ls_status ls_checkpoint_load_weights(ls_net *net, const char *path);
 
 LS_END_DECLARATIONS
 

@@ -271,7 +271,7 @@ static void close(loading *l)
     ls__bump_close(l->bump);
 }
 
-ls_status ls_checkpoint_load(const char *path, ls_training_state *state)
+ls_status ls_checkpoint_load(ls_training_state *state, const char *path)
 {
     LS__DEFAULT_FLOATS;
     ls__bump bump;
@@ -298,7 +298,7 @@ static ls_status load_plan(loading *l, const char *path)
     return read_kernels(l, l->ctx->selections);
 }
 
-ls_status ls_checkpoint_load_algorithms(const char *path, ls_context *ctx)
+ls_status ls_checkpoint_load_algorithms(ls_context *ctx, const char *path)
 {
     LS__DEFAULT_FLOATS;
     LS__ENTER(ctx);
@@ -310,7 +310,7 @@ ls_status ls_checkpoint_load_algorithms(const char *path, ls_context *ctx)
     return status;
 }
 
-ls_status ls_checkpoint_load_weights(const char *path, ls_net *net)
+ls_status ls_checkpoint_load_weights(ls_net *net, const char *path)
 {
     LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;

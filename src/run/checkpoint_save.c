@@ -115,7 +115,7 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
     return write(ctx, bump, path, &w, metadata);
 }
 
-ls_status ls_checkpoint_save(const char *path, const ls_training_state *state)
+ls_status ls_checkpoint_save(const ls_training_state *state, const char *path)
 {
     LS__DEFAULT_FLOATS;
     ls_context *ctx;

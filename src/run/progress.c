@@ -30,7 +30,7 @@ bool ls__progress_read(const char *text, ls__progress *out)
 
 ls_status ls__progress_load(const char *path, ls_training_state *state, ls__progress *out)
 {
-    LS_TRY(ls_checkpoint_load(path, state));
+    LS_TRY(ls_checkpoint_load(state, path));
     ls_context *ctx = ls_net_context(state->net);
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
     const bool good = ls__progress_read(ls_tensor_file_metadata(file, "progress"), out);

@@ -185,7 +185,7 @@ ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_prec
     memcpy(config.input.mean, info->mean, sizeof(info->mean));
     memcpy(config.input.std, info->std, sizeof(info->std));
     ls_net *net = ls_net_build(ctx, info->model->function, &info->options, &config);
-    if (net && ls_checkpoint_load_weights(model->path, net) != LS_OK) ls_net_close(&net);
+    if (net && ls_checkpoint_load_weights(net, model->path) != LS_OK) ls_net_close(&net);
     return net;
 }
 

@@ -43,7 +43,7 @@ static ls_status save(ls_trainer *t, const char *path, bool whole_state)
         state.schedule = NULL;
     }
     state.metadata = metadata;
-    return ls_checkpoint_save(path, &state);
+    return ls_checkpoint_save(&state, path);
 }
 
 ls_status ls__trainer_save_best(ls_trainer *t)

@@ -231,19 +231,19 @@ START_TEST(checkpoints_go_to_the_other_device)
     run cuda = open_run("cuda", false), cpu = open_run("cpu", false);
     for (int i = 0; i < 3; i++) take_step(&cuda);
     ls_training_state state = { .net = cuda.net, .optimizer = cuda.opt, .step = 3 };
-    ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(cuda.ctx));
+    ck_assert_msg(ls_checkpoint_save(&state, path) == LS_OK, "%s", ls_context_message(cuda.ctx));
     /* Another device is another identity. */
     ls_training_state here = { .net = cpu.net, .optimizer = cpu.opt };
-    ck_assert_int_eq(ls_checkpoint_load(path, &here), LS_ERR_MISMATCH);
+    ck_assert_int_eq(ls_checkpoint_load(&here, path), LS_ERR_MISMATCH);
     ck_assert_ptr_nonnull(strstr(ls_context_message(cpu.ctx), "device is \"cuda\" there"));
     ls_context_clear_error(cpu.ctx);
-    ck_assert_int_eq(ls_checkpoint_load_weights(path, cpu.net), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_weights(cpu.net, path), LS_OK);
     for (int64_t i = 0; i < ls_net_parameter_count(cpu.net); i++)
         ck_assert_double_eq(entry_distance(&cuda, &cpu, i), 0);
     /* And back: the run goes on as if it had not been stopped. */
     run again = open_run("cuda", false);
     ls_training_state there = { .net = again.net, .optimizer = again.opt };
-    ck_assert_msg(ls_checkpoint_load(path, &there) == LS_OK, "%s", ls_context_message(again.ctx));
+    ck_assert_msg(ls_checkpoint_load(&there, path) == LS_OK, "%s", ls_context_message(again.ctx));
     again.batch.step = there.step;
     for (int i = 0; i < 2; i++) {
         take_step(&cuda);

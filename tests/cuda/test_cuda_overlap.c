@@ -421,13 +421,13 @@ START_TEST(streams_are_not_in_the_identity)
     run r = open_run(LS_PRECISION_F32, "side", false);
     ls_training_state state = { .net = r.net, .optimizer = r.opt };
     (void)checked_step(&r);
-    ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(r.ctx));
+    ck_assert_msg(ls_checkpoint_save(&state, path) == LS_OK, "%s", ls_context_message(r.ctx));
     const ls_step_digest wanted = checked_step(&r);
     ls_context_close(&r.ctx);
     for (int side = 0; side < 2; side++) {
         r = open_run(LS_PRECISION_F32, side ? "side" : "main", false);
         state = (ls_training_state){ .net = r.net, .optimizer = r.opt };
-        ck_assert_msg(ls_checkpoint_load(path, &state) == LS_OK, "%s", ls_context_message(r.ctx));
+        ck_assert_msg(ls_checkpoint_load(&state, path) == LS_OK, "%s", ls_context_message(r.ctx));
         r.batch.step = 1;
         const ls_step_digest got = checked_step(&r);
         check_equal(&got, &wanted, "resumed");

@@ -161,8 +161,8 @@ static int64_t saved_middle(ls_context *ctx, const char *path, ls_dataset *data,
     const int64_t middle = ls_loader_step_count(saved.loader) / 2;
     saved.step = middle;
     loaded.loader = ls_loader_open(data, &other);
-    ck_assert_int_eq(ls_checkpoint_save(path, &saved), LS_OK);
-    ck_assert_msg(ls_checkpoint_load(path, &loaded) == LS_OK, "%s", ls_context_message(ctx));
+    ck_assert_int_eq(ls_checkpoint_save(&saved, path), LS_OK);
+    ck_assert_msg(ls_checkpoint_load(&loaded, path) == LS_OK, "%s", ls_context_message(ctx));
     ck_assert(loaded.epoch == 1 && loaded.step == middle);
     ls_loader_close(&saved.loader);
     ls_loader_close(&loaded.loader);

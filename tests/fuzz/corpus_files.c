@@ -95,7 +95,7 @@ void make_checkpoints(void)
     ls_loader_next(state.loader, &batch);
     ls_net_step(state.net, state.optimizer, &batch, 0.1);
     state.step = 1;
-    ls_checkpoint_save(path, &state);
+    ls_checkpoint_save(&state, path);
     expect_ok(ctx);
     size_t size;
     unsigned char *bytes = read_file(path, &size);

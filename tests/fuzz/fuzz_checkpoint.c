@@ -52,12 +52,12 @@ static void load(const char *path)
     for (int force = 0; force < 2; force++) {
         open_run();
         run.force = force;
-        end(ls_checkpoint_load(path, &run));
+        end(ls_checkpoint_load(&run, path));
     }
     open_run();
-    end(ls_checkpoint_load_weights(path, run.net));
+    end(ls_checkpoint_load_weights(run.net, path));
     open_run();
-    end(ls_checkpoint_load_algorithms(path, fuzz_context()));
+    end(ls_checkpoint_load_algorithms(fuzz_context(), path));
 }
 
 /* Writes length, header and the rest of the input, which is the tensors' data. */

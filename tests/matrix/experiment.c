@@ -104,7 +104,7 @@ static ls_status resume(run *r)
     ls_optimizer *optimizer = s->optimizer;
     if (access(r->checkpoint, F_OK) == 0) {
         if (r->wrong == FORGET_OPTIMIZER) s->optimizer = NULL;
-        LS_TRY(ls_checkpoint_load(r->checkpoint, s));
+        LS_TRY(ls_checkpoint_load(s, r->checkpoint));
         s->optimizer = optimizer;
     }
     if (r->wrong == REPEAT_EPOCH) s->step = 0;
@@ -190,7 +190,7 @@ static ls_status train_epoch(run *r)
         if ((step + 1) % SAVE_EVERY) continue;
         maybe_die(r, IN_SAVE, step);
         LS_TRY(ls_run_log_flush(r->record));
-        LS_TRY(ls_checkpoint_save(r->checkpoint, s));
+        LS_TRY(ls_checkpoint_save(s, r->checkpoint));
     }
     return ls_loader_status(s->loader);
 }

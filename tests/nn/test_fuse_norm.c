@@ -408,12 +408,12 @@ START_TEST(plans_decide)
         ck_assert_ptr_nonnull(net);
         check_choices(net, taken);
         ls_training_state state = { .net = net, .optimizer = ls_sgd(net, NULL), .step = 1 };
-        ck_assert_msg(ls_checkpoint_save(path, &state) == LS_OK, "%s", ls_context_message(ctx));
+        ck_assert_msg(ls_checkpoint_save(&state, path) == LS_OK, "%s", ls_context_message(ctx));
         close_context(&ctx);
 
         ctx = open_context(true);
         offer.cost_ms = taken ? 1e3 : 0;
-        ck_assert_msg(ls_checkpoint_load_algorithms(path, ctx) == LS_OK, "%s",
+        ck_assert_msg(ls_checkpoint_load_algorithms(ctx, path) == LS_OK, "%s",
                       ls_context_message(ctx));
         net = build(ctx, bottlenecks, LS_PRECISION_F32);
         ck_assert_ptr_nonnull(net);
@@ -427,7 +427,7 @@ START_TEST(plans_decide)
     /* The last plan says fused. Where an op of it has no kernel any more, the net is unfused. */
     ls_context *ctx = open_context(true);
     offer.missing[LS__OP_NORM_CONV2D_BACKWARD_DATA] = true;
-    ck_assert_int_eq(ls_checkpoint_load_algorithms(path, ctx), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_algorithms(ctx, path), LS_OK);
     ls_net *net = build(ctx, bottlenecks, LS_PRECISION_F32);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     ck_assert_int_eq(count_all(net).finalize, 8);

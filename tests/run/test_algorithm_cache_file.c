@@ -102,7 +102,7 @@ START_TEST(heuristic_selections_are_not_saved)
                                    .inference = true };
     ls_net *net = ls_net_build(ctx, small, NULL, &config);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
-    ck_assert_int_eq(ls_checkpoint_save(path("run"), &(ls_training_state){ .net = net }), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&(ls_training_state){ .net = net }, path("run")), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(ctx, path("run.safetensors"));
     json_t *known = json_loads(ls_tensor_file_metadata(file, "kernels"), 0, NULL);
     json_t *heuristic = json_object_get(known, "heuristic");
@@ -114,7 +114,7 @@ START_TEST(heuristic_selections_are_not_saved)
     json_t *kernel;
     json_object_foreach(heuristic, op, kernel) json_object_set_new(kernels, op, json_string("own"));
     ck_assert_int_eq(json_dump_file(cache, path("there.json"), 0), 0);
-    ck_assert_int_eq(ls_checkpoint_load_algorithms(path("run.safetensors"), ctx), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_algorithms(ctx, path("run.safetensors")), LS_OK);
     ck_assert_int_eq(ls_algorithm_cache_save(ctx, path("there.json")), LS_OK);
     json_t *saved = read_cache("there.json");
     ck_assert(json_equal(saved, cache));

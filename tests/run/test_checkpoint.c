@@ -21,7 +21,7 @@ START_TEST(a_resumed_run_ends_with_the_same_bits)
         o.kind = (kind)k;
         run r = open_good_run(&o);
         train(&r, 8);
-        ck_assert_int_eq(ls_checkpoint_save(path_of("middle"), &r.state), LS_OK);
+        ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("middle")), LS_OK);
         train(&r, 20);
         portray(&r, whole);
         ls_context_close(&r.ctx);
@@ -29,7 +29,7 @@ START_TEST(a_resumed_run_ends_with_the_same_bits)
         o.threads = 3;
         r = open_good_run(&o);
         train(&r, 3); /* whatever was there before must not matter */
-        ck_assert_msg(ls_checkpoint_load(path_of("middle.safetensors"), &r.state) == LS_OK, "%s",
+        ck_assert_msg(ls_checkpoint_load(&r.state, path_of("middle.safetensors")) == LS_OK, "%s",
                       ls_context_message(r.ctx));
         ck_assert_int_eq(r.state.epoch * STEPS + r.state.step, 8);
         train(&r, 20);
@@ -58,7 +58,7 @@ START_TEST(a_resumed_run_in_16_bits_ends_with_the_same_bits)
         ls_net_loss_scale(r.state.net, NULL, &skipped[0]);
         /* as if it had been opened now: what was skipped before is none of its updates */
         if (cut == 2) ls_optimizer_set_step_count(r.state.optimizer, 1);
-        ck_assert_int_eq(ls_checkpoint_save(path_of("half"), &r.state), LS_OK);
+        ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("half")), LS_OK);
         train(&r, 10);
         ls_net_loss_scale(r.state.net, NULL, &skipped[1]);
         portray(&r, whole);
@@ -69,7 +69,7 @@ START_TEST(a_resumed_run_in_16_bits_ends_with_the_same_bits)
         o.threads = 3;
         r = open_good_run(&o);
         train(&r, 3);
-        ck_assert_msg(ls_checkpoint_load(path_of("half.safetensors"), &r.state) == LS_OK, "%s",
+        ck_assert_msg(ls_checkpoint_load(&r.state, path_of("half.safetensors")) == LS_OK, "%s",
                       ls_context_message(r.ctx));
         train(&r, 10);
         ls_net_loss_scale(r.state.net, NULL, &skipped[2]);
@@ -86,7 +86,7 @@ START_TEST(files_hold_what_torch_expects)
     run r = open_good_run(&usual);
     train(&r, 7);
     r.state.metadata = (const char *const[]){ "model", "small", NULL };
-    ck_assert_int_eq(ls_checkpoint_save(path_of("torch"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("torch")), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("torch.safetensors"));
     expect_ok(r.ctx);
 
@@ -159,7 +159,7 @@ static void expect_refused(run *r, const char *name, ls_status status, const cha
 {
     static char before[PORTRAIT], after[PORTRAIT];
     portray(r, before);
-    ck_assert_int_ne(ls_checkpoint_load(path_of(name), &r->state), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_load(&r->state, path_of(name)), LS_OK);
     expect_error(r->ctx, status, part);
     portray(r, after);
     ck_assert_str_eq(before, after);
@@ -169,7 +169,7 @@ START_TEST(another_run_is_refused)
 {
     run r = open_good_run(&usual);
     train(&r, 5);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("run")), LS_OK);
     ls_context_close(&r.ctx);
 
     options other[6];
@@ -203,8 +203,8 @@ START_TEST(settings_are_compared_to_the_last_bit)
     options o = usual;
     o.lr = 0.1 * 3; /* 0.30000000000000004 */
     run r = open_good_run(&o);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
-    ck_assert_int_eq(ls_checkpoint_load(path_of("run"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("run")), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(&r.state, path_of("run")), LS_OK);
     ls_context_close(&r.ctx);
     o.lr = 0.3;
     r = open_good_run(&o);
@@ -220,7 +220,7 @@ START_TEST(force_goes_on_as_another_run)
     run r = open_good_run(&usual);
     train(&r, 5);
     portray(&r, one);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("run")), LS_OK);
     ls_context_close(&r.ctx);
 
     options other = usual;
@@ -229,12 +229,12 @@ START_TEST(force_goes_on_as_another_run)
     r = open_good_run(&other);
     expect_refused(&r, "run", LS_ERR_MISMATCH, "and 1 more differ");
     r.state.force = true;
-    ck_assert_int_eq(ls_checkpoint_load(path_of("run"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(&r.state, path_of("run")), LS_OK);
     portray(&r, two);
     ck_assert_str_eq(one, two);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("run"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("run")), LS_OK);
     r.state.force = false;
-    ck_assert_int_eq(ls_checkpoint_load(path_of("run"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(&r.state, path_of("run")), LS_OK);
     ls_context_close(&r.ctx);
 
     other.n_classes = 6; /* other shapes can't be forced */
@@ -252,15 +252,15 @@ START_TEST(parts_can_be_left_out)
     static char one[PORTRAIT], two[PORTRAIT];
     portray(&r, one);
     ls_training_state weights = { .net = r.state.net, .best = -INFINITY };
-    ck_assert_int_eq(ls_checkpoint_save(path_of("weights"), &weights), LS_OK);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("all"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&weights, path_of("weights")), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("all")), LS_OK);
 
     /* weights alone, by both calls */
     weights.best = 0;
-    ck_assert_int_eq(ls_checkpoint_load(path_of("weights"), &weights), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(&weights, path_of("weights")), LS_OK);
     ck_assert(weights.best == -INFINITY);
-    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("weights"), r.state.net), LS_OK);
-    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("all"), r.state.net), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_weights(r.state.net, path_of("weights")), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_weights(r.state.net, path_of("all")), LS_OK);
     portray(&r, two);
     ck_assert_str_eq(one, two);
 
@@ -275,7 +275,7 @@ START_TEST(parts_can_be_left_out)
     ls_net *net =
         ls_net_build(r.ctx, model, &usual.n_classes,
                      &(ls_net_config){ .input = ls_loader_spec(loader), .inference = true });
-    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("all"), net), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_weights(net, path_of("all")), LS_OK);
     ls_difference difference;
     ls_tensor_compare(ls_net_parameter(net, "conv2.weight"),
                       ls_net_parameter(r.state.net, "conv2.weight"), &difference);
@@ -312,19 +312,19 @@ START_TEST(weights_from_elsewhere)
 {
     run r = open_good_run(&usual);
     ls_training_state weights = { .net = r.state.net };
-    ck_assert_int_eq(ls_checkpoint_save(path_of("ours.safetensors"), &weights), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&weights, path_of("ours.safetensors")), LS_OK);
     static char before[PORTRAIT], after[PORTRAIT];
     portray(&r, before);
 
     /* torch's without counters; halves */
     rewrite(&r, "ours.safetensors", "bare.safetensors", LS_F32, "bn1.num_batches_tracked", "");
-    ck_assert_int_eq(ls_checkpoint_load_weights(path_of("bare"), r.state.net), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_weights(r.state.net, path_of("bare")), LS_OK);
     portray(&r, after);
     ck_assert_str_eq(before, after);
     static const ls_dtype halves[] = { LS_BF16, LS_F16 };
     for (int i = 0; i < 2; i++) {
         rewrite(&r, "ours.safetensors", "half.safetensors", halves[i], "", "");
-        ck_assert_int_eq(ls_checkpoint_load_weights(path_of("half"), r.state.net), LS_OK);
+        ck_assert_int_eq(ls_checkpoint_load_weights(r.state.net, path_of("half")), LS_OK);
         ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("ours.safetensors"));
         const float *there = ls_tensor_data_const(ls_tensor_file_load(file, "conv2.weight"));
         const float *here = ls_tensor_data_const(ls_net_parameter(r.state.net, "conv2.weight"));
@@ -333,7 +333,7 @@ START_TEST(weights_from_elsewhere)
                 ck_assert_double_le(fabsf(there[o * 3 + h] - here[(o / 8 * 3 + h) * 8 + o % 8]),
                                     4e-3 * fabsf(there[o * 3 + h]) + 1e-7);
         ls_tensor_file_close(&file);
-        ck_assert_int_eq(ls_checkpoint_load_weights(path_of("ours"), r.state.net), LS_OK);
+        ck_assert_int_eq(ls_checkpoint_load_weights(r.state.net, path_of("ours")), LS_OK);
     }
 
     /* what does not belong together */
@@ -351,7 +351,7 @@ START_TEST(weights_from_elsewhere)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         rewrite(&r, "ours.safetensors", "wrong.safetensors", wrong[i].dtype, wrong[i].drop,
                 wrong[i].add);
-        ck_assert_int_ne(ls_checkpoint_load_weights(path_of("wrong"), r.state.net), LS_OK);
+        ck_assert_int_ne(ls_checkpoint_load_weights(r.state.net, path_of("wrong")), LS_OK);
         expect_error(r.ctx, wrong[i].status, wrong[i].part);
     }
     rewrite(&r, "ours.safetensors", "foreign.safetensors", LS_F32, "", "");
@@ -367,7 +367,7 @@ START_TEST(broken_files_change_nothing)
 {
     run r = open_good_run(&usual);
     train(&r, 2);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("good"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("good")), LS_OK);
     static unsigned char bytes[1 << 17];
     FILE *file = fopen(path_of("good.safetensors"), "rb");
     const size_t n = fread(bytes, 1, sizeof bytes, file);
@@ -383,7 +383,7 @@ START_TEST(broken_files_change_nothing)
         fwrite(bytes, 1, truncate ? at : n, file);
         fclose(file);
         bytes[at] = good;
-        const ls_status status = ls_checkpoint_load(path_of("bad"), &r.state);
+        const ls_status status = ls_checkpoint_load(&r.state, path_of("bad"));
         ck_assert_msg(status != LS_OK, "byte %zu of %zu", at, n);
         expect_error(r.ctx, status, "");
         portray(&r, after);
@@ -395,7 +395,7 @@ START_TEST(broken_files_change_nothing)
     fwrite(bytes, 1, n, file);
     fclose(file);
     expect_refused(&r, "bad", LS_ERR_FORMAT, "bad.safetensors' is damaged, or was changed");
-    ck_assert_int_ne(ls_checkpoint_load_weights(path_of("bad"), r.state.net), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_load_weights(r.state.net, path_of("bad")), LS_OK);
     expect_error(r.ctx, LS_ERR_FORMAT, "bad.safetensors' is damaged, or was changed");
     expect_refused(&r, "none", LS_ERR_NOT_FOUND, "none.safetensors");
     ls_context_close(&r.ctx);
@@ -409,7 +409,7 @@ START_TEST(an_unusable_schedule_state_changes_nothing)
                                               { "1.0 0.1 0.0 0.0", "2.0 0.1 0.0 0.0" } };
     run r = open_good_run(&usual);
     train(&r, STEPS + 1);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("good"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("good")), LS_OK);
     static char bytes[1 << 17];
     FILE *file = fopen(path_of("good.safetensors"), "rb");
     const size_t n = fread(bytes, 1, sizeof bytes, file);
@@ -435,13 +435,13 @@ END_TEST
 START_TEST(saving_is_whole_or_not_at_all)
 {
     run r = open_good_run(&usual);
-    ck_assert_int_ne(ls_checkpoint_save("/nowhere/at/all", &r.state), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_save(&r.state, "/nowhere/at/all"), LS_OK);
     expect_error(r.ctx, LS_ERR_NOT_FOUND, "/nowhere/at/all.safetensors");
     struct rlimit before;
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 1000, before.rlim_max });
-    const ls_status full = ls_checkpoint_save(path_of("full"), &r.state);
+    const ls_status full = ls_checkpoint_save(&r.state, path_of("full"));
     setrlimit(RLIMIT_FSIZE, &before);
     ck_assert_int_ne(full, LS_OK);
     expect_error(r.ctx, LS_ERR_IO, "full.safetensors");
@@ -451,14 +451,14 @@ START_TEST(saving_is_whole_or_not_at_all)
     snprintf(victim, sizeof(victim), "%s", path_of("victim"));
     fclose(fopen(victim, "w"));
     ck_assert_int_eq(symlink(victim, path_of("kept.safetensors")), 0);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("kept"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("kept")), LS_OK);
     struct stat there;
     ck_assert(stat(victim, &there) == 0 && there.st_size == 0);
     r.state.metadata = (const char *const[]){ "epoch", "9", NULL };
-    ck_assert_int_ne(ls_checkpoint_save(path_of("kept"), &r.state), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_save(&r.state, path_of("kept")), LS_OK);
     expect_error(r.ctx, LS_ERR_INVALID, "two metadata 'epoch'");
     r.state.metadata = NULL;
-    ck_assert_int_eq(ls_checkpoint_load(path_of("kept"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(&r.state, path_of("kept")), LS_OK);
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -467,20 +467,20 @@ START_TEST(misuse)
 {
     run r = open_good_run(&usual), s = open_good_run(&usual);
     ls_training_state none = { 0 }, mixed = r.state;
-    ck_assert_int_eq(ls_checkpoint_save("x", NULL), LS_ERR_INVALID);
-    ck_assert_int_eq(ls_checkpoint_save("x", &none), LS_ERR_EARLIER);
-    ck_assert_int_eq(ls_checkpoint_load("x", &none), LS_ERR_EARLIER);
-    ck_assert_int_eq(ls_checkpoint_load_weights("x", NULL), LS_ERR_EARLIER);
-    ck_assert_int_ne(ls_checkpoint_save(NULL, &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(NULL, "x"), LS_ERR_INVALID);
+    ck_assert_int_eq(ls_checkpoint_save(&none, "x"), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_checkpoint_load(&none, "x"), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_checkpoint_load_weights(NULL, "x"), LS_ERR_EARLIER);
+    ck_assert_int_ne(ls_checkpoint_save(&r.state, NULL), LS_OK);
     expect_error(r.ctx, LS_ERR_INVALID, "path is NULL");
-    ck_assert_int_ne(ls_checkpoint_load("", &r.state), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_load(&r.state, ""), LS_OK);
     expect_error(r.ctx, LS_ERR_INVALID, "path is empty");
     mixed.schedule = s.state.schedule;
-    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_save(&mixed, path_of("x")), LS_OK);
     expect_error(r.ctx, LS_ERR_MISMATCH, "different contexts");
     mixed = r.state;
     mixed.validation = s.state.loader;
-    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_save(&mixed, path_of("x")), LS_OK);
     expect_error(r.ctx, LS_ERR_MISMATCH, "different contexts");
     mixed = r.state;
     mixed.optimizer = NULL;
@@ -488,15 +488,15 @@ START_TEST(misuse)
         r.ctx, model, &usual.n_classes,
         &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
     mixed.optimizer = r.state.optimizer;
-    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_save(&mixed, path_of("x")), LS_OK);
     expect_error(r.ctx, LS_ERR_MISMATCH, "optimizer belongs to another net");
     mixed = r.state;
     mixed.step = -1;
-    ck_assert_int_ne(ls_checkpoint_save(path_of("x"), &mixed), LS_OK);
+    ck_assert_int_ne(ls_checkpoint_save(&mixed, path_of("x")), LS_OK);
     expect_error(r.ctx, LS_ERR_INVALID, "step -1");
     /* a kept error refuses all */
     ls_net_parameter(r.state.net, "nothing");
-    ck_assert_int_eq(ls_checkpoint_save(path_of("x"), &r.state), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("x")), LS_ERR_EARLIER);
     ck_assert_int_ne(access(path_of("x.safetensors"), F_OK), 0);
     ls_context_close(&r.ctx);
     ls_context_close(&s.ctx);
@@ -518,11 +518,11 @@ START_TEST(class_names_that_are_not_utf8)
                                     ls_loader_open(ls_image_folder_open(r.ctx, path_of("data")),
                                                    &(ls_loader_config){ .batch = 1 }) };
     expect_ok(r.ctx);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("names"), &state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&state, path_of("names")), LS_OK);
     ls_tensor_file *file = ls_tensor_file_open(r.ctx, path_of("names.safetensors"));
     ck_assert_str_eq(ls_tensor_file_metadata(file, "classes"),
                      "[\"caf\\\\xE9\", \"\xc3\xa9t\xc3\xa9\"]");
-    ck_assert_int_eq(ls_checkpoint_load(path_of("names"), &state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(&state, path_of("names")), LS_OK);
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -531,7 +531,7 @@ START_TEST(every_allocation_failing)
 {
     run r = open_good_run(&usual);
     train(&r, 2);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("first"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("first")), LS_OK);
     ls_context_close(&r.ctx);
     int64_t n_failed = 0;
     for (int64_t n = 1;; n++) {
@@ -541,9 +541,9 @@ START_TEST(every_allocation_failing)
         o.allocator = &a.allocator;
         r = open_good_run(&o);
         a.fail_at = atomic_load(&a.n_requests) + n; /* within saving and loading alone */
-        const ls_status saved = ls_checkpoint_save(path_of("second"), &r.state);
+        const ls_status saved = ls_checkpoint_save(&r.state, path_of("second"));
         if (saved != LS_OK) expect_error(r.ctx, LS_ERR_MEMORY, "");
-        const ls_status loaded = ls_checkpoint_load(path_of("first"), &r.state);
+        const ls_status loaded = ls_checkpoint_load(&r.state, path_of("first"));
         if (loaded != LS_OK) expect_error(r.ctx, LS_ERR_MEMORY, "");
         const bool failed = failing_allocator_failed(&a);
         n_failed += saved != LS_OK || loaded != LS_OK;

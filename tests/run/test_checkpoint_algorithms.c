@@ -40,14 +40,14 @@ START_TEST(a_run_keeps_kernels_of_later_ops)
     write_short_cache(o.algorithm_cache);
     r = open_good_run(&o);
     train(&r, 3);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("early"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("early")), LS_OK);
     train(&r, 8);
     portray(&r, whole);
     ls_context_close(&r.ctx);
     ck_assert_str_ne(whole, plain);
 
     r = open_good_run(&usual); /* the file is gone */
-    ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load(&r.state, path_of("early")), LS_OK);
     train(&r, 8);
     portray(&r, resumed);
     ck_assert_str_eq(whole, resumed);
@@ -55,7 +55,7 @@ START_TEST(a_run_keeps_kernels_of_later_ops)
 
     r = open_good_run(&usual); /* this run has already run that op */
     train(&r, 6);
-    ck_assert_int_eq(ls_checkpoint_load(path_of("early"), &r.state), LS_ERR_MISMATCH);
+    ck_assert_int_eq(ls_checkpoint_load(&r.state, path_of("early")), LS_ERR_MISMATCH);
     expect_error(r.ctx, LS_ERR_MISMATCH, "is 'reference' there, '");
     ls_context_close(&r.ctx);
 }
@@ -78,7 +78,7 @@ START_TEST(a_checkpoint_replaces_loaded_kernels)
 {
     options o = usual;
     run r = open_good_run(&o);
-    ck_assert_int_eq(ls_checkpoint_save(path_of("plain"), &r.state), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("plain")), LS_OK);
     ck_assert(!has_kernels(&r));
     ls_context_close(&r.ctx);
     o.benchmark = LS_BENCHMARK_ON;
@@ -86,7 +86,7 @@ START_TEST(a_checkpoint_replaces_loaded_kernels)
     r = open_good_run(&o);
     ck_assert(has_kernels(&r));
     ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, path_of("kernels.json")), LS_OK);
-    ck_assert_int_eq(ls_checkpoint_load_algorithms(path_of("plain"), r.ctx), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_algorithms(r.ctx, path_of("plain")), LS_OK);
     ck_assert(!has_kernels(&r));
     ls_context_close(&r.ctx);
 }

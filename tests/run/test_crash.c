@@ -52,7 +52,7 @@ static ls_status open_run(run *r, const char *dir)
     r->labels =
         ls_tensor_from(r->ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 1, 1, 0 });
     LS_TRY(ls_context_status(r->ctx));
-    if (access(r->checkpoint, F_OK) == 0) LS_TRY(ls_checkpoint_load(r->checkpoint, s));
+    if (access(r->checkpoint, F_OK) == 0) LS_TRY(ls_checkpoint_load(s, r->checkpoint));
     LS_TRY(ls__metrics_open(r->ctx, dir, s->epoch, &r->metrics));
     r->record = ls_run_log_open(r->ctx, r->record_path, s->epoch * STEPS + s->step);
     return ls_context_status(r->ctx);
@@ -61,7 +61,7 @@ static ls_status open_run(run *r, const char *dir)
 static ls_status save(run *r)
 {
     LS_TRY(ls_run_log_flush(r->record));
-    return ls_checkpoint_save(r->checkpoint, &r->state);
+    return ls_checkpoint_save(&r->state, r->checkpoint);
 }
 
 static ls_status train_step(run *r, double *loss)

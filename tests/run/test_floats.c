@@ -145,11 +145,11 @@ static void observe(mode m, log_text *log)
         put_bits(log, "norm", &results.gradient_norm, sizeof results.gradient_norm);
         char name[32];
         snprintf(name, sizeof name, "floats%d-%d", (int)m, (int)k);
-        ls_checkpoint_save(path_of(name), &first.state);
+        ls_checkpoint_save(&first.state, path_of(name));
         expect_ok(first.ctx);
         set_mode(m == DEFAULT ? DEFAULT : DEFAULT + (mode)(1 + (int)m % (N_MODES - 1)));
         run second = open_good_run(&o);
-        ls_checkpoint_load(path_of(name), &second.state);
+        ls_checkpoint_load(&second.state, path_of(name));
         expect_ok(second.ctx);
         set_mode(m);
         train(&second, 8);

@@ -45,11 +45,11 @@ START_TEST(checkpoints_go_from_locale_to_locale)
     use_locale(saving);
     run first = open_good_run(&usual);
     train(&first, 5);
-    ls_checkpoint_save(path_of("run"), &first.state);
+    ls_checkpoint_save(&first.state, path_of("run"));
     expect_ok(first.ctx);
     use_locale(loading);
     run second = open_good_run(&usual);
-    ls_checkpoint_load(path_of("run"), &second.state);
+    ls_checkpoint_load(&second.state, path_of("run"));
     expect_ok(second.ctx);
     train(&second, 8);
     use_locale(-1);

@@ -183,7 +183,7 @@ START_TEST(the_best_weights_are_kept)
     char best[256];
     ls_averages averages;
     snprintf(best, sizeof(best), "%s/best.safetensors", dir);
-    ck_assert_int_eq(ls_checkpoint_load_weights(best, r.state.net), LS_OK);
+    ck_assert_int_eq(ls_checkpoint_load_weights(r.state.net, best), LS_OK);
     ck_assert_int_eq(ls_evaluate(r.state.net, r.state.loader, NULL, &averages), LS_OK);
     ck_assert(averages.top1 == where.best);
     ls_context_close(&r.ctx);
@@ -383,7 +383,7 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
     ck_assert_int_eq(ls_evaluate(rebuilt, r.state.loader, NULL, &after), LS_OK);
     ck_assert(before.loss == after.loss && before.top1 == after.top1 && after.n_images > 0);
 
-    ck_assert_int_eq(ls_checkpoint_save(path_of("bare"), &(ls_training_state){ .net = net }),
+    ck_assert_int_eq(ls_checkpoint_save(&(ls_training_state){ .net = net }, path_of("bare")),
                      LS_OK);
     snprintf(path, sizeof(path), "%s.safetensors", path_of("bare"));
     ck_assert_ptr_null(ls_saved_model_open(r.ctx, path));
