@@ -93,7 +93,9 @@ typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
  * Errors: LS_ERR_SHAPE where batch->n is not the number of images, those of ls_net_feed, and
  * LS_ERR_INVALID where another call is running on the net: it belongs to one thread at a time. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
-/* Forward in evaluation mode over one batch: output, losses, metrics. */
+/* Forward in evaluation mode over one batch: outputs, losses, metrics. Where batch->labels is NULL
+ * and "label", the input of the config loss, was not fed, outputs only: then ls_net_loss and
+ * ls_net_metric are LS_ERR_INVALID. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
 /* The same in pieces. Inputs are named as in the graph; the model's input is "input", the config
@@ -119,6 +121,8 @@ LS_API ls_status ls_net_metric(ls_net *net, const char *name, double *value);
 /* The numbers of a batch that ls_net_step or ls_net_evaluate has run. */
 typedef struct ls_results {
     int64_t epoch, step, n; /* the batch's; n images */
+    bool has_loss;          /* false where the net has no loss or the batch no labels: loss and
+                               metrics are then 0 */
     double loss;            /* the sum of losses, as ls_net_loss gives it */
     double top1, top5;      /* fractions; 0 where the net has no such metric */
     double gradient_norm; /* as ls_optimizer_gradient_norm gives it; 0 where nothing measures it */

@@ -130,6 +130,7 @@ static void close_net(ls__owned *owned)
     ls__executor_close(&net->executor);
     ls__selector_close(&net->selector);
     ls__net_close_results(net);
+    ls__net_drop_no_labels(net);
     ls__net_close_blocks(net);
     ls__free(ctx, net->feeds);
     ls__free(ctx, net->fed_specs);

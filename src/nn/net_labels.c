@@ -53,3 +53,23 @@ ls_status ls__net_check_labels(ls_net *net)
     }
     return LS_OK;
 }
+
+void ls__net_drop_no_labels(ls_net *net)
+{
+    ls__pool_release(net->owned.ctx->pool, net->no_labels.data);
+    net->no_labels = (ls_tensor){ 0 };
+}
+
+ls_status ls__net_fill_no_labels(ls_net *net, int64_t n)
+{
+    ls_context *ctx = net->owned.ctx;
+    if (net->no_labels.count == n) return LS_OK;
+    ls__net_drop_no_labels(net);
+    const size_t bytes = (size_t)n * sizeof(int32_t);
+    void *labels = ls__pool_allocate(ctx->pool, bytes);
+    if (!labels) return ls__pool_fail(ctx->pool, bytes, "net: labels");
+    ls__tensor_view(ctx, &net->no_labels, LS_I32, LS_SHAPE(n), labels);
+    const ls_status status = ls_tensor_fill(&net->no_labels, -1);
+    if (status != LS_OK) ls__net_drop_no_labels(net);
+    return status;
+}

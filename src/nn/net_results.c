@@ -15,6 +15,14 @@ ls_status ls__net_need_results(ls_net *net, const char *call)
     return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the net has not been run", call);
 }
 
+/* Refuses what only a batch with labels gives. */
+static ls_status need_labels(ls_net *net, const char *call)
+{
+    LS_TRY(ls__net_need_results(net, call));
+    if (!net->unlabelled) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the last batch had no labels", call);
+}
+
 /* Where a scalar of the last forward lies. */
 static const float *address(const ls_net *net, const ls_node *node)
 {
@@ -60,6 +68,7 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__upd
     if (norm) net->scalars[n++] = norm;
     LS_TRY(device->backend->gather(device, r->readback.memory, net->scalars, n));
     LS_TRY(ls__readback_send(&r->readback));
+    r->has_loss = graph->losses.n > 0 && !net->unlabelled;
     r->has_norm = norm != NULL;
     r->epoch = batch->epoch;
     r->step = batch->step;
@@ -94,9 +103,10 @@ static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *o
     *out = (ls_results){ .epoch = r->epoch,
                          .step = r->step,
                          .n = r->n,
+                         .has_loss = r->has_loss,
                          .top1 = metric(net, r, "top1"),
                          .top5 = metric(net, r, "top5") };
-    for (int i = 0; i < losses->n; i++)
+    for (int i = 0; i < losses->n && r->has_loss; i++)
         out->loss += (double)losses->items[i].weight * (double)scalars[i];
     if (r->has_norm) out->gradient_norm = (double)scalars[count_scalars(net) - 1];
     return LS_OK;
@@ -137,7 +147,7 @@ ls_status ls_net_loss(ls_net *net, double *loss)
 {
     LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;
-    LS_TRY(ls__net_need_results(net, "ls_net_loss"));
+    LS_TRY(need_labels(net, "ls_net_loss"));
     if (!loss) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_loss: loss is NULL");
     *loss = 0;
     const ls__named_list *losses = &net->graph.losses;
@@ -153,7 +163,7 @@ ls_status ls_net_metric(ls_net *net, const char *name, double *value)
 {
     LS__DEFAULT_FLOATS;
     if (!net) return LS_ERR_EARLIER;
-    LS_TRY(ls__net_need_results(net, "ls_net_metric"));
+    LS_TRY(need_labels(net, "ls_net_metric"));
     if (!value) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_metric: value is NULL");
     const ls_graph *graph = &net->graph;
     const ls__named_node *metric = name ? ls__find_named(&graph->metrics, name) : NULL;

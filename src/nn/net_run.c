@@ -130,8 +130,11 @@ static void view_outputs(ls_net *net, const ls__program *program)
 /* Makes the list of a step over what has been fed. */
 static ls_status begin(ls_net *net, ls__program *program, ls__update *update, double lr)
 {
-    for (int i = 0; i < net->graph.inputs.n; i++)
+    net->unlabelled = false;
+    for (int i = 0; i < net->graph.inputs.n; i++) {
         program->calls[i].buffers[0] = net->feeds[i]->data;
+        net->unlabelled |= net->feeds[i] == &net->no_labels;
+    }
     LS_TRY(ls__executor_begin(&net->executor, program, update, lr));
     net->current = program;
     net->forward_done = false;
@@ -199,7 +202,7 @@ ls_status ls_net_backward(ls_net *net)
     return leave(net, backward(net));
 }
 
-static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch)
+static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch)
 {
     if (!batch || !batch->images)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: there is no batch", call);
@@ -210,9 +213,12 @@ static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch
                         (long long)batch->n, (long long)n_images);
     const int input = find_input(net, call, "input");
     LS_TRY(feed(net, call, input, batch->images));
-    if (batch->labels && ls__find_named(&net->graph.inputs, "label"))
-        LS_TRY(feed(net, call, find_input(net, call, "label"), batch->labels));
-    return LS_OK;
+    if (!ls__find_named(&net->graph.inputs, "label")) return LS_OK;
+    const int label = find_input(net, call, "label");
+    if (batch->labels) return feed(net, call, label, batch->labels);
+    if (mode != LS_EVAL || net->config.loss.kind == LS_NO_LOSS || net->feeds[label]) return LS_OK;
+    LS_TRY(ls__net_fill_no_labels(net, n_images));
+    return feed(net, call, label, &net->no_labels);
 }
 
 /* The program that will run this batch. On failure nothing of the batch, which is not the net's to
@@ -220,7 +226,7 @@ static ls_status feed_batch(ls_net *net, const char *call, const ls_batch *batch
 static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
                             ls__program **out)
 {
-    ls_status status = feed_batch(net, call, batch);
+    ls_status status = feed_batch(net, call, mode, batch);
     if (status == LS_OK) status = find_program(net, mode, out);
     if (status == LS_OK) status = ls_net_set_step(net, batch->epoch, batch->step);
     if (status != LS_OK) forget_feeds(net);

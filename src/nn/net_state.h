@@ -20,7 +20,7 @@ typedef struct ls__plan_cache {
 /* The results of a batch on their way; what is read last is one behind what is run. */
 typedef struct ls__results {
     ls__readback readback;
-    bool has_norm;
+    bool has_loss, has_norm;
     int64_t epoch, step, n;
 } ls__results;
 enum { LS__N_RESULTS = 2 };
@@ -41,6 +41,8 @@ struct ls_net {
 
     const ls_tensor **feeds;       /* per graph input: what the next forward copies */
     ls_spec *fed_specs;            /* room for a program's key */
+    ls_tensor no_labels;           /* fed where a batch has none: a view of -1s, or empty */
+    bool unlabelled;               /* that is what the last forward was fed */
     ls_tensor *output_views;       /* per graph output */
     ls_tensor *gradient_of_inputs; /* per graph input */
     ls__program *current;          /* ran last */
@@ -112,6 +114,9 @@ ls_status ls__net_run_to(ls_net *net, int end);
 /* An error when an input that is fed, and that a cross-entropy reads as labels, has one that is no
  * class. Waits for the device where only that has them. */
 ls_status ls__net_check_labels(ls_net *net);
+/* Makes net->no_labels n labels of -1, which cross-entropy and top-k leave out. */
+ls_status ls__net_fill_no_labels(ls_net *net, int64_t n);
+void ls__net_drop_no_labels(ls_net *net);
 
 /* ---- net_results.c ---- */
 

@@ -192,6 +192,44 @@ START_TEST(other_batches_make_other_plans)
 }
 END_TEST
 
+/* Batches without labels: the same outputs, no loss; labelled ones after them have theirs. */
+START_TEST(labels_may_be_left_out_of_an_evaluation)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(6);
+    config.inference = _i;
+    ls_net *net = ls_net_build(ctx, small, NULL, &config);
+    ls_results results;
+    double value, loss;
+    for (int i = 0; i < 4; i++) {
+        const int n = i % 2 ? 6 : 4;
+        data d = make_data(ctx, n, 8);
+        float wanted[6 * 10], got[6 * 10];
+        const size_t bytes = (size_t)n * 10 * sizeof(float);
+        ck_assert_int_eq(ls_net_evaluate(net, &d.batch), LS_OK);
+        ck_assert_int_eq(ls_tensor_read(ls_net_output(net, "output"), wanted, bytes), LS_OK);
+        ck_assert_int_eq(ls_net_loss(net, &loss), LS_OK);
+        ck_assert_int_eq(ls_net_results(net, &results), LS_OK);
+        ck_assert(results.has_loss && results.loss == loss && loss > 0);
+
+        d.batch.labels = NULL;
+        ck_assert_int_eq(ls_net_evaluate(net, &d.batch), LS_OK);
+        ck_assert_int_eq(ls_tensor_read(ls_net_output(net, "output"), got, bytes), LS_OK);
+        ck_assert_mem_eq(got, wanted, bytes);
+        expect_failure(ls_net_loss(net, &value), ctx, LS_ERR_INVALID,
+                       "ls_net_loss: the last batch had no labels");
+        expect_failure(ls_net_metric(net, "top1", &value), ctx, LS_ERR_INVALID,
+                       "ls_net_metric: the last batch had no labels");
+        ck_assert_int_eq(ls_net_results(net, &results), LS_OK);
+        ck_assert(!results.has_loss && results.loss == 0 && results.n == n);
+        if (!config.inference)
+            expect_failure(ls_net_step(net, NULL, &d.batch, 0), ctx, LS_ERR_INVALID,
+                           "'label' has not been fed");
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
 static ls_node *paddings(ls_graph *g, ls_node *x, const void *options)
 {
     (void)options;
@@ -652,6 +690,7 @@ int main(void)
     tcase_add_test(c, wrong_calls_change_nothing);
     tcase_add_test(c, contexts_do_not_mix);
     tcase_add_test(c, few_values_are_warned_of);
+    tcase_add_loop_test(c, labels_may_be_left_out_of_an_evaluation, 0, 2);
     suite_add_tcase(suite, c);
     return run_and_free(suite);
 }
