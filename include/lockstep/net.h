@@ -12,8 +12,8 @@ typedef struct ls_optimizer ls_optimizer;
 
 typedef enum ls_loss_kind {
     LS_NO_LOSS,      /* losses, if any, are declared in the graph with ls_loss */
-    LS_CROSS_ENTROPY /* of the model's output [N,K] against the input "label", with top-1 (and top-5
-                        for K > 5) */
+    LS_CROSS_ENTROPY /* of the model's output [N,K] against the input "label", with the metrics
+                        "top1" (and "top5" for K > 5) */
 } ls_loss_kind;
 
 typedef struct ls_loss_config {
@@ -118,15 +118,22 @@ LS_API ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step);
 LS_API ls_status ls_net_loss(ls_net *net, double *loss);
 LS_API ls_status ls_net_metric(ls_net *net, const char *name, double *value);
 
+typedef struct ls_metric_value {
+    const char *name; /* valid as long as the net */
+    double value;     /* per image: a fraction for "top1" */
+} ls_metric_value;
+
 /* The numbers of a batch that ls_net_step or ls_net_evaluate has run. */
 typedef struct ls_results {
     int64_t epoch, step, n; /* the batch's; n images */
-    bool has_loss;          /* false where the net has no loss or the batch no labels: loss and
-                               metrics are then 0 */
-    double loss;            /* the sum of losses, as ls_net_loss gives it */
-    double top1, top5;      /* fractions; 0 where the net has no such metric */
+    bool has_loss;          /* false where the net has no loss or the batch no labels */
+    double loss;            /* the sum of losses, as ls_net_loss gives it; 0 without */
+    int n_metrics;          /* in the order of the graph; 0 where the batch had no labels */
+    ls_metric_value metrics[LS_MAX_METRICS];
     double gradient_norm; /* as ls_optimizer_gradient_norm gives it; 0 where nothing measures it */
 } ls_results;
+/* The value of the metric of that name; 0 where there is none. */
+LS_API double ls_results_metric(const ls_results *results, const char *name);
 
 /* The same without waiting for the device, for loops that look at them each step: gives the results
  * of the oldest batch that was not given yet. On a GPU they come one batch late, so that it goes on

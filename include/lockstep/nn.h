@@ -31,6 +31,11 @@ LS_API ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node);
 /* A further loss: a node of one element; the net minimises the sum of weight * loss. weight 0 = 1.
  * Returns node. */
 LS_API ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight);
+/* A metric: a node of one F32 element that counts over the batch, as that of ls_top_k; reported by
+ * name, divided by the number of images. At most LS_MAX_METRICS with those of the config loss.
+ * Returns node. */
+enum { LS_MAX_METRICS = 8 };
+LS_API ls_node *ls_metric(ls_graph *graph, const char *name, ls_node *node);
 
 typedef enum ls_init {
     LS_INIT_DEFAULT,        /* the layer's own, named there */

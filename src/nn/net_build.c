@@ -89,12 +89,8 @@ static bool record_loss(ls_net *net, ls_node *y)
     const ls_cross_entropy_config config = { net->config.loss.label_smoothing,
                                              net->config.loss.class_weights };
     ls_node *loss = ls_loss(graph, "loss", ls_cross_entropy(graph, y, label, &config), 1);
-    ls_node *top1 = ls_top_k(graph, y, label, 1);
-    if (!loss || !top1 || !ls__graph_name_node(graph, &graph->metrics, "metric", "top1", top1, 0))
-        return false;
-    if (shape.dims[1] <= TOP_FEW) return true;
-    ls_node *top5 = ls_top_k(graph, y, label, TOP_FEW);
-    return top5 && ls__graph_name_node(graph, &graph->metrics, "metric", "top5", top5, 0);
+    if (!loss || !ls_metric(graph, "top1", ls_top_k(graph, y, label, 1))) return false;
+    return shape.dims[1] <= TOP_FEW || ls_metric(graph, "top5", ls_top_k(graph, y, label, TOP_FEW));
 }
 
 static ls_status record(ls_net *net, ls_model_fn model, const void *options)

@@ -68,7 +68,7 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__upd
     if (norm) net->scalars[n++] = norm;
     LS_TRY(device->backend->gather(device, r->readback.memory, net->scalars, n));
     LS_TRY(ls__readback_send(&r->readback));
-    r->has_loss = graph->losses.n > 0 && !net->unlabelled;
+    r->unlabelled = net->unlabelled;
     r->has_norm = norm != NULL;
     r->epoch = batch->epoch;
     r->step = batch->step;
@@ -78,12 +78,10 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__upd
     return LS_OK;
 }
 
-static double metric(const ls_net *net, const ls__results *r, const char *name)
+double ls_results_metric(const ls_results *results, const char *name)
 {
-    const ls__named_list *metrics = &net->graph.metrics;
-    const float *counts = (const float *)r->readback.host + net->graph.losses.n;
-    for (int i = 0; i < metrics->n; i++)
-        if (strcmp(metrics->items[i].name, name) == 0) return (double)counts[i] / (double)r->n;
+    for (int i = 0; results && name && i < results->n_metrics; i++)
+        if (strcmp(results->metrics[i].name, name) == 0) return results->metrics[i].value;
     return 0;
 }
 
@@ -98,16 +96,18 @@ static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *o
     if (net->n_sent - net->n_taken <= left) return LS_OK;
     ls__results *r = &net->results[net->n_taken++ % LS__N_RESULTS];
     LS_TRY(ls__readback_wait(&r->readback));
-    const ls__named_list *losses = &net->graph.losses;
+    const ls__named_list *losses = &net->graph.losses, *metrics = &net->graph.metrics;
     const float *scalars = r->readback.host;
     *out = (ls_results){ .epoch = r->epoch,
                          .step = r->step,
                          .n = r->n,
-                         .has_loss = r->has_loss,
-                         .top1 = metric(net, r, "top1"),
-                         .top5 = metric(net, r, "top5") };
-    for (int i = 0; i < losses->n && r->has_loss; i++)
+                         .has_loss = losses->n > 0 && !r->unlabelled,
+                         .n_metrics = r->unlabelled ? 0 : metrics->n };
+    for (int i = 0; i < losses->n && out->has_loss; i++)
         out->loss += (double)losses->items[i].weight * (double)scalars[i];
+    for (int i = 0; i < out->n_metrics; i++)
+        out->metrics[i] = (ls_metric_value){ metrics->items[i].name,
+                                             (double)scalars[losses->n + i] / (double)r->n };
     if (r->has_norm) out->gradient_norm = (double)scalars[count_scalars(net) - 1];
     return LS_OK;
 }
@@ -169,7 +169,8 @@ ls_status ls_net_metric(ls_net *net, const char *name, double *value)
     const ls__named_node *metric = name ? ls__find_named(&graph->metrics, name) : NULL;
     if (metric) {
         LS_TRY(read_scalar(net, metric->node, value));
-        *value /= (double)net->current->specs[metric->node->inputs[0]->id].shape.dims[0];
+        const ls_node *images = net->graph.inputs.items[0].node;
+        *value /= (double)net->current->specs[images->id].shape.dims[0];
         return LS_OK;
     }
     const ls__named_node *scalar = name ? ls__find_named(&graph->losses, name) : NULL;

@@ -20,7 +20,7 @@ typedef struct ls__plan_cache {
 /* The results of a batch on their way; what is read last is one behind what is run. */
 typedef struct ls__results {
     ls__readback readback;
-    bool has_loss, has_norm;
+    bool unlabelled, has_norm;
     int64_t epoch, step, n;
 } ls__results;
 enum { LS__N_RESULTS = 2 };

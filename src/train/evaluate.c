@@ -50,8 +50,8 @@ static ls_status add(ls__tally *t, const ls_results *r)
 {
     if (!isfinite(r->loss)) return fail_nonfinite(t, r);
     t->sums->loss += r->loss * (double)r->n;
-    t->sums->top1 += r->top1 * (double)r->n;
-    t->sums->top5 += r->top5 * (double)r->n;
+    t->sums->top1 += ls_results_metric(r, "top1") * (double)r->n;
+    t->sums->top5 += ls_results_metric(r, "top5") * (double)r->n;
     t->sums->n_images += r->n;
     t->n_added++;
     return LS_OK;

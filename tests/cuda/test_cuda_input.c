@@ -132,13 +132,15 @@ static ls_status step_waiting(ls_net *net, ls_optimizer *opt, ls_run_log *record
                               history *h)
 {
     ls_step_digest digest;
-    ls_results r = { .epoch = b->epoch, .step = b->step, .n = b->n, .has_loss = true };
+    ls_results r = {
+        .epoch = b->epoch, .step = b->step, .n = b->n, .has_loss = true, .n_metrics = 2
+    };
     LS_TRY(ls_net_step(net, opt, b, 0.1));
     LS_TRY(ls_net_digest(net, b, &digest));
     LS_TRY(ls_run_log_append(record, &digest));
     LS_TRY(ls_net_loss(net, &r.loss));
-    LS_TRY(ls_net_metric(net, "top1", &r.top1));
-    LS_TRY(ls_net_metric(net, "top5", &r.top5));
+    LS_TRY(ls_net_metric(net, "top1", &r.metrics[0].value));
+    LS_TRY(ls_net_metric(net, "top5", &r.metrics[1].value));
     LS_TRY(ls_optimizer_gradient_norm(opt, &r.gradient_norm));
     h->results[h->n++] = r;
     return LS_OK;
@@ -195,7 +197,8 @@ static void check_same(const ls_results *a, const ls_results *b)
     ck_assert(a->epoch == b->epoch && a->step == b->step && a->n == b->n);
     ck_assert(a->has_loss && b->has_loss);
     ck_assert(a->loss == b->loss && a->gradient_norm == b->gradient_norm);
-    ck_assert(a->top1 == b->top1 && a->top5 == b->top5);
+    ck_assert(a->n_metrics == 2 && b->n_metrics == 2);
+    for (int i = 0; i < 2; i++) ck_assert(a->metrics[i].value == b->metrics[i].value);
 }
 
 START_TEST(results_are_those_that_are_waited_for)

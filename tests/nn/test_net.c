@@ -222,10 +222,77 @@ START_TEST(labels_may_be_left_out_of_an_evaluation)
                        "ls_net_metric: the last batch had no labels");
         ck_assert_int_eq(ls_net_results(net, &results), LS_OK);
         ck_assert(!results.has_loss && results.loss == 0 && results.n == n);
+        ck_assert_int_eq(results.n_metrics, 0);
         if (!config.inference)
             expect_failure(ls_net_step(net, NULL, &d.batch, 0), ctx, LS_ERR_INVALID,
                            "'label' has not been fed");
     }
+    ls_context_close(&ctx);
+}
+END_TEST
+
+static ls_node *with_metrics(ls_graph *g, ls_node *x, const void *n)
+{
+    ls_node *y = small(g, x, NULL);
+    ls_node *parts = ls_input(g, "parts", (ls_spec){ LS_I32, LS_SHAPE(4) });
+    char name[16];
+    for (int i = 0; i < *(const int *)n; i++) {
+        snprintf(name, sizeof name, "best%d", i + 2);
+        ls_metric(g, name, ls_top_k(g, y, parts, i + 2));
+    }
+    return y;
+}
+
+/* Metrics of a model's own stand before those of the config loss; each is known by its name. */
+START_TEST(a_graph_declares_metrics)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(4);
+    ls_net *net = ls_net_build(ctx, with_metrics, &(int){ 3 }, &config);
+    expect_ok(ctx);
+    data d = make_data(ctx, 4, 8);
+    ls_tensor *parts = ls_tensor_from(ctx, LS_I32, LS_SHAPE(4), (const int32_t[]){ 9, 4, 1, 0 });
+    static const char *const names[] = { "best2", "best3", "best4", "top1", "top5" };
+    ls_results results;
+    ck_assert_int_eq(ls_net_feed(net, "parts", parts), LS_OK);
+    ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0), LS_OK);
+    ck_assert_int_eq(ls_net_results(net, &results), LS_OK);
+    ck_assert_int_eq(results.n_metrics, 5);
+    float logits[4 * 10];
+    ck_assert_int_eq(ls_tensor_read(ls_net_output(net, "output"), logits, sizeof logits), LS_OK);
+    for (int i = 0; i < 5; i++) {
+        double value;
+        int right = 0;
+        ck_assert_str_eq(results.metrics[i].name, names[i]);
+        ck_assert_int_eq(ls_net_metric(net, names[i], &value), LS_OK);
+        for (int n = 0; n < 4; n++) {
+            const int32_t *labels = ls_tensor_data(i < 3 ? parts : d.labels);
+            int before = -1;
+            for (int k = 0; k < 10; k++) before += logits[n * 10 + k] >= logits[n * 10 + labels[n]];
+            right += before < (i < 3 ? i + 2 : i == 3 ? 1 : 5);
+        }
+        ck_assert(results.metrics[i].value == value && value == right / 4.0);
+        ck_assert(ls_results_metric(&results, names[i]) == value);
+    }
+    ck_assert(ls_results_metric(&results, "none") == 0 && ls_results_metric(NULL, "top1") == 0);
+    ck_assert_ptr_null(ls_net_build(ctx, with_metrics, &(int){ 7 }, &config));
+    expect_error(ctx, LS_ERR_UNSUPPORTED, "ls_metric 'top5': a net has at most 8 metrics");
+    ls_context_close(&ctx);
+}
+END_TEST
+
+static ls_node *not_one(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    return ls_metric(g, "all", small(g, x, NULL));
+}
+
+START_TEST(a_metric_is_one_element)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = small_config(4);
+    ck_assert_ptr_null(ls_net_build(ctx, not_one, NULL, &config));
+    expect_error(ctx, LS_ERR_SHAPE, "ls_metric 'all'", "F32 [4,10]; expected one F32 element");
     ls_context_close(&ctx);
 }
 END_TEST
@@ -690,6 +757,8 @@ int main(void)
     tcase_add_test(c, wrong_calls_change_nothing);
     tcase_add_test(c, contexts_do_not_mix);
     tcase_add_test(c, few_values_are_warned_of);
+    tcase_add_test(c, a_graph_declares_metrics);
+    tcase_add_test(c, a_metric_is_one_element);
     tcase_add_loop_test(c, labels_may_be_left_out_of_an_evaluation, 0, 2);
     suite_add_tcase(suite, c);
     return run_and_free(suite);

@@ -1,5 +1,5 @@
 /* input.c: where values come into a graph and where they are named on the way out: inputs,
- * parameters, u8 normalisation, outputs, losses. */
+ * parameters, u8 normalisation, outputs, losses, metrics. */
 #include "nn/layers/layers.h"
 
 #include "base/error.h"
@@ -194,19 +194,32 @@ ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node)
     return ls__graph_name_node(graph, &graph->outputs, "ls_output", name, node, 0) ? node : NULL;
 }
 
-ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight)
+static ls_node *name_scalar(ls_graph *graph, ls__named_list *list, const char *call,
+                            const char *name, ls_node *node, float weight)
 {
-    if (!ls__graph_accepts(graph, "ls_loss", 1, &node)) return NULL;
+    if (!ls__graph_accepts(graph, call, 1, &node)) return NULL;
     if (node->spec.dtype != LS_F32 || ls_shape_count(&node->spec.shape) != 1) {
         char text[LS_SHAPE_TEXT_SIZE];
-        ls__fail(graph->ctx, LS_ERR_SHAPE,
-                 "ls_loss '%s': node '%s' is %s %s; a loss is one F32 element", name ? name : "",
-                 node->name, ls_dtype_name(node->spec.dtype),
+        ls__fail(graph->ctx, LS_ERR_SHAPE, "%s '%s': node '%s' is %s %s; expected one F32 element",
+                 call, name ? name : "", node->name, ls_dtype_name(node->spec.dtype),
                  ls_shape_text(&node->spec.shape, text, sizeof text));
         return NULL;
     }
-    return ls__graph_name_node(graph, &graph->losses, "ls_loss", name, node,
-                               weight == 0 ? 1 : weight)
-               ? node
-               : NULL;
+    return ls__graph_name_node(graph, list, call, name, node, weight) ? node : NULL;
+}
+
+ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight)
+{
+    return name_scalar(graph, graph ? &graph->losses : NULL, "ls_loss", name, node,
+                       weight == 0 ? 1 : weight);
+}
+
+ls_node *ls_metric(ls_graph *graph, const char *name, ls_node *node)
+{
+    if (graph && graph->metrics.n == LS_MAX_METRICS) {
+        ls__fail(graph->ctx, LS_ERR_UNSUPPORTED, "ls_metric '%s': a net has at most %d metrics",
+                 name ? name : "", LS_MAX_METRICS);
+        return NULL;
+    }
+    return name_scalar(graph, graph ? &graph->metrics : NULL, "ls_metric", name, node, 0);
 }
