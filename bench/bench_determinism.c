@@ -1,25 +1,23 @@
-/* bench_determinism.c: what it costs that results do not depend on the number of threads, and what
- * `deterministic = strict` costs, in whole training steps. Prints one JSON object:
+/* bench_determinism.c: the cost of results that do not depend on the number of threads, and the
+ * cost of `deterministic = strict`, measured in whole training steps. Prints one JSON object:
  *
  *   bench_determinism [--model resnet18] [--image-size 32] [--batch 128] [--threads T]
  *                     [--repeats 15] [--only NAME]
  *
  * Each comparison has two sides, whose steps take turns; which comes first changes from round to
- * round. `ratio` is that of the medians of both sides' steps, so above 1 is what the promise costs;
- * `interval` holds 95 % of the ratios of as many rounds drawn with replacement, `quartiles` are
- * those of the rounds' own ratios. The comparisons:
+ * round. `ratio` is the ratio of the medians of both sides' steps: above 1 is the cost of
+ * determinism. `interval` is the 95 % bootstrap interval of the ratio, `quartiles` are those of the
+ * rounds' ratios. The comparisons:
  *
- *   threads               strict, against the same kernels with oneDNN's own threading. Kernels of
- *                         our own have no such twin: both sides run them (`kept`)
- *   threads_onednn        the same with every convolution run by oneDNN, on both sides
- *   deterministic         strict against off
+ *   threads               strict, against the same kernels with oneDNN's own threading. Our own
+ * kernels have no such variant: both sides run them (`kept`) threads_onednn        the same with
+ * every convolution run by oneDNN, on both sides deterministic         strict against off
  *   deterministic_tuned   strict against off, both with benchmark = on
- *   nothing               strict against strict: what the machine's noise makes of equal sides
+ *   nothing               strict against strict: the noise of the machine
  *
- * oneDNN's threads belong to OpenMP and by default wait actively for their next work, for some
- * milliseconds after each kernel, which takes processors from what runs then. Unless
- * OMP_WAIT_POLICY says otherwise they are told to wait passively: that suits the side that they are
- * on, too.
+ * oneDNN's threads belong to OpenMP. By default they wait actively for some milliseconds after each
+ * kernel, which slows down other threads. This program sets OMP_WAIT_POLICY to passive unless it is
+ * set, which is faster for both sides.
  *
  * digest_share is the time of a step's digests as a share of a step. */
 #include "nn/net_state.h"
@@ -40,7 +38,7 @@ typedef struct options {
     const char *only;
 } options;
 
-/* Which kernels a side forces upon its convolutions. */
+/* The kernels that a side requires for its convolutions. */
 typedef enum force_kind {
     FORCE_NONE,
     FORCE_ONEDNN,         /* the cheapest of oneDNN's where another provider was chosen */
@@ -104,7 +102,7 @@ static const ls__program *training_program(const ls_net *net)
     return NULL;
 }
 
-/* The name of the kernel that the side wants where `chosen` was the heuristic's. */
+/* The name of the side's kernel for an op whose heuristic selection is `chosen`. */
 static void wanted_kernel(ls_context *ctx, const ls__op *op, force_kind forcing, const char *chosen,
                           char *wanted)
 {
@@ -126,7 +124,7 @@ static void wanted_kernel(ls_context *ctx, const ls__op *op, force_kind forcing,
             memcpy(wanted, all[i].name, LS__KERNEL_NAME_SIZE);
 }
 
-/* Puts the kernels that the side forces on the net's ops into the context's algorithm cache. */
+/* Adds the side's kernels for the net's ops to the context's algorithm cache. */
 static ls_status force(ls_net *net, force_kind forcing)
 {
     ls_context *ctx = ls_net_context(net);
@@ -197,7 +195,7 @@ static double median_of(const double *values, int64_t n)
     return bench_quantile(sorted, n, 0.5);
 }
 
-/* 95 % of the ratios of medians of n rounds drawn with replacement. */
+/* The 95 % bootstrap interval of the ratio of medians of n rounds. */
 static void bootstrap(const side *a, const side *b, int64_t n, double interval[2])
 {
     static double ratios[RESAMPLES];
@@ -254,7 +252,7 @@ static ls_status compare(const comparison *c, const options *o)
     return status;
 }
 
-/* Steps and digests in turn, as a run that keeps a record has them. */
+/* Steps and digests in turn, as in a run with a run log. */
 static ls_status measure_digests(const options *o, double *step, double *digests)
 {
     double samples[MAX_REPEATS];

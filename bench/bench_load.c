@@ -1,13 +1,14 @@
-/* bench_load: how fast a loader makes batches of a folder of images. One JSON line.
+/* bench_load: the speed of a loader on a folder of images. One JSON line.
  *
  *   bench_load --data-dir DIR [--image-size S] [--recipe rrc|pad|val] [--batch N] [--workers 0,1,2]
  *              [--images N] [--repeat N] [--decode exact|fast]
  *
  * rrc: random resized crop and flip; pad: crop from a padded image and flip; val: resize and
- * centre crop. The numbers of workers take turns; the median of the repeats is given, of a loader's
- * later epochs: in its first one it reads every file to the end, later only what the crop needs.
- * One pass over the images before warms the page cache: disks are not measured. per_core counts the
- * processor time of all threads, which other programs' load moves less. */
+ * centre crop. The numbers of workers take turns. The result is the median of the repeats. The
+ * first epoch is not timed, because it reads each file to its end; later ones read only the region
+ * that the crop needs. A pass over the images before warms the page cache, so disks are not
+ * measured. per_core is per second of processor time of all threads, which depends less on the load
+ * of the machine. */
 #include "support.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +77,7 @@ static double processor_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* One epoch, or at least so many images of it. */
+/* One epoch, or its first batches with at least this many images. */
 static rate measure(ls_loader *loader, int64_t epoch, int64_t images)
 {
     int64_t n = 0;

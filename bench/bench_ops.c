@@ -1,6 +1,6 @@
-/* bench_ops: how fast each kernel of the CPU backend runs convolution and linear layers of the
- * ResNets and of LeNet. One JSON line per op, shape, layout and kernel. The kernels of a shape take
- * turns, so that a busy machine disturbs all alike.
+/* bench_ops: the speed of each CPU kernel for the convolution and linear layers of the ResNets and
+ * LeNet. One JSON line per op, shape, layout and kernel. The kernels of a shape take turns, so that
+ * load of the machine affects all of them equally.
  *
  *   bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] [--batch N] [--threads N]
  *             [--repeat N]
@@ -205,7 +205,7 @@ static void print_entries(const settings *set, const shape *s, int64_t batch, in
     for (int i = 0; i < n; i++) print_entry(set, s, batch, direction, &entries[i], least);
 }
 
-/* Adds to *n_found the kernels that were asked for. */
+/* Adds to *n_found the kernels that the options select. */
 static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int direction,
                        int *n_found)
 {

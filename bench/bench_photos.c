@@ -1,10 +1,11 @@
-/* bench_photos.c: makes a folder of JPEG files as large as photos, for what reads them:
+/* bench_photos.c: makes a folder of JPEG files of the size of photographs, for benchmarks that read
+ * images:
  *
  *   bench_photos --out DIR --count 2048 --width 500 --height 375 --classes 10 --processes 16
  *
  * DIR/0, DIR/1, .. have one class each. An image is value noise of several octaves in three
- * colours, about as hard to decode as a photo: 45 KB at 500 x 375. The same numbers draw the same
- * files. One JSON line. */
+ * colours, with about the decoding cost of a photograph: 45 KB at 500 x 375. The same options give
+ * the same files. One JSON line. */
 #include "../cli/write_image.h"
 #include "support.h"
 #include <errno.h>
@@ -32,7 +33,7 @@ static float lattice(uint32_t seed, uint32_t x, uint32_t y)
     return (float)((h ^ h >> 15) >> 8) * 0x1p-24f;
 }
 
-/* The lattice's numbers, and between them what lies between. */
+/* The lattice's numbers, interpolated between its points. */
 static float noise(uint32_t seed, float x, float y)
 {
     const uint32_t x0 = (uint32_t)x, y0 = (uint32_t)y;
@@ -59,7 +60,7 @@ static void draw(const options *o, uint32_t number, uint8_t *pixels)
         }
 }
 
-/* Every so many-th image, from the first on. */
+/* Each n-th image, from the first on. */
 static bool make_images(const options *o, int64_t first)
 {
     char path[PATH_SIZE];
@@ -116,7 +117,7 @@ int main(int argc, char **argv)
     };
     if (!bench_options(argc, argv, table)) return 2;
     if (!o.out || strlen(o.out) > PATH_SIZE - 64 || o.width > 8192 || o.height > 8192) {
-        fprintf(stderr, "bench_photos: wants --out DIR, and images of up to 8192 x 8192\n");
+        fprintf(stderr, "bench_photos: expected --out DIR, and at most 8192 x 8192 pixels\n");
         return 2;
     }
     const double start = bench_now();

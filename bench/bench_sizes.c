@@ -1,4 +1,4 @@
-/* bench_sizes.c: what `benchmark = on` costs when the sizes of inputs change all the time. Prints
+/* bench_sizes.c: the cost of `benchmark = on` with inputs of many sizes. Prints
  * one JSON object with two experiments:
  *
  *   train     200 random sizes between 16 and 64 px, batches of 2 to 8: training steps of resnet20
@@ -7,11 +7,11 @@
  *   bench_sizes [--only NAME] [--device cuda] [--count N] [--repeats 3] [--threads T]
  *
  * A run opens a context, builds a net and takes one step per size; planning is a part of that. Runs
- * with benchmark = on and off go side by side, step by step. `first` is a run that knows nothing,
- * `second` one that has the first algorithm cache: `ratio` is the time of on by that of off, the
- * median of the repeats, `tuned` the ops that were timed. `memory` is at the end of a first run:
- * programs, choices and bytes that are held, the most that there ever were, and the bytes in the
- * middle and at the end, which show whether it grows. */
+ * with benchmark = on and off take turns, step by step. `first` is a run without an algorithm
+ * cache, `second` one with that of the first. `ratio` is the time with on divided by that with off,
+ * the median of the repeats; `tuned` is the number of timed ops. `memory` is measured at the end of
+ * a first run: cached plans, kernel selections and bytes, their maximum, and the bytes in the
+ * middle and at the end, which show whether memory grows. */
 #include "base/context.h"
 #include "nn/net_state.h"
 #include "support.h"
@@ -71,7 +71,7 @@ static void count_release(void *user, void *memory)
     free(memory);
 }
 
-/* Of the whole process: what libraries take for themselves is in it. */
+/* Of the whole process, including its libraries. */
 static int64_t resident_bytes(void)
 {
     long long pages = 0;

@@ -1,5 +1,5 @@
-/* bench_small.c: times training steps (forward, backward, update) of nets that are small enough for
- * what is not arithmetic to count, and prints one JSON line per net:
+/* bench_small.c: times training steps (forward, backward, update) of nets so small that the
+ * overhead of an op matters, and prints one JSON line per net:
  *
  *   bench_small --threads 1                  all nets
  *   bench_small --model lenet --ops          one of them, with a table of where its time goes
@@ -7,10 +7,9 @@
  *   mlp        784-128-10, batch 32
  *   lenet      28x28x1: 5x5 6 (padding 2), pool, 5x5 16, pool, 120, 84, 10, batch 64
  *   resnet20   the bundled one, 32x32x3, batch 128
- *   chain      256 ReLUs of 16 numbers each, one after the other: nothing but overhead
+ *   chain      256 ReLUs of 16 numbers each in sequence: almost only overhead
  *
- * SGD with momentum and weight decay, cross entropy. The batch is a random one that stays where it
- * is.
+ * SGD with momentum and weight decay, cross entropy. The batch is random and the same in each step.
  *
  *   step_ms_median       of steps that are waited for, one after the other
  *   ops                  of a step's forward and backward
@@ -30,7 +29,7 @@ typedef struct small_net {
     const char *name;
     ls_model_fn function;
     int64_t batch, size, channels; /* of the image */
-    int steps;                     /* unless told otherwise */
+    int steps;                     /* default */
 } small_net;
 
 typedef struct options {

@@ -5,25 +5,25 @@
  *   bench_step --device cuda --precision tf32 --model resnet50 --image-size 224
  *   bench_step --data-dir FOLDER --workers 4 --steps 100    images as in training
  *
- * The batch is one random one that stays where it is, or with --data-dir the loader's next.
+ * The batch is random and the same in each step, or with --data-dir the loader's next one.
  *
  *   step_ms_median       of steps that are waited for, one after the other; images_per_second is
  *                        that of the median
- *   throughput           images per second of as many steps that nobody waits for but at the end,
- *                        as in training; cpu_us_per_step: the calling thread's own time meanwhile
- *   first_step_seconds   from the program's start to the first step's end: with --algorithm-cache,
- * that a file of kernel choices (read when it is there, then written) saves captured whether those
- * steps were replayed from a captured graph overhead_share       what a step without its update
- * spends outside of kernels, the copy of the batch included, as a share of that step
+ *   throughput           images per second of the same number of steps without a wait between them,
+ * as in training; cpu_us_per_step: processor time of the calling thread first_step_seconds   from
+ * the program's start to the first step's end; --algorithm-cache (an algorithm cache: read if it exists, then
+ * written) reduces it captured             whether those steps were replayed from a captured graph
+ *   overhead_share       the share of a step without its update that is spent outside of kernels,
+ * including the copy of the batch
  *
  *   arena_bytes          activations, their gradients and workspaces; scratch_bytes are the
  * threads', gradient_bytes the parameters' gradients; optimizer_bytes the momentum. unshared_bytes:
  * the arena if no two values shared memory; peak_bytes: of device memory, all in all;
  * peak_rss_bytes: the process's
  *
- * --recompute none keeps all that backward reads (see ls_recompute). --ops adds a table of where
- * the time goes, on stderr: for each op GFLOP/s and GB/s as ls__op_flops and ls__op_bytes count
- * (nominal products, each operand once), and limit, the share of what the machine's measured
+ * --recompute none keeps all values that backward reads (see ls_recompute). --ops adds a table of
+ * where the time goes, on stderr: for each op GFLOP/s and GB/s as ls__op_flops and ls__op_bytes
+ * count (nominal products, each operand once), and limit, the share of what the machine's measured
  * multiply-adds and memory would allow (limits.h; on the CPU), or "cache" where operands came
  * faster than memory gives them. Winograd does fewer products than are counted: it may exceed 100
  * %. */
@@ -79,7 +79,7 @@ static const named policies[] = { { "strict", LS_DETERMINISTIC_STRICT },
                                   { "off", LS_DETERMINISTIC_OFF } };
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* The value of a name; -1, after a line on stderr, when there is none. */
+/* The value of a name. If there is none, prints a line on stderr and returns -1. */
 static int find(const named *all, int n, const char *what, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -136,7 +136,7 @@ static ls_status queue_step(bench *b, ls_optimizer *opt)
     return ls_net_step(b->work.net, opt, &batch, 0.01);
 }
 
-/* A step, until the device has done it. */
+/* A step, including the wait for the device. */
 static ls_status take_step(bench *b, ls_optimizer *opt)
 {
     double loss;
@@ -270,18 +270,18 @@ int main(int argc, char **argv)
         { "--data-dir", BENCH_TEXT, &o.data_dir,
           "folder of images, or a pack; without it one random batch" },
         { "--workers", BENCH_COUNT, &o.workers,
-          "threads that read images; 0: the calling one does" },
+          "threads that read images; 0 = the calling thread" },
         { "--precision", BENCH_TEXT, &o.precision, "f32, tf32, bf16 or f16" },
         { "--deterministic", BENCH_TEXT, &o.deterministic, "strict, warn or off" },
         { "--recompute", BENCH_TEXT, &o.recompute, "auto, none or cheap" },
-        { "--device", BENCH_TEXT, &o.device, "cpu, or such as cuda" },
-        { "--threads", BENCH_COUNT, &o.threads, "of the CPU; without it, or 0, all" },
-        { "--steps", BENCH_NUMBER, &o.steps, "to time" },
-        { "--warmup", BENCH_COUNT, &o.warmup, "steps before, of which the first is told apart" },
-        { "--benchmark", BENCH_FLAG, &o.tune, "choose kernels by timing them" },
-        { "--algorithm-cache", BENCH_TEXT, &o.algorithm_cache,
-          "file of kernel choices: read if it is there, then written" },
-        { "--ops", BENCH_FLAG, &o.ops, "a table of where the time goes, on stderr" },
+        { "--device", BENCH_TEXT, &o.device, "device: cpu, cuda, cuda:1, ..." },
+        { "--threads", BENCH_COUNT, &o.threads, "CPU threads; 0 = all processors" },
+        { "--steps", BENCH_NUMBER, &o.steps, "timed steps" },
+        { "--warmup", BENCH_COUNT, &o.warmup,
+          "untimed steps before; the first is reported separately" },
+        { "--benchmark", BENCH_FLAG, &o.tune, "select kernels by timing them" },
+        { "--algorithm-cache", BENCH_TEXT, &o.algorithm_cache, "algorithm cache: read if it exists, then written" },
+        { "--ops", BENCH_FLAG, &o.ops, "print a table of the time by op on stderr" },
         { 0 },
     };
     if (!bench_options(argc, argv, table)) return 2;

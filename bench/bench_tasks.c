@@ -1,5 +1,5 @@
-/* bench_tasks.c: how far the task lists of a training step would carry more threads than this
- * machine has. Measures each task of each op on one thread, deals the tasks to T threads as the
+/* bench_tasks.c: estimates the parallel efficiency of a training step with more threads than this
+ * machine has. Measures each task of each op on one thread, assigns the tasks to T threads as the
  * pool does (in order, each to the thread that is free first), and prints JSON: one line per op
  * that the step has, then the step.
  *
@@ -22,8 +22,8 @@
 
 static const int thread_counts[] = { 2, 4, 8, 16, 32, 64 };
 enum { N_COUNTS = sizeof thread_counts / sizeof thread_counts[0], MOST_THREADS = 64 };
-/* Waking threads that wait actively and the last one's answer; one compare-and-swap that others
- * attempt too. Measured with 2 threads: 0.9 and 0.02. */
+/* Time to wake threads that wait actively, and until the last one has finished; time of a contended
+ * compare-and-swap. Measured with 2 threads: 0.9 and 0.02. */
 static const double HAND_OVER_US = 5, TAKE_US = 0.1;
 
 enum { MAX_TASKS = 1 << 16, MAX_OPS = 1024, MAX_RUNS = 16 };
@@ -78,7 +78,7 @@ static bool make_room(void **memory, size_t *have, size_t wanted)
     return *memory != NULL;
 }
 
-/* Values around zero; bytes that are places inside of a pooling window; labels that exist. */
+/* Values around zero; valid indices in a pooling window; valid labels. */
 static void fill(void *memory, const ls__operand *operand)
 {
     const int64_t n = ls_shape_count(&operand->shape);
@@ -227,7 +227,7 @@ static void print_all(const options *o, const bench *b)
     printf("}\n");
 }
 
-/* The net is built for one image: of the step only the plan is wanted, not its memory. */
+/* The net is built for one image, because only the execution plan is used, not its memory. */
 static ls_status run(const options *o, bench *b)
 {
     const int64_t classes = o->image_size < 64 ? 10 : 1000;

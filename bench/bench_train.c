@@ -1,12 +1,11 @@
-/* bench_train.c: what reading images costs a training run. Blocks of steps on batches from a
- * folder of images, and blocks of steps on a random batch that stays where it is, take turns with
- * one net. One JSON line:
+/* bench_train.c: the cost of reading images in training. Blocks of steps on batches from a folder
+ * of images, and blocks of steps on one random batch, take turns with one net. One JSON line:
  *
  *   bench_train --data-dir FOLDER --model resnet18 --image-size 32 --batch 128 --workers 1
  *
- * A block from the folder begins with no batch ready, and ends with as many begun as the loader
- * likes to have ahead. Images are cropped at random from a padded image and flipped, or with
- * --rrc cut at random and resized (random resized crop).
+ * A block from the folder begins without prefetched batches, and ends with a full prefetch queue.
+ * Images are cropped at random from a padded image and flipped, or with --rrc by random resized
+ * crop.
  *
  *   images_per_second, synthetic     medians of the blocks
  *   ratio                            of these two, with the least and the largest of any round */
@@ -35,7 +34,7 @@ static ls_loader *open_loader(const options *o, ls_dataset *data)
     return ls_loader_open(data, &config);
 }
 
-/* A block's images per second; loader NULL: the batch that stays. */
+/* A block's images per second; loader NULL = the random batch. */
 static ls_status run_block(const options *o, bench_work *work, ls_loader *loader, int64_t epoch,
                            double *rate)
 {

@@ -4,7 +4,7 @@
     /usr/bin/python3 bench/memory_pytorch.py --model resnet18 --image-size 32 --batch 128
 
 saved_bytes: distinct storages that autograd has saved, parameters and buffers left out; gradient_bytes: of the parameters;
-peak_rss_bytes: of this process. bench_step tells ours.
+peak_rss_bytes: of this process. bench_step prints that of Lockstep.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-/* support.c: what the bench programs share. */
+/* support.c: functions of all bench programs. */
 #include "support.h"
 
 #include <stdio.h>

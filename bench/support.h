@@ -19,12 +19,13 @@ typedef enum bench_option_kind {
 typedef struct bench_option {
     const char *name; /* "--batch" */
     bench_option_kind kind;
-    void *value;      /* what it holds before is the default, and told so; 0 or NULL is not */
-    const char *help; /* a line: what it means, and its default where the value does not say */
+    void
+        *value; /* its initial value is the default, and printed by --help unless it is 0 or NULL */
+    const char *help; /* a line: its meaning, and its default unless it is the initial value */
 } bench_option;
 
-/* False, after a line on stderr, when an argument is none of the options; --help prints them on
- * stdout and ends the program. The table ends with an entry without a name. */
+/* If an argument is not an option, prints a line on stderr and returns false. --help prints the
+ * options on stdout and ends the program. The table ends with an entry without a name. */
 bool bench_options(int argc, char **argv, const bench_option *table);
 
 /* ---- Times ---- */

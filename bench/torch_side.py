@@ -1,4 +1,4 @@
-"""PyTorch's side of versus_pytorch.py: the same nets, and a training step with the settings that a side's name asks for.
+"""PyTorch's side of versus_pytorch.py: the same nets, and a training step with the settings in a side's name.
 
 A side is words joined by '+', in any order:
 

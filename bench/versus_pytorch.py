@@ -12,7 +12,7 @@ bench/torch_side.py says; the best is the fastest of those that compute in the r
 
 SGD with momentum and weight decay; labels and u8 images stay where they are and are normalised inside of the step, as
 ours. f16 and bf16: autocast, f16 with a GradScaler. tf32: torch's two switches. On a GPU, a round's steps are not waited
-for one by one. "left_out" tells which sides were not measured, and why: what --seconds left was not enough, or their second
+for one by one. "left_out" names the sides that were not measured, and the reason: too little of --seconds was left, or their second
 step took much longer than another's.
 
 --table runs every row that the project has a goal for on CPUs, prints it as Markdown, and with --out puts its line into that file
@@ -36,7 +36,7 @@ COMPILED = "compile,contiguous+compile"
 SMALL_SIDES = LAYOUTS + ",contiguous+fused,contiguous+foreach,contiguous+compile,contiguous+compile_step"
 SMALL = ("lenet", "mlp")  # bench_small's nets
 SLOW = 1.3  # a side that takes so many times as long as another is not measured further
-# A row's options; "goals": of what precision of PyTorch's, and how many times as fast we want to be.
+# A row's options; "goals": the required speedup over PyTorch, by PyTorch's precision.
 ROWS = {
     "resnet18_32_f32": {"model": "resnet18", "image_size": 32, "batch": 128, "goals": {"f32": 2.2, "bf16": 1.1},
                         "sides": LAYOUTS + ",channels_last+bf16+batch4,compile", "steps": 2},

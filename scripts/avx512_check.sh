@@ -34,7 +34,7 @@ for file in /usr/share/bochs/BIOS-bochs-latest /usr/share/bochs/VGABIOS-lgpl-lat
   [ -e "$file" ] || fail "no $file: apt-get install bochsbios vgabios"
 done
 help=$("$bochs" --help cpu 2>&1; "$bochs" --help 2>&1) || true
-grep -qx "$model" <<<"$help" || fail "$bochs does not know the processor $model"
+grep -qx "$model" <<<"$help" || fail "$bochs does not support the processor $model"
 for test in $tests; do
   [ "$test" = train ] || [ -x "$build/tests/cpu/test_$test" ] || fail "no $build/tests/cpu/test_$test: build it first"
 done
@@ -44,7 +44,7 @@ done
 if [ ! -e "$work/packages/done" ]; then
   mkdir -p "$work/packages"
   kernel=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
-  [ -n "$kernel" ] || fail "apt knows no linux-image-cloud-amd64: apt-get update, on Debian for amd64"
+  [ -n "$kernel" ] || fail "apt has no package linux-image-cloud-amd64; run apt-get update on Debian for amd64"
   (cd "$work/packages" && apt-get download -qq "$kernel" busybox-static isolinux syslinux-common) ||
     fail "could not download packages: apt-get update?"
   for package in "$work"/packages/*.deb; do dpkg -x "$package" "$work/packages"; done
@@ -108,7 +108,7 @@ xorriso -as mkisofs -quiet -o "$work/disc.iso" -b isolinux.bin -c boot.cat -no-e
 
 # ---- The run ----
 
-# A Bochs with a debugger wants to be told to go on, and Debian's has no screen but terminals.
+# A Bochs with a debugger requires the command to continue, and Debian's supports only terminals as screens.
 screen=nogui run=("$bochs" -q -f "$work/bochsrc")
 if [ -e /usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so ] && grep -q -e '-rc ' <<<"$help"; then
   screen=term

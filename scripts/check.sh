@@ -38,7 +38,7 @@ title "address and undefined-behaviour sanitizers"
 build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_CUDA=OFF
 # A test program's cases run in one process (CK_FORK): the leak check at the end of each of thousands took most of the time.
 # Those of tests/cuda, which load modules, keep a process each, without that check.
-# A refused allocation is answered with NULL, as without the sanitizer: tests ask for too much on purpose.
+# A failed allocation returns NULL, as without the sanitizer, because tests allocate too much on purpose.
 # Left to scripts/test.sh is what takes minutes here and runs no code of ours that other tests do not: what starts or kills
 # hundreds of processes, oneDNN's kernels for lesser processors, ours at large shapes, a large net's parity, the emulated
 # GPU's op cases (whose memory has guards, and is closed to all but kernels, in every build) and the script that runs them,
@@ -46,7 +46,7 @@ build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefine
 ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
   --exclude-regex '^(crash|crash_train|matrix|op_bits_.+|conv_errors|cuda_ops|cuda_(ops|fuse|record)_libraries|gpu_check|parity_resnet18)$'
 
-# libgomp, inside oneDNN, knows nothing of the thread sanitizer, so only tests that run no oneDNN kernel.
+# libgomp, inside oneDNN, does not support the thread sanitizer, so only tests without oneDNN kernels run here.
 title "thread sanitizer, thread pool and loader"
 build_in build/tsan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=thread -DLOCKSTEP_CUDA=OFF -- \
   test_threads test_loader test_loader_bits

@@ -40,7 +40,7 @@ echo "what the trained network sees in $image:"
 "$lockstep" predict --checkpoint "$demo/run/best.safetensors" "$image"
 cat <<TEXT
 
-validation accuracy: $accuracy (at least $wanted is wanted)
+validation accuracy: $accuracy (at least $wanted is expected)
 training curve:      $demo/run/curves.svg
 trained network:     $demo/run/best.safetensors
 
