@@ -24,7 +24,7 @@ typedef struct ls_averages {
     int64_t n_images;
 } ls_averages;
 
-/* ---- Events: what a run reports to its caller. ---- */
+/* ---- Events, which a run reports to its caller ---- */
 
 typedef enum ls_event_kind {
     LS_EVENT_PASS_BEGIN,      /* before the first step of a pass over a loader */
@@ -56,8 +56,8 @@ typedef struct ls_event {
     double loss;               /* NONFINITE */
     const int64_t *samples;    /* NONFINITE: the first ones of the batch, */
     int n_samples;             /* 8 at most, */
-    int64_t batch_size;        /* of so many */
-    int64_t n_updates;         /* SKIPPED_UPDATES: so many in a row */
+    int64_t batch_size;        /* samples in the batch */
+    int64_t n_updates;         /* SKIPPED_UPDATES: number of skipped updates in a row */
     double loss_scale;         /* SKIPPED_UPDATES */
     int64_t best_epoch;        /* BEST_LOST: after which the weights were saved, from 1 */
     const char *message;       /* DATA_ERROR; BEST_LOST: the reason, NULL where it is missing */
@@ -85,7 +85,7 @@ LS_API ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_c
 
 /* ---- Models of checkpoints ---- */
 
-/* What a checkpoint of a bundled model says beside its weights. */
+/* The metadata of a checkpoint of a bundled model. */
 typedef struct ls_model_info {
     const ls_model *model;
     ls_resnet_options options; /* n_classes = that of `classes` */
@@ -100,7 +100,7 @@ typedef struct ls_model_info {
 /* A checkpoint whose model can be rebuilt. */
 typedef struct ls_saved_model ls_saved_model;
 
-/* Reads what the file says about its model. The file must have been saved by `lockstep train`, or
+/* Reads the file's metadata about its model. The file must have been saved by `lockstep train`, or
  * by a trainer with ls_trainer_config.model. Errors: LS_ERR_NOT_FOUND, LS_ERR_IO; LS_ERR_FORMAT
  * names the metadata that is missing or unusable. */
 LS_API ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path);
@@ -112,7 +112,7 @@ LS_API ls_model_info ls_saved_model_info(const ls_saved_model *model);
  * and top-5. Errors are those of ls_net_build and ls_checkpoint_load_weights. */
 LS_API ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch,
                                     ls_precision precision, bool with_loss);
-/* How validation and prediction read images for that model. */
+/* The loader configuration of validation and prediction for that model. */
 LS_API ls_loader_config ls_model_info_loader(const ls_model_info *info, int64_t batch);
 
 /* ---- The training loop ---- */
@@ -120,20 +120,22 @@ LS_API ls_loader_config ls_model_info_loader(const ls_model_info *info, int64_t 
 typedef struct ls_trainer ls_trainer;
 
 typedef struct ls_trainer_config {
-    int64_t epochs;        /* 1 to 2^20; required */
-    int64_t max_steps;     /* the run saves and ends after so many steps of all epochs; 0 = none */
-    int64_t patience;      /* it ends after so many epochs without a better metric; 0 = endless */
+    int64_t epochs; /* 1 to 2^20; required */
+    int64_t
+        max_steps; /* the run saves and ends after this many steps over all epochs; 0 = no limit */
+    int64_t patience;      /* it ends after this many epochs without a better metric; 0 = no early
+                              stopping */
     ls_loader *validation; /* NULL = none: the training accuracy decides what is best */
 
     /* The run's folder, which is made where it is missing; NULL = no files are written. In it:
      * metrics.jsonl and metrics.csv (a row per epoch), run_log.txt (run_log.h), last.safetensors
-     * (all that a resume needs, saved after each epoch and at the end) and best.safetensors (the
-     * weights with the best top-1). What follows requires it. */
+     * (the complete state for a resume, saved after each epoch and at the end) and best.safetensors
+     * (the weights with the best top-1). What follows requires it. */
     const char *dir;
-    bool resume;              /* from last.safetensors; what was opened must be the same as then */
-    bool force;               /* with resume: also where it is not (ls_training_state.force) */
-    int64_t checkpoint_every; /* also after each so many steps; 0 = after epochs only */
-    bool keep_checkpoints;    /* each also as checkpoint-<steps, 12 digits>.safetensors */
+    bool resume; /* from last.safetensors; the identity must be the same */
+    bool force;  /* with resume: although the identity differs (ls_training_state.force) */
+    int64_t checkpoint_every;   /* in steps, also within an epoch; 0 = after epochs only */
+    bool keep_checkpoints;      /* each also as checkpoint-<steps, 12 digits>.safetensors */
     const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
                                    resize, honour_exif, decode; the loader gives the rest. Copied;
                                    NULL = the weights alone */
@@ -155,7 +157,7 @@ LS_API void ls_trainer_close(ls_trainer **trainer);
 
 typedef enum ls_trainer_end {
     LS_TRAINER_DONE,       /* all epochs are done */
-    LS_TRAINER_STALE,      /* early stopping: `patience` epochs brought nothing better */
+    LS_TRAINER_STALE,      /* early stopping: no better metric for `patience` epochs */
     LS_TRAINER_HALTED,     /* max_steps are done */
     LS_TRAINER_STOPPED,    /* by the flag */
     LS_TRAINER_DATA_ERROR, /* the loader failed; the steps before are saved */
@@ -170,7 +172,7 @@ LS_API ls_status ls_trainer_run(ls_trainer *trainer, ls_trainer_end *end);
 /* Writes last.safetensors. ls_trainer_run does so itself, also at the start of a new run. */
 LS_API ls_status ls_trainer_save(ls_trainer *trainer);
 
-/* Where a run is. */
+/* The position of a run. */
 typedef struct ls_trainer_state {
     int64_t epoch, step;  /* the next step, from 0; step = steps of an epoch before validation */
     int64_t n_steps;      /* done, in all epochs */

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-ls_status ls__tell(const ls__listener *listener, const ls_event *event)
+ls_status ls__notify(const ls__listener *listener, const ls_event *event)
 {
     const ls_status status = listener->on_event ? listener->on_event(listener->user, event) : LS_OK;
     if (status == LS_OK) return LS_OK;
@@ -31,14 +31,14 @@ static ls_status fail_nonfinite(const ls__tally *t, const ls_results *r)
     const char *loss = isnan(r->loss) ? "nan" : r->loss > 0 ? "inf" : "-inf"; /* no "-nan" */
     const char *path = ls_dataset_sample_path(t->loader->dataset, t->samples[at][0]);
     const int n_known = (int)(n < LS__TALLY_SAMPLES ? n : LS__TALLY_SAMPLES);
-    (void)ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_NONFINITE,
-                                              .validation = t->validation,
-                                              .epoch = r->epoch,
-                                              .step = r->step,
-                                              .loss = r->loss,
-                                              .samples = t->samples[at],
-                                              .n_samples = n_known,
-                                              .batch_size = n });
+    (void)ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_NONFINITE,
+                                                .validation = t->validation,
+                                                .epoch = r->epoch,
+                                                .step = r->step,
+                                                .loss = r->loss,
+                                                .samples = t->samples[at],
+                                                .n_samples = n_known,
+                                                .batch_size = n });
     return ls__fail(t->listener.ctx, LS_ERR_NONFINITE,
                     "the loss is %s in %s, epoch %" PRId64 ", step %" PRId64
                     "; the batch's first image is sample %" PRId64 "%s%s",
@@ -98,7 +98,7 @@ static ls_status evaluate_batch(ls__tally *t, const ls_batch *batch, ls_event *e
     event->batch = batch;
     event->averages = ls__averages(t->sums);
     event->wait_seconds = ls_loader_statistics(t->loader).wait_seconds - waited;
-    return ls__tell(&t->listener, event);
+    return ls__notify(&t->listener, event);
 }
 
 ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
@@ -113,7 +113,7 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     if (ls_loader_start(loader, 0) != LS_OK || ls__tally_begin(&tally) != LS_OK)
         return LS_TRAINER_ERROR;
     event.step_count = ls_loader_step_count(loader);
-    ls_status status = ls__tell(&listener, &event); /* PASS_BEGIN */
+    ls_status status = ls__notify(&listener, &event); /* PASS_BEGIN */
     const double waited = ls_loader_statistics(loader).wait_seconds;
     bool stopped = false;
     ls_batch batch;
@@ -124,7 +124,7 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
         status = evaluate_batch(&tally, &batch, &event, waited);
     const bool bad_data = status == LS_OK && ls_loader_status(loader) != LS_OK;
     if (status == LS_OK && !bad_data) status = ls__tally_finish(&tally);
-    const ls_status ended = ls__tell(
+    const ls_status ended = ls__notify(
         &listener, &(ls_event){ .kind = LS_EVENT_PASS_END, .validation = true, .epoch = epoch });
     if (status == LS_OK) status = ended;
     if (status == LS_ERR_NONFINITE) return LS_TRAINER_NONFINITE;

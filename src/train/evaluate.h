@@ -5,17 +5,17 @@
 #include "run/progress.h"
 #include <lockstep/trainer.h>
 
-/* Who is told of events. */
+/* The caller's event callback. */
 typedef struct ls__listener {
     ls_context *ctx;
     ls_event_fn on_event; /* may be NULL */
     void *user;
 } ls__listener;
-ls_status ls__tell(const ls__listener *listener, const ls_event *event);
+ls_status ls__notify(const ls__listener *listener, const ls_event *event);
 
 ls_averages ls__averages(const ls__sums *sums);
 
-/* Adds a net's results to sums as they come, which may be a batch late. */
+/* Adds a net's results to sums as they arrive, which may be one batch late. */
 enum { LS__TALLY_BATCHES = 2, LS__TALLY_SAMPLES = 8 };
 typedef struct ls__tally {
     ls_net *net;

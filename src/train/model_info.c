@@ -1,4 +1,4 @@
-/* model_info.c: what a checkpoint says about its model, and the model rebuilt from it. */
+/* model_info.c: reads a checkpoint's metadata about its model, and rebuilds the model. */
 #include "train/model_info.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ struct ls_saved_model {
     ls__owned owned;
     char *path;
     ls_model_info info;
-    json_t *classes; /* what info.classes borrows from */
+    json_t *classes; /* owns the names of info.classes */
 };
 
 static const char *const stem_words[] = { "auto", "small", "large" };
@@ -100,7 +100,7 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_sav
     const int exif = find_word(ls_tensor_file_metadata(file, "exif"), 2, exif_words);
     if (exif < 0) return "exif";
     out->honour_exif = exif == 1;
-    /* Older files do not say: there was one way only. */
+    /* Older files lack this key, because there was one mode only. */
     const char *decode_word = ls_tensor_file_metadata(file, "decode");
     const int decode = decode_word ? find_word(decode_word, 2, decode_words) : LS_DECODE_EXACT;
     if (decode < 0) return "decode";

@@ -1,4 +1,4 @@
-/* model_info.h: what a trainer writes about its model into a checkpoint's metadata. */
+/* model_info.h: the metadata about its model that a trainer writes to a checkpoint. */
 #ifndef LS_TRAIN_MODEL_INFO_H
 #define LS_TRAIN_MODEL_INFO_H
 

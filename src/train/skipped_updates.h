@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each update that is skipped halves the loss scale: so many in a row bring it from its highest,
- * 2^24, to its lowest, 2^-24, and nothing is left to try. */
+/* Each update that is skipped halves the loss scale: this many in a row reduce it from its maximum,
+ * 2^24, to its minimum, 2^-24. */
 enum { LS__HOPELESS_UPDATES = 50 };
 
-/* The last look at which not all updates since the look before had been skipped. */
+/* The last check at which an update had been applied since the check before it. */
 typedef struct ls__skipped_updates {
     int64_t steps, skipped; /* by then */
-    bool told;              /* since then */
+    bool reported;          /* since then */
 } ls__skipped_updates;
 
-/* The next look. True, once for each such row of updates, where LS__HOPELESS_UPDATES or more, with
- * none between them that was not, have been skipped. */
-bool ls__skipped_updates_look(ls__skipped_updates *last, int64_t steps, int64_t skipped);
+/* The next check. Returns true once for each sequence of LS__HOPELESS_UPDATES or more updates that
+ * were all skipped. */
+bool ls__skipped_updates_check(ls__skipped_updates *last, int64_t steps, int64_t skipped);
 
 #endif

@@ -49,12 +49,12 @@ static ls_status watch_skipped(ls_trainer *t)
     int64_t skipped;
     if (!has_loss_scale(t) || done % LS__HOPELESS_UPDATES != 0) return LS_OK;
     LS_TRY(ls_net_loss_scale(t->net, &scale, &skipped));
-    if (!ls__skipped_updates_look(&t->skipped, done, skipped)) return LS_OK;
-    return ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_SKIPPED_UPDATES,
-                                               .epoch = t->epoch,
-                                               .step = t->step,
-                                               .n_updates = done - t->skipped.steps,
-                                               .loss_scale = scale });
+    if (!ls__skipped_updates_check(&t->skipped, done, skipped)) return LS_OK;
+    return ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_SKIPPED_UPDATES,
+                                                 .epoch = t->epoch,
+                                                 .step = t->step,
+                                                 .n_updates = done - t->skipped.steps,
+                                                 .loss_scale = scale });
 }
 
 /* From where the run begins or resumes. */
@@ -67,8 +67,7 @@ static ls_status begin_watch(ls_trainer *t)
 
 /* ---- One epoch ---- */
 
-/* A pass of training, and its clocks. The part of the epoch that was done before a resume counts as
- * if it had been done just now. */
+/* Clocks of a training pass. They include the time of the epoch's steps before a resume. */
 typedef struct pass {
     double begun, waited; /* clocks, set back by what was done before */
     double waited_before;
@@ -85,13 +84,13 @@ static ls_status train_step(ls_trainer *t, const ls_batch *batch, const pass *p)
     LS_TRY(watch_skipped(t));
     done->seconds = ls__now_seconds() - p->begun;
     done->wait_seconds = ls_loader_statistics(t->loader).wait_seconds - p->waited;
-    LS_TRY(ls__tell(&t->listener,
-                    &(ls_event){ .kind = LS_EVENT_STEP,
-                                 .epoch = t->epoch,
-                                 .step = batch->step,
-                                 .batch = batch,
-                                 .averages = ls__averages(&done->sums),
-                                 .wait_seconds = done->wait_seconds - p->waited_before }));
+    LS_TRY(ls__notify(&t->listener,
+                      &(ls_event){ .kind = LS_EVENT_STEP,
+                                   .epoch = t->epoch,
+                                   .step = batch->step,
+                                   .batch = batch,
+                                   .averages = ls__averages(&done->sums),
+                                   .wait_seconds = done->wait_seconds - p->waited_before }));
     if (is_halted(t) || !is_checkpoint_due(t)) return LS_OK;
     LS_TRY(ls__tally_finish(&t->tally)); /* a checkpoint's sums are those of all its steps */
     return ls_trainer_save(t);
@@ -112,10 +111,10 @@ static ls_trainer_end train_epoch(ls_trainer *t)
         ls__tally_begin(&t->tally) != LS_OK)
         return LS_TRAINER_ERROR;
     ls_status status =
-        ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_PASS_BEGIN,
-                                            .epoch = t->epoch,
-                                            .step = t->step,
-                                            .step_count = ls_loader_step_count(t->loader) });
+        ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_PASS_BEGIN,
+                                              .epoch = t->epoch,
+                                              .step = t->step,
+                                              .step_count = ls_loader_step_count(t->loader) });
     const pass p = { .begun = ls__now_seconds() - done->seconds,
                      .waited = ls_loader_statistics(t->loader).wait_seconds - done->wait_seconds,
                      .waited_before = done->wait_seconds };
@@ -123,7 +122,7 @@ static ls_trainer_end train_epoch(ls_trainer *t)
     while (status == LS_OK && !is_halted(t) && !is_stopped(t) && ls_loader_next(t->loader, &batch))
         status = train_step(t, &batch, &p);
     const ls_event ended = { .kind = LS_EVENT_PASS_END, .epoch = t->epoch, .step = t->step };
-    if (ls__tell(&t->listener, &ended) != LS_OK && status == LS_OK) status = LS_ERR_EARLIER;
+    if (ls__notify(&t->listener, &ended) != LS_OK && status == LS_OK) status = LS_ERR_EARLIER;
     if (status != LS_OK) return failed(status);
     const bool halted = is_halted(t);
     if (!halted && ls_loader_status(t->loader) != LS_OK) return LS_TRAINER_DATA_ERROR;
@@ -174,8 +173,8 @@ static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
     return NULL;
 }
 
-/* Metrics first, then best, then last: what a kill leaves out is made again, the same, by the
- * resumed run. */
+/* Metrics first, then best, then last: a resumed run writes the files that a kill left out, with
+ * the same contents. */
 static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_seconds)
 {
     ls_event e = { .kind = LS_EVENT_EPOCH,
@@ -190,7 +189,7 @@ static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_sec
     const double lr = ls_schedule_lr(t->schedule, t->epoch, t->step - 1);
     e.is_best = metric > t->best;
     if (t->dir) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, &e, lr)));
-    LS_TRY(ls__tell(&t->listener, &e));
+    LS_TRY(ls__notify(&t->listener, &e));
     LS_TRY(ls_schedule_report(t->schedule, metric));
     t->epoch++;
     t->step = 0;
@@ -205,7 +204,7 @@ static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_sec
 
 /* ---- The run ---- */
 
-/* Saves the steps before the batch that could not be had, and keeps the loader's error. */
+/* Saves the steps before the batch that could not be loaded, and keeps the loader's error. */
 static ls_trainer_end stop_at_bad_data(ls_trainer *t)
 {
     ls_context *ctx = t->owned.ctx;
@@ -213,11 +212,11 @@ static ls_trainer_end stop_at_bad_data(ls_trainer *t)
     const bool trains = t->step < ls_loader_step_count(t->loader);
     const ls_status error = ctx->error;
     snprintf(message, sizeof(message), "%s", ctx->message);
-    (void)ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_DATA_ERROR,
-                                              .validation = !trains,
-                                              .epoch = t->epoch,
-                                              .step = t->step,
-                                              .message = message });
+    (void)ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_DATA_ERROR,
+                                                .validation = !trains,
+                                                .epoch = t->epoch,
+                                                .step = t->step,
+                                                .message = message });
     ls_context_clear_error(ctx);
     const ls_status status = trains ? ls__tally_finish(&t->tally) : LS_OK;
     if (status != LS_OK) return failed(status);

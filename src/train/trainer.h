@@ -1,4 +1,4 @@
-/* trainer.h: what a trainer is made of. */
+/* trainer.h: the trainer's state, shared by its files. */
 #ifndef LS_TRAIN_TRAINER_H
 #define LS_TRAIN_TRAINER_H
 
@@ -43,7 +43,8 @@ ls_training_state ls__trainer_training_state(const ls_trainer *trainer);
 
 /* The weights alone, as best.safetensors. */
 ls_status ls__trainer_save_best(ls_trainer *trainer);
-/* For a resumed run: gives last.safetensors its second name where a kill came before that. */
+/* For a resumed run: adds the second name of last.safetensors, if the run was killed before it
+ * could. */
 ls_status ls__trainer_keep(ls_trainer *trainer);
 
 #endif

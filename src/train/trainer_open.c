@@ -82,11 +82,11 @@ static ls_status check_best(ls_trainer *t)
     ls_context_clear_error(ctx);
     t->best_is_lost = true;
     const bool is_missing = status == LS_ERR_NOT_FOUND;
-    return ls__tell(&t->listener, &(ls_event){ .kind = LS_EVENT_BEST_LOST,
-                                               .epoch = t->epoch,
-                                               .step = t->step,
-                                               .best_epoch = t->progress.best_epoch,
-                                               .message = is_missing ? NULL : ctx->message });
+    return ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_BEST_LOST,
+                                                 .epoch = t->epoch,
+                                                 .step = t->step,
+                                                 .best_epoch = t->progress.best_epoch,
+                                                 .message = is_missing ? NULL : ctx->message });
 }
 
 static ls_status restore(ls_trainer *t)

@@ -1,4 +1,4 @@
-/* trainer_save.c: what a run saves; see trainer.h. */
+/* trainer_save.c: writes a run's checkpoints; see trainer.h. */
 #include "train/trainer.h"
 
 #include "base/alloc.h"
@@ -63,7 +63,8 @@ static ls_status keep(ls_trainer *t, bool is_new)
     if (!kept) return ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
     ls_status status = LS_OK;
     if (is_new || access(kept, F_OK) != 0) {
-        /* a file's second name costs nothing; where there can't be one it is saved twice */
+        /* a hard link takes no space; on file systems without links the checkpoint is written
+         * twice */
         if (linkat(AT_FDCWD, t->last_path, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) != 0)
             status = save(t, kept, true);
     }
@@ -80,8 +81,8 @@ ls_status ls_trainer_save(ls_trainer *t)
     LS_TRY(save(t, t->last_path, true));
     LS_TRY(keep(t, true));
     t->is_saved = true;
-    return ls__tell(&t->listener,
-                    &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
+    return ls__notify(&t->listener,
+                      &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
 }
 
 ls_status ls__trainer_keep(ls_trainer *t)

@@ -1,19 +1,19 @@
-/* test_skipped_updates.c: when it is told that loss scaling skips every update. */
+/* test_skipped_updates.c: reports that loss scaling skips every update. */
 #include "train/skipped_updates.h"
 
 #include "../suite.h"
 
-/* Looks after each of so many steps more, of which the updates are all skipped, or none; how often
- * it was to be told. */
+/* Checks after each of so many further steps, whose updates are all skipped, or none. Returns the
+ * number of reports. */
 static int look(ls__skipped_updates *last, int64_t *steps, int64_t *skipped, int n, bool skips)
 {
     int n_told = 0;
     for (int i = 0; i < n; i++)
-        n_told += ls__skipped_updates_look(last, ++*steps, *skipped += skips);
+        n_told += ls__skipped_updates_check(last, ++*steps, *skipped += skips);
     return n_told;
 }
 
-START_TEST(told_once_a_row)
+START_TEST(reported_once_per_sequence)
 {
     int64_t steps = 1000, skipped = 30;
     ls__skipped_updates last = { steps, skipped, false };
@@ -28,18 +28,18 @@ START_TEST(told_once_a_row)
 }
 END_TEST
 
-/* A look now and then finds the same. */
-START_TEST(rare_looks)
+/* Checks at longer intervals give the same reports. */
+START_TEST(rare_checks)
 {
     ls__skipped_updates last = { 0, 0, false };
-    ck_assert(!ls__skipped_updates_look(&last, 50, 49));
-    ck_assert(!ls__skipped_updates_look(&last, 99, 98));
-    ck_assert(ls__skipped_updates_look(&last, 100, 99));
-    ck_assert(!ls__skipped_updates_look(&last, 150, 149));
+    ck_assert(!ls__skipped_updates_check(&last, 50, 49));
+    ck_assert(!ls__skipped_updates_check(&last, 99, 98));
+    ck_assert(ls__skipped_updates_check(&last, 100, 99));
+    ck_assert(!ls__skipped_updates_check(&last, 150, 149));
 }
 END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("skipped_updates", told_once_a_row, rare_looks);
+    return RUN_SUITE("skipped_updates", reported_once_per_sequence, rare_checks);
 }

@@ -10,7 +10,7 @@
 
 enum { EPOCHS = 3 };
 
-/* What the events of a run add up to. */
+/* Counts and sums of the events of a run. */
 typedef struct heard {
     int64_t counts[LS_EVENT_DATA_ERROR + 1];
     int64_t passes[2];  /* begun: of training, of validation */
@@ -188,7 +188,7 @@ START_TEST(the_best_weights_are_kept)
     ck_assert(averages.top1 == where.best);
     ls_context_close(&r.ctx);
 
-    ck_assert_int_eq(truncate(best, 100), 0); /* lost: the resumed run says so and goes on */
+    ck_assert_int_eq(truncate(best, 100), 0); /* lost: the resumed run reports it and continues */
     r = open_good_run(&usual);
     config.validation = r.state.loader;
     config.resume = true;
@@ -345,7 +345,7 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-/* A bundled model comes back from its checkpoint alone; weights without its description do not. */
+/* A bundled model is rebuilt from its checkpoint; weights without its metadata are an error. */
 START_TEST(a_model_is_rebuilt_from_its_checkpoint)
 {
     char dir[128], path[256];
