@@ -14,8 +14,8 @@ static bool is_split_name(const char *name)
     return false;
 }
 
-/* A folder one level too high: its class folders are another dataset's train/ and val/. The library
- * warns of the classes; this says what to give as --data-dir. */
+/* Detects a folder one level too high: its class folders are the train/ and val/ of a dataset. The
+ * library warns about the classes; this message gives the correct --data-dir. */
 static void advise_folder(const cli_run *t)
 {
     const char *dir = t->recipe->data_dir;
@@ -44,16 +44,16 @@ static void advise_batch(const cli_run *t)
     while (better * 2 <= n / 8) better *= 2;
     if (batch <= n / 4 || better >= batch) return;
     print_warning(t->verb,
-                  "-b %lld is more than a quarter of the %lld training images: "
-                  "%lld step%s per epoch; -b %lld makes %lld",
+                  "-b %lld is more than a quarter of the %lld training images: %lld step%s per "
+                  "epoch; -b %lld makes %lld",
                   (long long)batch, (long long)n, (long long)steps, plural(steps),
                   (long long)better, (long long)(n / better));
 }
 
 /* ---- The size of images ---- */
 
-/* The shorter side by a JPEG file's frame header (ITU-T T.81, B.2.2), which is behind segments of
- * any kind; 0 without one. */
+/* The shorter side by a JPEG file's frame header (ITU-T T.81, B.2.2), which follows segments of any
+ * kind; 0 without one. */
 static int64_t jpeg_side(FILE *file)
 {
     unsigned char b[5];
@@ -101,8 +101,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Photographs at the size of thumbnails. From 128 pixels on a photograph's shape is kept, and large
- * ones are commonly reduced to 224. */
+/* Detects photographs that would be reduced to thumbnails. From 128 pixels on, the shapes in a
+ * photograph stay recognizable; 224 is the usual size. */
 static void advise_size(const cli_run *t)
 {
     enum { MAX_FILES = 15, MUCH = 4, ENOUGH = 128 };
@@ -119,12 +119,11 @@ static void advise_size(const cli_run *t)
     qsort(sides, (size_t)n_sides, sizeof(*sides), by_size);
     const int64_t median = sides[n_sides / 2];
     if (median < MUCH * size) return;
-    print_warning(
-        t->verb,
-        "most training images are much larger than --image-size %lld "
-        "(median shorter side of %d files: %lld pixels): details are lost; for photographs "
-        "use --model resnet18 --image-size %d",
-        (long long)size, n_sides, (long long)median, ENOUGH);
+    print_warning(t->verb,
+                  "most training images are much larger than --image-size %lld (median shorter "
+                  "side of %d files: %lld pixels): details are lost; for photographs use --model "
+                  "resnet18 --image-size %d",
+                  (long long)size, n_sides, (long long)median, ENOUGH);
 }
 
 void advise(const cli_run *t)

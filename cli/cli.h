@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* What the command answers; a signal's answer is 128 + its number. */
+/* Exit statuses; that of a signal is 128 + its number. */
 enum {
     EXIT_DONE = 0,
     EXIT_RUNTIME = 1,   /* anything but the following */
@@ -38,22 +38,23 @@ _Static_assert(MAX_PIXELS == LS_DEFAULT_MAX_PIXELS, "help texts name the library
 #define DETERMINISTIC_HELP "refuse, warn about or allow kernels whose results vary between runs"
 #define DEVICE_HELP        "device: cpu, cuda, cuda:1, ..., or auto"
 #define MAX_PIXELS_HELP    "most pixels of an image; a larger image counts as unreadable"
-#define ON_BAD_IMAGE_HELP  "stop at an unreadable image, or take another image in its place"
+#define ON_BAD_IMAGE_HELP  "stop at an unreadable image, or replace it with another image"
 #define PRECISION_HELP                                                                             \
     "number type of products, with bf16 and f16 also of activations; tf32 on CUDA devices only"
 #define SHORTCUTS_HELP "zero-padded shortcuts in place of 1x1 convolutions where the shape changes"
 #define STEM_HELP      "first layer: small = 3x3 convolution, large = 7x7 and max pooling"
 #define THREADS_HELP   "CPU threads that compute"
 
-/* A message of the library without the call that it may begin with, "ls_net_build: ": of that, who
- * typed a command knows nothing. */
+/* A message of the library without the name of the call that it may begin with, "ls_net_build:
+ * ". */
 const char *plain_message(const char *message);
 
 /* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);
 
-/* After an error about an image with more pixels than the limit: prints the option for it. */
+/* If the message is about an image with more pixels than the limit, prints the option that raises
+ * it. */
 void print_pixels_hint(const cli_verb *verb, const char *message);
 
 /* Prints the context's error (ctx NULL: no memory), clears it and returns `answer`. Returns
@@ -68,28 +69,28 @@ int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass);
 /* For ls_context_config.log: to stderr. */
 void print_log(void *user, ls_log_level level, const char *message);
 
-/* A bundled model; on failure prints which was probably meant and returns NULL. */
+/* A bundled model. If there is none of that name, prints the most similar name and returns NULL. */
 const ls_model *find_model(const cli_verb *verb, const char *name);
 
-/* The model of the option --checkpoint; on failure, also that of the context, prints why and
- * returns NULL. */
+/* Opens the model of the option --checkpoint. On failure, also where ctx has an error, prints the
+ * reason and returns NULL. */
 const ls_saved_model *open_saved_model(const cli_verb *verb, ls_context *ctx, const char *path);
 
-/* Sets what a signal does, unless the process was begun with that signal ignored: shells do so with
- * SIGINT for what runs behind them (&), nohup with SIGHUP. */
+/* Sets the action of a signal, unless the process inherited it as ignored: shells ignore SIGINT for
+ * background processes, nohup ignores SIGHUP. */
 void handle_unless_ignored(int number, const struct sigaction *action);
 
-/* From now on the first SIGINT, SIGTERM or SIGHUP is noted in caught_signal, and the verb ends in
- * good order. Further ones are ignored for one second; after that the next one ends the process.
- * Signals that were ignored stay ignored. SIGPIPE is ignored: when the reader of the output ends,
- * the work continues, and main reports that output was lost. */
+/* Catches SIGINT, SIGTERM and SIGHUP. The first one sets caught_signal, on which the verb saves and
+ * ends. Further ones are ignored for one second; after that the next one ends the process. Signals
+ * that the process inherited as ignored stay ignored. SIGPIPE is ignored: if the reader of the
+ * output ends, the work continues, and main reports the lost output. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 
-/* As what this program was called, "build/lockstep". */
+/* argv[0], "build/lockstep". */
 extern const char *command_name;
-/* A line to be typed: "LABEL: build/lockstep WORD...", words up to a NULL, each quoted where a
- * shell needs it. */
+/* Prints a command line for the user: "LABEL: build/lockstep WORD...". The words end with NULL, and
+ * are quoted for a shell. */
 void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
 
 /* The end of a plural: "1 step", "2 steps". */
@@ -100,7 +101,7 @@ bool is_folder(const char *path);
 /* A regular one. */
 bool is_file(const char *path);
 
-/* That this process may use. */
+/* CPUs that this process may use. */
 int processors(void);
 
 extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_compare, verb_repro,

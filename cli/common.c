@@ -95,10 +95,10 @@ const ls_saved_model *open_saved_model(const cli_verb *verb, ls_context *ctx, co
 {
     const ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
     if (status == LS_OK && is_folder(path)) {
-        print_message(verb,
-                      "--checkpoint %s: a folder; expected a file such as best.safetensors "
-                      "in a run's folder",
-                      path);
+        print_message(
+            verb,
+            "--checkpoint %s: a folder; expected a file such as best.safetensors in a run's folder",
+            path);
         return NULL;
     }
     const ls_saved_model *model = status == LS_OK ? ls_saved_model_open(ctx, path) : NULL;
@@ -115,7 +115,7 @@ void handle_unless_ignored(int number, const struct sigaction *action)
 
 volatile sig_atomic_t caught_signal;
 
-/* When the first signal came; written and read by the handler alone. */
+/* Time of the first signal. Only the handler accesses it. */
 static struct timespec caught_at;
 
 /* A signal that comes within one second of the first one belongs to it: `timeout`, make and
@@ -153,8 +153,8 @@ const char *command_name = "lockstep";
 
 static void print_word(FILE *out, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "%+,-./:=@_";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
     if (*word && word[strspn(word, plain)] == '\0') {
         fputs(word, out);
         return;

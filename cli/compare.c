@@ -1,4 +1,4 @@
-/* compare.c: 'lockstep compare': whether two runs are the same, and if not, where they part. */
+/* compare.c: 'lockstep compare': whether two runs are identical, and if not, where they diverge. */
 #include "compare_report.h"
 #include "run/identity.h"
 #include "run/json.h"
@@ -15,13 +15,13 @@ typedef struct compare_values {
 #define AT(member) offsetof(compare_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "place of the dataset now", "DIR",
-      .note = "its place in each run" },
+    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "folder or pack of the dataset, if it was moved",
+      "DIR", .note = "as stored in each run" },
     { OPTION_SWITCH, 0, "json", AT(json), "print the report as JSON", .value = NULL },
     { .kind = OPTION_END },
 };
 
-/* Everything that is found out, as JSON; the text is made from it. */
+/* The results as JSON. The text is made from them. */
 typedef struct comparison {
     const cli_verb *verb;
     const compare_values *values;
@@ -43,8 +43,8 @@ static bool is_executor(const char *name)
     return o->kind != OPTION_END && o->executor;
 }
 
-/* The options by which the runs were begun, but for those that change no bit, as a list like that
- * of ls__identity_differences: --label-smoothing is 0 in A, 0.1 in B. NULL without memory. */
+/* Differences between the stored options, without executors, in the form of
+ * ls__identity_differences: --label-smoothing is 0 in A, 0.1 in B. NULL without memory. */
 static json_t *option_differences(const comparison *c)
 {
     json_t *all = ls__identity_differences(json_object_get(c->sides[0].config, "options"),
@@ -66,8 +66,8 @@ static json_t *option_differences(const comparison *c)
     return out;
 }
 
-/* Two data sections of identities, "data" or "validation.data". Of digests of other kinds none
- * tells whether the data are the same; the batches of each step do. */
+/* a, b: the section "data" or "validation.data" of two identities. Removes the digests if they are
+ * of different kinds, because these can't be compared; the batch digests of each step can. */
 static bool drop_digests(json_t *a, json_t *b)
 {
     json_t *const sections[] = { a, b };
@@ -80,7 +80,7 @@ static bool drop_digests(json_t *a, json_t *b)
     return true;
 }
 
-/* In what the runs' identities differ; NULL without memory. */
+/* Differences between the identities; NULL without memory. */
 static json_t *identity_differences(comparison *c)
 {
     json_t *identities[2], *validations[2];
@@ -98,7 +98,7 @@ static json_t *identity_differences(comparison *c)
     return out;
 }
 
-/* ---- Records ---- */
+/* ---- Run logs ---- */
 
 static json_t *changed_fields(const ls_run_log_difference *d)
 {
@@ -148,12 +148,12 @@ static bool replay_to(comparison *c, int64_t step, ls__finding *out)
     return true;
 }
 
-/* Where the optimizers' states, of which records tell nothing, differ before the step, the step
- * that made them differ is looked for in their stead. */
+/* Run logs have no digests of optimizer states. If these differ before the step, the search
+ * continues with the steps before it, until it finds the step that made them differ. */
 static bool replay(comparison *c, int64_t step)
 {
     ls__finding finding;
-    json_t *before = NULL; /* the report of differing states that no step has made yet */
+    json_t *before = NULL; /* the last report of different states */
     bool good = replay_to(c, step, &finding);
     while (good && finding.found == LS__FOUND_EARLIER && finding.step > 0) {
         json_decref(before);
@@ -161,7 +161,7 @@ static bool replay(comparison *c, int64_t step)
         for (int i = 0; i < 2; i++) compare_side_leave(&c->sides[i]);
         good = replay_to(c, finding.step - 1, &finding);
     }
-    /* no step makes them differ: they came so from a checkpoint */
+    /* no step made them differ: the checkpoints differ */
     if (good && finding.found == LS__FOUND_NOTHING && before) put(c, "replay", json_incref(before));
     json_decref(before);
     return good;
@@ -169,7 +169,7 @@ static bool replay(comparison *c, int64_t step)
 
 /* ---- The command ---- */
 
-static void tell_differences(const json_t *differences)
+static void print_differences(const json_t *differences)
 {
     size_t i;
     json_t *difference;
@@ -181,40 +181,40 @@ static void tell_differences(const json_t *differences)
     }
 }
 
-static void tell_recipes(const comparison *c)
+static void print_recipes(const comparison *c)
 {
     const json_t *given = json_object_get(c->report, "option_differences");
     const json_t *identity = json_object_get(c->report, "identity_differences");
     if (json_array_size(given) > 0) print_text(stdout, "options that differ:\n");
-    tell_differences(given);
+    print_differences(given);
     print_text(stdout, "identity: %s\n", json_array_size(identity) > 0 ? "different" : "the same");
-    tell_differences(identity);
+    print_differences(identity);
     if (json_is_false(json_object_get(c->report, "data_digests_compared")))
         print_text(stdout,
                    "  digests of the data are not compared: only one run has --digest-contents\n");
 }
 
-static void tell_forced(const comparison *c)
+static void print_forced(const comparison *c)
 {
     static const char *const keys[] = { "forced_a", "forced_b" };
     for (int i = 0; i < 2; i++) {
         size_t s;
         json_t *step;
         json_array_foreach(json_object_get(c->report, keys[i]), s, step)
-            print_text(stdout, "%c was forced to continue with another identity from step %lld\n",
+            print_text(stdout, "%c was forced to resume with another identity at step %lld\n",
                        "AB"[i], (long long)json_integer_value(step));
     }
 }
 
-static void tell_records(const comparison *c, const ls_run_log_difference *d)
+static void print_records(const comparison *c, const ls_run_log_difference *d)
 {
-    print_text(stdout, "record: A has %lld step%s, B %lld; ", (long long)d->n_a, plural(d->n_a),
-               (long long)d->n_b);
+    print_text(stdout, "run log: A has %lld step%s, B has %lld; ", (long long)d->n_a,
+               plural(d->n_a), (long long)d->n_b);
     if (d->step < 0) {
-        print_text(stdout, "all that both have are the same\n");
+        print_text(stdout, "all common steps are identical\n");
         return;
     }
-    print_text(stdout, "the first that differs is step %lld, in:", (long long)d->step);
+    print_text(stdout, "the first step that differs is %lld, in:", (long long)d->step);
     size_t i;
     json_t *field;
     json_array_foreach(json_object_get(c->report, "different_in_it"), i, field)
@@ -228,7 +228,7 @@ static int put_json(const char *text, size_t length, void *user)
     return 0;
 }
 
-static void tell(const comparison *c, const ls_run_log_difference *d)
+static void print_comparison(const comparison *c, const ls_run_log_difference *d)
 {
     static const char *const answers[] = { "identical", "different", "not comparable" };
     if (c->values->json) {
@@ -237,17 +237,17 @@ static void tell(const comparison *c, const ls_run_log_difference *d)
         return;
     }
     for (int i = 0; i < 2; i++) print_text(stdout, "%c: %s\n", "AB"[i], c -> sides[i].dir);
-    tell_recipes(c);
-    tell_forced(c);
-    tell_records(c, d);
-    if (json_object_get(c->report, "replay")) compare_tell(json_object_get(c->report, "replay"));
+    print_recipes(c);
+    print_forced(c);
+    print_records(c, d);
+    if (json_object_get(c->report, "replay")) compare_print(json_object_get(c->report, "replay"));
     const json_int_t answer = ls__json_get_integer(c->report, "answer");
     const bool partly = answer == ANSWER_IDENTICAL && d->n_a != d->n_b;
-    print_text(stdout, "answer: %s%s\n", answers[answer], partly ? ", as far as both go" : "");
+    print_text(stdout, "answer: %s%s\n", answers[answer], partly ? " in all common steps" : "");
 }
 
-/* Notes at which steps a run was forced to go on as another one, since then it is none that could
- * be done again. */
+/* Reports the steps at which a run was forced to resume with another identity. Such a run can't be
+ * replayed. */
 static bool report_forced(comparison *c)
 {
     static const char *const keys[] = { "forced_a", "forced_b" };
@@ -286,7 +286,7 @@ static int compare_runs(comparison *c)
         if (d.step >= 0 && (forced || !replay(c, d.step))) answer = ANSWER_NOT_COMPARABLE;
     }
     put(c, "answer", json_integer(answer));
-    tell(c, &d);
+    print_comparison(c, &d);
     return answer;
 }
 
@@ -297,14 +297,13 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (parsed.n_arguments != 2)
-        return fail_with(verb, EXIT_USAGE, "%d folder%s given; wanted two, of runs",
-                         parsed.n_arguments, plural(parsed.n_arguments));
+        return fail_with(verb, EXIT_USAGE, "expected two run folders, got %d", parsed.n_arguments);
     comparison c = { .verb = verb, .values = &values, .report = json_object() };
     bool good = true;
     for (int i = 0; i < 2 && good; i++)
         good = compare_side_read(&c.sides[i], verb, parsed.arguments[i]);
     int answer = good ? compare_runs(&c) : ANSWER_NOT_COMPARABLE;
-    /* A report that is lost is no verdict; what is told of it is main's. */
+    /* A lost report is no verdict. main prints the error. */
     if (fflush(stdout) != 0 || ferror(stdout)) answer = ANSWER_NOT_COMPARABLE;
     for (int i = 0; i < 2; i++) compare_side_close(&c.sides[i]);
     json_decref(c.report);
@@ -313,14 +312,13 @@ static int run(const cli_verb *verb, int argc, char **argv)
 
 const cli_verb verb_compare = {
     .name = "compare",
-    .summary = "tell whether two runs are identical, and where they diverge",
+    .summary = "compare two runs bit by bit, and find the first divergence",
     .arguments = "RUN RUN",
-    .details =
-        "Compares what decides over bits (manifest.json), then the digests of each step "
-        "(run_log.txt). The first step that differs is done again in both settings, from the "
-        "nearest checkpoint (--keep-checkpoints), op by op, to name the first op whose output "
-        "differs while its inputs agree, the tensor, the element and both values.\n"
-        "Exit status: 0 identical as far as both go, 1 different, 2 not comparable.\n",
+    .details = "Compares the identities (manifest.json), then the digests of each step "
+               "(run_log.txt). Replays the first step that differs in both runs, op by op, from "
+               "the nearest checkpoint (--keep-checkpoints). Reports the first op whose output "
+               "differs while its inputs agree, with the tensor, the element and both values.\n"
+               "Exit status: 0 all common steps are identical, 1 different, 2 not comparable.\n",
     .options = options,
     .run = run,
 };

@@ -21,7 +21,7 @@ static json_t *op_json(const ls__trace_op *op)
                      op->name, "kernel", op->kernel, "backward", op->backward);
 }
 
-/* The place of an element: [n, h, w, c]. */
+/* The index of an element: [n, h, w, c]. */
 static json_t *index_json(const ls_shape *shape, int64_t element)
 {
     json_t *out = json_array();
@@ -57,7 +57,7 @@ static json_t *place_json(const compare_side runs[2], const ls__finding *f)
     return out;
 }
 
-/* Whose records the replays have met. */
+/* Which replays match their run logs. */
 static json_t *reproduced_json(const ls__compare_side sides[2])
 {
     return json_pack("{s:b, s:b}", "a", sides[0].departed < 0, "b", sides[1].departed < 0);
@@ -84,7 +84,7 @@ json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[
 
 /* ---- As text ---- */
 
-static void tell_op(const char *which, const json_t *op)
+static void print_op(const char *which, const json_t *op)
 {
     if (json_is_null(op)) {
         print_text(stdout, "  %s: no further op\n", which);
@@ -98,7 +98,7 @@ static void tell_op(const char *which, const json_t *op)
 }
 
 /* Only floats have units in the last place. */
-static void tell_distance(const json_t *element)
+static void print_distance(const json_t *element)
 {
     const char *type = ls__json_get_string(element, "type");
     const long long ulps = ls__json_get_integer(element, "ulps");
@@ -107,7 +107,7 @@ static void tell_distance(const json_t *element)
                is_integer ? "" : plural(ulps));
 }
 
-static void tell_element(const json_t *element)
+static void print_element(const json_t *element)
 {
     const char *parameter = ls__json_get_string(element, "parameter");
     const json_t *values = json_object_get(element, "values");
@@ -118,14 +118,14 @@ static void tell_element(const json_t *element)
                ls__json_get_string(element, "type"), ls__json_get_string(element, "shape"),
                index ? index : "", json_string_value(json_array_get(values, 0)),
                json_string_value(json_array_get(values, 1)));
-    tell_distance(element);
+    print_distance(element);
     print_text(stdout, "; %lld of %lld elements differ\n",
                ls__json_get_integer(element, "different_elements"),
                ls__json_get_integer(element, "elements"));
     free(index);
 }
 
-static void tell_batch(const json_t *batch)
+static void print_batch(const json_t *batch)
 {
     const json_t *images = json_object_get(batch, "images");
     if (ls__json_get_integer(batch, "place") < 0) {
@@ -143,52 +143,51 @@ static void tell_batch(const json_t *batch)
     }
 }
 
-/* Where two replays agree they meet one of two differing records at most. */
-static void tell_agreement(const json_t *replay)
+/* Where two replays agree, they match at most one of two run logs that differ. */
+static void print_agreement(const json_t *replay)
 {
     const json_t *reproduced = json_object_get(replay, "reproduced");
     const bool a = json_is_true(json_object_get(reproduced, "a"));
     const bool b = json_is_true(json_object_get(reproduced, "b"));
-    print_text(
-        stdout,
-        "replayed, both runs agree at this step, and do what %s says: %s was made by a fault of "
-        "the "
-        "machine, or by something outside of the identity\n",
-        a   ? "A's record"
-        : b ? "B's record"
-            : "neither's record",
-        a   ? "B's"
-        : b ? "A's"
-            : "what they recorded");
+    print_text(stdout,
+               "replay: both runs agree at this step, and match %s; a hardware fault, or a cause "
+               "outside the identity, changed %s\n",
+               a   ? "A's run log"
+               : b ? "B's run log"
+                   : "neither run log",
+               a   ? "B"
+               : b ? "A"
+                   : "both runs");
 }
 
-void compare_tell(const json_t *replay)
+void compare_print(const json_t *replay)
 {
     static const char *const lines[] = {
         [LS__FOUND_EARLIER] = "the optimizers' states differ before this step",
         [LS__FOUND_RATE] = "the learning rates differ",
         [LS__FOUND_BATCH] = "the batches differ",
-        [LS__FOUND_STATE] = "an op reads what differs, and no op of this step has written it",
-        [LS__FOUND_OP] = "the first op whose output differs, while all that it reads agrees",
-        [LS__FOUND_PROGRAM] = "the runs do not consist of the same ops"
+        [LS__FOUND_STATE] =
+            "an op reads a value that differs and that no op of this step has written",
+        [LS__FOUND_OP] = "the first op whose output differs while its inputs agree",
+        [LS__FOUND_PROGRAM] = "the runs execute different ops"
     };
     const char *found = ls__json_get_string(replay, "found");
     int kind = 0;
     while (strcmp(found_names[kind], found) != 0) kind++;
     if (kind == LS__FOUND_NOTHING) {
-        tell_agreement(replay);
+        print_agreement(replay);
         return;
     }
-    print_text(stdout, "replayed, step %lld (epoch %lld, step %lld): %s\n",
+    print_text(stdout, "replay: step %lld (epoch %lld, step %lld): %s\n",
                ls__json_get_integer(replay, "step"), ls__json_get_integer(replay, "epoch"),
                ls__json_get_integer(replay, "step_in_epoch"), lines[kind]);
     const json_t *ops = json_object_get(replay, "ops"), *rates = json_object_get(replay, "rates");
-    if (ops) tell_op("A", json_array_get(ops, 0));
-    if (ops) tell_op("B", json_array_get(ops, 1));
+    if (ops) print_op("A", json_array_get(ops, 0));
+    if (ops) print_op("B", json_array_get(ops, 1));
     if (rates)
         print_text(stdout, "  %.17g in A, %.17g in B\n",
                    json_number_value(json_array_get(rates, 0)),
                    json_number_value(json_array_get(rates, 1)));
-    if (json_object_get(replay, "batch")) tell_batch(json_object_get(replay, "batch"));
-    if (json_object_get(replay, "element")) tell_element(json_object_get(replay, "element"));
+    if (json_object_get(replay, "batch")) print_batch(json_object_get(replay, "batch"));
+    if (json_object_get(replay, "element")) print_element(json_object_get(replay, "element"));
 }

@@ -13,15 +13,15 @@ bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir
     char path[RUN_PATH_SIZE];
     *side = (compare_side){ .verb = verb, .dir = dir };
     if (strlen(dir) >= RUN_DIR_SIZE)
-        return fail_with(verb, false, "the run's folder has too long a name");
+        return fail_with(verb, false, "the name of the run's folder is too long");
     snprintf(side->record, sizeof(side->record), "%s/run_log.txt", dir);
     side->config = run_config_read(verb, dir, path);
     side->manifest = side->config ? run_manifest_read(verb, dir, path) : NULL;
     return side->manifest != NULL;
 }
 
-/* The last session that began at or before the step: what a resumed run did again is in its record
- * as the last one did it. */
+/* The executors of the last session that began at or before the step. Where sessions repeated a
+ * step, the run log holds the digests of the last one. */
 static const json_t *executors_at(const compare_side *side, int64_t step)
 {
     const json_t *sessions = json_object_get(side->manifest, "sessions"), *out = NULL;
@@ -68,7 +68,8 @@ static int64_t steps_of(cli_run *t, const char *path)
     return done;
 }
 
-/* The checkpoint of the most steps that are not beyond `step`; how many, 0 = there is none. */
+/* Finds the latest checkpoint at or before `step`. Returns its number of steps; 0 = there is
+ * none. */
 static int64_t find_checkpoint(compare_side *side, int64_t step)
 {
     int64_t best = 0;
@@ -91,7 +92,7 @@ static int64_t find_checkpoint(compare_side *side, int64_t step)
     return best;
 }
 
-/* From the latest checkpoint that can be restored: one may be damaged, or of another identity. */
+/* Restores the latest usable checkpoint. Damaged ones and those of another identity are skipped. */
 static void restore(compare_side *side, int64_t step, ls__compare_side *out)
 {
     cli_run *t = &side->run;
@@ -119,7 +120,7 @@ static double read_metric(const compare_side *side, int64_t epoch)
     return metric;
 }
 
-/* What a schedule that follows the metric was told then. */
+/* Reports the stored metric to the plateau schedule, as the run did. */
 static ls_status end_epoch(void *user, int64_t epoch)
 {
     const compare_side *side = user;
@@ -128,7 +129,7 @@ static ls_status end_epoch(void *user, int64_t epoch)
     return ls_schedule_report(t->schedule, read_metric(side, epoch));
 }
 
-/* Whether what was opened is what the manifest tells of. */
+/* Whether the opened run has the identity of the manifest. */
 static bool is_same_run(compare_side *side)
 {
     cli_run *t = &side->run;
@@ -141,7 +142,7 @@ static bool is_same_run(compare_side *side)
     if (!now) print_error(side->verb, t->ctx, EXIT_RUNTIME);
     if (differences && !same)
         print_message(
-            side->verb, "%s can't be run again as it was: %s", side->dir,
+            side->verb, "%s can't be replayed: %s", side->dir,
             ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text)));
     json_decref(differences);
     json_decref(now);

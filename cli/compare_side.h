@@ -17,13 +17,12 @@ typedef struct compare_side {
     char begun_from[RUN_PATH_SIZE]; /* the checkpoint, "" = the run's start */
 } compare_side;
 
-/* Reads config and manifest of the run in `dir`, which must have a record. False after printing why
- * that can't be had. */
+/* Reads config and manifest of the run in `dir`. On failure prints the reason and returns false. */
 bool compare_side_read(compare_side *side, const cli_verb *verb, const char *dir);
 
 /* Opens the run with the executors that it had at the step, restored from the nearest checkpoint at
- * or before the step; data_dir NULL: where it had its data. Fills `out` for ls__compare_runs. False
- * after printing why that can't be had. */
+ * or before the step; data_dir: place of the dataset; NULL = as stored. Fills `out` for
+ * ls__compare_runs. On failure prints the reason and returns false. */
 bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
                        ls__compare_side *out);
 

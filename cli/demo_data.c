@@ -89,7 +89,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     enum { MAX_DIR = 4000 };
     if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR)
-        return fail_with(verb, EXIT_USAGE, "wants one folder to write to, got %d argument%s",
+        return fail_with(verb, EXIT_USAGE, "expected one folder to write to, got %d argument%s",
                          parsed.n_arguments, plural(parsed.n_arguments));
     const char *dir = parsed.arguments[0];
     const uint64_t seed = (uint64_t)values.seed;

@@ -85,8 +85,8 @@ const char *const draw_class_names[DRAW_CLASSES] = { "arrow", "checker", "circle
                                                      "cross", "heart",   "ring",   "square",
                                                      "star",  "triangle" };
 
-/* ---- Random numbers of one image, in the order in which they are asked for: never two in one
- * expression, whose order would be the compiler's. ---- */
+/* ---- Random numbers of one image, in the order of the calls. No expression contains two calls,
+ * because C does not define their order. ---- */
 
 typedef struct dice {
     uint64_t seed;

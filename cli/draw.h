@@ -1,5 +1,5 @@
-/* draw.h: the demo's images: ten classes of shapes in any colour, size, place and slant, on
- * backgrounds with clutter and noise, so that a network has to learn the shapes. */
+/* draw.h: the demo's images: ten classes of shapes with random colour, size, position and rotation,
+ * on backgrounds with clutter and noise, so that a network has to learn the shapes. */
 #ifndef LS_CLI_DRAW_H
 #define LS_CLI_DRAW_H
 

@@ -39,7 +39,7 @@ static const cli_option options[] = {
     { .kind = OPTION_END },
 };
 
-/* ---- Which class is taken for which ---- */
+/* ---- The confusion matrix ---- */
 
 typedef struct confusion {
     int n_classes;
@@ -86,7 +86,7 @@ static int name_columns(const ls_model_info *info)
     return width;
 }
 
-/* A longer name has a line of its own, so that the numbers stay below each other. */
+/* A longer name is printed on a line of its own, so that the columns stay aligned. */
 static void print_class(const confusion *c, const ls_model_info *info, int label, int width)
 {
     const int64_t *row = c->counts + (int64_t)label * c->n_classes;
@@ -126,7 +126,7 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const eval_value
     if (ls_loader_status(loader) == LS_OK) return print_error(verb, ctx, EXIT_RUNTIME);
     const int answer = print_loader_error(verb, ctx, "batch");
     if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
-        print_message(verb, "--on-bad-image skip takes other images in place of bad ones");
+        print_message(verb, "--on-bad-image skip replaces unreadable images with other ones");
     return answer;
 }
 
@@ -197,7 +197,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (!v.checkpoint || !v.data_dir)
-        return fail_with(verb, EXIT_USAGE, "--%s is needed",
+        return fail_with(verb, EXIT_USAGE, "--%s is required",
                          v.checkpoint ? "data-dir DIR" : "checkpoint FILE");
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
     ls_context *ctx = ls_context_open(

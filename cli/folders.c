@@ -68,7 +68,7 @@ static bool find_folder(const char *dir, int n, const char *const *names, char p
     return false;
 }
 
-/* What is wrong with a folder, or pack, in which `wanted` were looked for. */
+/* The message for a folder or pack without the folder that was searched for. */
 static const char *lack(const char *dir, const char *folder_lacks, const char *pack_lacks)
 {
     return is_folder(dir) ? folder_lacks : is_file(dir) ? pack_lacks : "no such folder";
@@ -106,7 +106,7 @@ int folders_fail(const cli_verb *verb, ls_context *ctx, const char *dir)
     return EXIT_DATA;
 }
 
-static void tell_ignored(const ls_dataset *dataset, const char *path)
+static void print_ignored(const ls_dataset *dataset, const char *path)
 {
     const char *example;
     const int64_t n = ls_dataset_ignored_count(dataset, &example);
@@ -120,7 +120,7 @@ static void tell_ignored(const ls_dataset *dataset, const char *path)
 ls_dataset *folders_open(ls_context *ctx, const char *dir)
 {
     ls_dataset *dataset = ls_image_folder_open(ctx, dir);
-    if (dataset) tell_ignored(dataset, dir);
+    if (dataset) print_ignored(dataset, dir);
     return dataset;
 }
 
@@ -176,7 +176,7 @@ int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, l
         ls_dataset_close(out);
         return EXIT_DATA;
     }
-    tell_ignored(*out, path);
+    print_ignored(*out, path);
     return EXIT_DONE;
 }
 
@@ -196,6 +196,6 @@ int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, boo
     }
     *out = ls_image_folder_open_classes(ctx, path, n_classes, classes);
     if (!*out) return folders_fail(verb, ctx, dir);
-    tell_ignored(*out, path);
+    print_ignored(*out, path);
     return EXIT_DONE;
 }

@@ -17,7 +17,7 @@ int folders_find_splits(const char *dir, const char *found[N_SPLITS]);
 /* Whether DIR is a folder or a file, which may be a pack; else prints what it is. */
 bool folders_check(const cli_verb *verb, const char *dir);
 
-/* An image folder, and tells which files were left out. */
+/* Opens an image folder, and prints a warning about ignored files. */
 ls_dataset *folders_open(ls_context *ctx, const char *dir);
 
 /* Prints why DIR could not be opened, and returns the command's answer. */

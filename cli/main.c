@@ -25,11 +25,11 @@ static void print_usage(FILE *out)
     }
     print_text(out, "\n");
     print_words(out, 0, 0,
-                "'lockstep VERB --help' and 'lockstep help VERB' list a verb's options; "
-                "'lockstep --version' prints the version.");
+                "'lockstep VERB --help' and 'lockstep help VERB' list a verb's options; 'lockstep "
+                "--version' prints the version.");
 }
 
-/* NULL after printing which was probably meant. */
+/* If there is none of that name, prints the most similar name and returns NULL. */
 static const cli_verb *find_verb(const char *word)
 {
     const char *names[N_VERBS];
@@ -65,9 +65,9 @@ static int run(int argc, char **argv)
     return is_help ? verb->run(verb, 1, (char *[]){ help }) : verb->run(verb, argc - 2, argv + 2);
 }
 
-/* Standard files that the caller closed ("lockstep ... >&-") are taken: else the first file that is
- * opened, a checkpoint say, would be one of them, and get what is printed. They are opened in the
- * wrong direction, so that printing still fails, and is told. */
+/* Opens standard files that the caller closed ("lockstep... >&-"). Otherwise the next file to be
+ * opened, such as a checkpoint, would become stdout and receive printed text. They are opened in
+ * the wrong direction, so that printing still fails and the failure is reported. */
 static void take_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* writing beyond the file size limit fails with EFBIG instead */
     if (argc > 0) command_name = argv[0];
     const int answer = run(argc, argv);
-    /* What was asked for must not be lost unnoticed, on a full disk say. */
+    /* Lost output, for example on a full disk, must be reported. */
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return answer;
     print_text(stderr, "lockstep: writing standard output: %s\n",

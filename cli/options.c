@@ -31,18 +31,18 @@ int option_choice_index(const char *choices, const char *word)
     }
 }
 
-void option_describe_wanted(const cli_option *option, char *out, size_t size)
+void option_describe_expected(const cli_option *option, char *out, size_t size)
 {
     switch (option->kind) {
     case OPTION_INTEGER:
-        snprintf(out, size, "wants a whole number from %.0f to %.0f", option->min, option->max);
+        snprintf(out, size, "an integer from %.0f to %.0f", option->min, option->max);
         break;
     case OPTION_NUMBER:
-        snprintf(out, size, "wants a number from %g to %g", option->min, option->max);
+        snprintf(out, size, "a number from %g to %g", option->min, option->max);
         break;
-    case OPTION_CHOICE: snprintf(out, size, "wants one of %s", option->value); break;
-    case OPTION_TEXT: snprintf(out, size, "wants a %s", option->value); break;
-    case OPTION_SWITCH: snprintf(out, size, "wants true or false"); break;
+    case OPTION_CHOICE: snprintf(out, size, "one of %s", option->value); break;
+    case OPTION_TEXT: snprintf(out, size, "a %s", option->value); break;
+    case OPTION_SWITCH: snprintf(out, size, "true or false"); break;
     case OPTION_HEADING:
     case OPTION_END: break;
     }
@@ -56,7 +56,7 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
     char *end = NULL;
     const bool begins =
         text && *text && !isspace((unsigned char)*text); /* strtoll skips white space */
-    option_describe_wanted(option, reason, reason_size);
+    option_describe_expected(option, reason, reason_size);
     errno = 0;
     switch (option->kind) {
     case OPTION_INTEGER: {
@@ -81,7 +81,8 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
         *(const char **)out = text;
         const bool utf8 = is_utf8(text);
         if (!utf8)
-            snprintf(reason, reason_size, "wants a %s in UTF-8, as config.json is", option->value);
+            snprintf(reason, reason_size, "a %s in UTF-8, because config.json stores it",
+                     option->value);
         return utf8 && *text != '\0';
     }
     case OPTION_SWITCH: *(bool *)out = true; return true;
@@ -213,7 +214,7 @@ static parse_result parse_one(const cli_verb *verb, int argc, char **argv, int *
     }
     char reason[256];
     if (!set_value(option, value, values, reason, sizeof(reason))) {
-        print_message(verb, "--%s %s, got '%s'", option->name, reason, value);
+        print_message(verb, "--%s: expected %s, got '%s'", option->name, reason, value);
         return PARSE_ERROR;
     }
     parsed->given[i] = true;

@@ -6,7 +6,7 @@
 #include "verb.h"
 #include <jansson.h>
 
-/* What a command line held beyond the values. */
+/* The rest of a command line: which options it has, and its arguments. */
 typedef struct cli_parsed {
     bool given[MAX_OPTIONS];
     int n_arguments;
@@ -37,26 +37,27 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
  * differ from the stored ones; NULL without memory. */
 json_t *options_changed(const cli_verb *verb, const json_t *stored, const void *values);
 
-/* To the 15 digits that config.json holds, so that a stored number is the number that was used. */
+/* Rounds to the 15 digits that config.json stores, so that the stored number is the number in
+ * use. */
 double options_round(double x);
 
-/* The word among words[0..n-1] that `word` was probably meant to be, or NULL. */
+/* The word among words[0..n-1] that is most similar to `word`; NULL if none is similar. */
 const char *closest_word(const char *word, int n, const char *const *words);
 
 /* ---- One option of a table: for options_json.c ---- */
 
-/* Where the option's value lies. */
+/* The address of the option's value. */
 void *option_field(const cli_option *option, void *values);
 
 /* Position of `word` among the words of "a|b|c", or -1. */
 int option_choice_index(const char *choices, const char *word);
 
-/* "wants a number from 0 to 1": what a value of the option may be. */
-void option_describe_wanted(const cli_option *option, char *out, size_t size);
+/* Writes "a number from 0 to 1": the values that the option accepts. */
+void option_describe_expected(const cli_option *option, char *out, size_t size);
 
 /* The position of the option of that name in the verb's table, or -1. */
 int option_find(const cli_verb *verb, const char *name, size_t length);
-/* The name of the option that was probably meant, or NULL. */
+/* The name of the most similar option, or NULL. */
 const char *option_closest(const cli_verb *verb, const char *name);
 
 #endif

@@ -54,7 +54,7 @@ json_t *options_to_json(const cli_verb *verb, const void *values)
     return object;
 }
 
-/* Whether the stored value says that the option was not given, and has no default in the table. */
+/* Whether the stored value marks an option that was not given and has no default in the table. */
 static bool is_unset(const cli_option *option, const json_t *stored)
 {
     const bool below = option->min > 0 && json_is_number(stored) && json_number_value(stored) == 0;
@@ -106,9 +106,7 @@ static void print_difference(const cli_verb *verb, const cli_option *option, con
     char *text = value_text(stored), note[256] = "";
     const bool unset = is_unset(option, stored);
     if (unset) snprintf(note, sizeof(note), "default (%s)", option->note);
-    print_message(verb,
-                  "--%s differs from the run's own %s: a resumed run keeps its recipe "
-                  "(%s)",
+    print_message(verb, "--%s differs from the run's own %s: a resumed run keeps its recipe (%s)",
                   option->name,
                   unset  ? note
                   : text ? text
@@ -120,9 +118,9 @@ static void print_difference(const cli_verb *verb, const cli_option *option, con
 static void print_unusable(const cli_verb *verb, const cli_option *option, const json_t *stored,
                            const char *source)
 {
-    char wanted[256], *text = value_text(stored);
-    option_describe_wanted(option, wanted, sizeof(wanted));
-    print_message(verb, "%s: option '%s' %s, got %s", source, option->name, wanted,
+    char expected[256], *text = value_text(stored);
+    option_describe_expected(option, expected, sizeof(expected));
+    print_message(verb, "%s: option '%s': expected %s, got %s", source, option->name, expected,
                   text ? text : "another value");
     free(text);
 }
@@ -153,10 +151,9 @@ bool options_resume(const cli_verb *verb, const json_t *stored, const char *sour
         if (!json && option->optional && !parsed->given[i]) continue;
         if (!json) {
             print_text(stderr,
-                       option->optional
-                           ? "lockstep %s: %s was begun by a version without --%s, which can't be "
-                             "given now\n"
-                           : "lockstep %s: %s lacks the option '%s'\n",
+                       option->optional ? "lockstep %s: %s was begun by a version without --%s, "
+                                          "which can't be given now\n"
+                                        : "lockstep %s: %s lacks the option '%s'\n",
                        verb->name, source, option->name);
             return false;
         }

@@ -16,7 +16,7 @@ static const cli_option options[] = {
     { OPTION_SWITCH, 0, "raw", AT(raw),
       "store decoded pixels instead of files: larger, and faster to load", .value = NULL },
     { OPTION_INTEGER, 0, "resize", AT(resize),
-      "store pixels resized to a shorter side of N, which makes another dataset; 0 = no resizing",
+      "store pixels resized to a shorter side of N, which changes the dataset; 0 = no resizing",
       "N", 0, 65536, .fallback = "0" },
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
@@ -32,7 +32,7 @@ static const cli_option options[] = {
     { .kind = OPTION_END },
 };
 
-static bool tell_progress(void *user, int64_t n_done, int64_t n)
+static bool print_progress(void *user, int64_t n_done, int64_t n)
 {
     progress *p = user;
     double now;
@@ -73,13 +73,13 @@ static int check(const cli_verb *verb, ls_context *ctx, const char *path)
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
-    const ls_pack_config config = { .progress = tell_progress, .user = &bar };
+    const ls_pack_config config = { .progress = print_progress, .user = &bar };
     ls_pack_summary summary;
     const int answer =
         answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
-    print_text(stdout, "all of it is as it was written\n");
+    print_text(stdout, "no damage found\n");
     return EXIT_DONE;
 }
 
@@ -106,7 +106,7 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
     const int n = open_parts(ctx, dir, parts);
     if (!parts[n - 1].dataset) return folders_fail(verb, ctx, dir);
     if (!is_folder(dir))
-        return fail_with(verb, EXIT_DATA, "%s: a pack already; wanted a folder", dir);
+        return fail_with(verb, EXIT_DATA, "%s: is already a pack; expected a folder", dir);
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
@@ -116,15 +116,15 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
                                     .workers = (int)v->workers,
                                     .max_pixels = v->max_pixels,
                                     .overwrite = v->overwrite,
-                                    .progress = tell_progress,
+                                    .progress = print_progress,
                                     .user = &bar };
     ls_pack_summary summary;
     const ls_status status = ls_pack_write(ctx, path, n, parts, &config, &summary);
     const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
     const int answer = answer_of(verb, ctx, &bar, status, by_image);
     if (answer == EXIT_DATA && by_image)
-        print_message(verb, "--on-bad-image skip packs such images too; 'lockstep "
-                            "train --on-bad-image skip' leaves them out");
+        print_message(verb, "--on-bad-image skip packs such images too; 'lockstep train "
+                            "--on-bad-image skip' leaves them out");
     if (answer != EXIT_DONE && !v->overwrite && is_file(path))
         print_message(verb, "--overwrite replaces it");
     if (answer != EXIT_DONE) return answer;
@@ -148,7 +148,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     const int n_wanted = v.check ? 1 : 2;
     if (parsed.n_arguments != n_wanted)
-        return fail_with(verb, EXIT_USAGE, "wants %s, got %d argument%s",
+        return fail_with(verb, EXIT_USAGE, "expected %s, got %d argument%s",
                          v.check ? "one pack to check" : "a folder and the file to write",
                          parsed.n_arguments, plural(parsed.n_arguments));
     if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
@@ -170,9 +170,9 @@ const cli_verb verb_pack = {
     .summary = "pack a folder of images into one file",
     .arguments = "DIR FILE",
     .details =
-        "FILE replaces DIR as --data-dir: files, or their pixels by --raw, train to the same bits, "
-        "and a run can be resumed with either. It holds DIR/train and DIR/val, validation, valid "
-        "and test, as far as they exist, or else DIR's classes.\n",
+        "FILE can be given as --data-dir in place of DIR. Training on it gives the same bits, also "
+        "with --raw, and a run can be resumed with either. It holds those of DIR/train, DIR/val, "
+        "DIR/validation, DIR/valid and DIR/test that exist, or else DIR's classes.\n",
     .options = options,
     .run = run,
 };

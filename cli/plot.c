@@ -22,8 +22,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (parsed.n_arguments != 1)
-        return fail_with(verb, EXIT_USAGE, "%d folders given; expected one, of a run",
-                         parsed.n_arguments);
+        return fail_with(verb, EXIT_USAGE, "expected one run folder, got %d", parsed.n_arguments);
     const char *dir = parsed.arguments[0];
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_DONE;
@@ -37,7 +36,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
 
 const cli_verb verb_plot = {
     .name = "plot",
-    .summary = "draw a run's loss and accuracy",
+    .summary = "draw the loss and accuracy of a run",
     .arguments = "RUN",
     .details = "Writes RUN/curves.svg from RUN/metrics.jsonl.\n",
     .options = options,

@@ -1,5 +1,5 @@
-/* predict.c: 'lockstep predict': what a checkpoint sees in images. It needs nothing but the
- * checkpoint, which names the model, the classes and how images are prepared. */
+/* predict.c: 'lockstep predict': the classes that a checkpoint predicts for images. The checkpoint
+ * stores the model, the classes and the preprocessing. */
 #include "cli.h"
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void softmax(int64_t n, float *values)
         values[i] = (float)(exp((double)values[i] - (double)largest) / sum);
 }
 
-/* The k most probable, each taken out once shown. */
+/* Prints the k most probable classes, and sets the probability of each printed one to -1. */
 static void print_top(const ls_model_info *info, int64_t k, float *probabilities)
 {
     const int64_t n = info->options.n_classes;
@@ -52,7 +52,7 @@ static void print_top(const ls_model_info *info, int64_t k, float *probabilities
     }
 }
 
-/* A loader's own message tells of an epoch and a step, which mean nothing here. */
+/* Prints the path and the reason only, because the loader's message names an epoch and a step. */
 static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader *loader,
                          const char *path)
 {
@@ -64,8 +64,8 @@ static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader 
     return EXIT_DATA;
 }
 
-/* One image, prepared as in validation. Returns EXIT_DONE, or the command's answer after printing
- * why it can't be. */
+/* Runs the net on one image, preprocessed as in validation. On failure prints the reason. Returns
+ * the exit status. */
 static int predict(const cli_verb *verb, ls_context *ctx, const ls_model_info *info, ls_net *net,
                    int64_t max_pixels, const char *path, float *values)
 {
@@ -116,7 +116,7 @@ static int run(const cli_verb *verb, int argc, char **argv)
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
     if (!v.checkpoint || parsed.n_arguments == 0)
         return fail_with(verb, EXIT_USAGE, "%s",
-                         v.checkpoint ? "no image given" : "--checkpoint FILE is needed");
+                         v.checkpoint ? "no image given" : "--checkpoint FILE is required");
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
     const ls_saved_model *model = open_saved_model(verb, ctx, v.checkpoint);

@@ -92,7 +92,8 @@ static size_t escape(const char *text, size_t length, const char *marked, char *
     return (size_t)(to - out);
 }
 
-/* `before` and `after` as they are, `text` escaped, all at once: others may print meanwhile. */
+/* `before` and `after` as they are, `text` escaped, all at once: other processes may write to the
+ * same file. */
 static void print_line(FILE *out, size_t n_before, size_t n_after, const char *text, size_t length,
                        const char *marked)
 {

@@ -1,4 +1,4 @@
-/* progress.c: how far a run is; see progress.h. */
+/* progress.c: see progress.h. */
 #include "progress.h"
 #include "print.h"
 #include <math.h>

@@ -1,11 +1,12 @@
-/* progress.h: how far a run is, on stderr: a bar on a terminal, a line per interval otherwise. */
+/* progress.h: the progress of a run on stderr: a bar on a terminal, otherwise a line per
+ * interval. */
 #ifndef LS_CLI_PROGRESS_H
 #define LS_CLI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What steps do, which decides how long they take; WORK_OTHER's time says nothing of theirs. */
+/* Kinds of steps. The time of WORK_OTHER is not used to estimate that of the others. */
 typedef enum progress_work { WORK_TRAIN, WORK_EVALUATE, WORK_OTHER, N_WORKS } progress_work;
 
 typedef struct progress {
@@ -33,16 +34,17 @@ void progress_begin(progress *p, const char *title, progress_work work, int64_t 
 /* One more step; shows it when it is time. wait_seconds: spent waiting for data since the part
  * began. */
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1);
-/* Until the end of the run, by what steps of either kind took so far; below 0: none is done. */
+/* Estimated seconds until the end of the run, from the steps of both kinds so far; below 0 = no
+ * step is done. */
 double progress_seconds_left(const progress *p, double now);
-/* Is it time to show something, and the clock; then not again for a while. For those who show how
- * far they are themselves. */
+/* Whether the display is due for an update, which restarts the interval; *now is the clock. For
+ * callers that format their own line. */
 bool progress_is_due(progress *p, double *now);
-/* Shows a line of theirs: on a terminal in place of the one before. */
+/* Shows such a line; on a terminal it replaces the previous one. */
 void progress_show(const progress *p, const char *line);
-/* Ends the part: the bar goes away. */
+/* Ends the part and removes the bar. */
 void progress_end(progress *p);
-/* Takes the bar off the terminal, before something else is printed. */
+/* Removes the bar from the terminal before other output. */
 void progress_clear(const progress *p);
 
 /* ---- The line itself: numbers and a width in, text out ---- */

@@ -1,4 +1,4 @@
-/* recipe.c: the options of `lockstep train` and what they make; see recipe.h. */
+/* recipe.c: see recipe.h. */
 #include "recipe.h"
 #include "run/json.h"
 #include <math.h>
@@ -43,7 +43,8 @@ const cli_option recipe_options[] = {
       "smallest area of a random resized crop, as a fraction; for an --image-size of 64 or more",
       "X", 0.01, 1, .note = "0.35" },
     { OPTION_CHOICE, 0, "seeding", AT(seeding),
-      "random numbers by sample, or by worker as in PyTorch, where --workers changes the result",
+      "derive random numbers from the sample, or from the worker as in PyTorch; --workers then "
+      "changes the result",
       "sample|worker", .fallback = "sample" },
 
     { OPTION_HEADING, .help = "Model:" },
@@ -115,7 +116,7 @@ const cli_option recipe_options[] = {
       "save and stop after N steps of the run; --resume continues it", "N", 1, 1e12, .note = "none",
       .executor = true },
     { OPTION_TEXT, 0, "inject-fault", AT(fault),
-      "add one ulp to one element of one op's output in one step, to try 'lockstep compare'",
+      "add one ulp to one element of one op's output in one step, to test 'lockstep compare'",
       "STEP:OP:ELEMENT", .note = "none", .executor = true },
 
     { OPTION_HEADING, .help = "Output and checkpoints:" },
@@ -134,7 +135,7 @@ const cli_option recipe_options[] = {
     { .kind = OPTION_END },
 };
 
-/* ---- Defaults, and options that would do nothing ---- */
+/* ---- Defaults, and options without an effect ---- */
 
 typedef struct dependence {
     const char *option;
@@ -153,7 +154,8 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
         { "scale-min", !small, "images of 64 pixels or more" },
         { "momentum", sgd, "--opt sgd" },
         { "nesterov", sgd && r->momentum > 0, "--opt sgd and a momentum" },
-        { "lr-warmup-epochs", r->schedule != SCHEDULE_ONE_CYCLE, "another --lr-scheduler" },
+        { "lr-warmup-epochs", r->schedule != SCHEDULE_ONE_CYCLE,
+          "an --lr-scheduler other than onecycle" },
         { "lr-min", cosine || polynomial || plateau,
           "--lr-scheduler cosine, polynomial or plateau" },
         { "lr-step-size", step, "--lr-scheduler step" },
@@ -163,7 +165,7 @@ static bool check_dependences(const cli_verb *verb, const cli_parsed *parsed, co
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (options_given(verb, parsed, table[i].option) && !table[i].useful)
-            return fail_with(verb, false, "--%s does nothing here: it belongs to %s",
+            return fail_with(verb, false, "--%s has no effect here: it requires %s",
                              table[i].option, table[i].when);
     return true;
 }
@@ -174,7 +176,8 @@ static bool check_rates(const cli_verb *verb, const recipe *r)
         return fail_with(verb, false, "--lr-min %g is above --lr %g", r->min_lr, r->lr);
     if (r->schedule == SCHEDULE_PLATEAU && r->gamma >= 1)
         return fail_with(verb, false,
-                         "--lr-gamma %g would never lower the learning rate; wanted less than 1",
+                         "--lr-gamma %g: expected less than 1, because plateau would never lower "
+                         "the learning rate",
                          r->gamma);
     return true;
 }
@@ -202,7 +205,7 @@ bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r)
     DEFAULT("lr-power", power, 1);
 #undef DEFAULT
     if (r->warmup_epochs >= r->epochs)
-        return fail_with(verb, false, "--lr-warmup-epochs %lld leaves nothing of %lld epochs",
+        return fail_with(verb, false, "--lr-warmup-epochs %lld: expected less than --epochs %lld",
                          (long long)r->warmup_epochs, (long long)r->epochs);
     return check_dependences(verb, parsed, r) && check_rates(verb, r);
 }
@@ -222,21 +225,20 @@ bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recip
     const long long epochs = ls__json_get_integer(stored, "epochs");
     if (r->epochs < epochs)
         return fail_with(verb, false,
-                         "--epochs %lld: the run has %lld; a run can be lengthened, not "
-                         "shortened; --stop-at ends it earlier",
+                         "--epochs %lld: the run has %lld; a run can be lengthened, not shortened; "
+                         "--stop-at ends it earlier",
                          (long long)r->epochs, epochs);
     if (r->epochs == epochs || recipe_can_be_lengthened(r)) return true;
     const char *schedule = ls__json_get_string(stored, "lr-scheduler");
     return fail_with(
         verb, false,
-        "--epochs %lld: the learning rates of --lr-scheduler %s depend on the "
-        "number of epochs, %lld, so the steps that are done would be others; begin a new run "
-        "with --epochs %lld (schedules constant, step, exponential and plateau can be "
-        "lengthened)",
+        "--epochs %lld: the learning rates of --lr-scheduler %s depend on the number of epochs, "
+        "%lld, so the completed steps would differ; begin a new run with --epochs %lld (schedules "
+        "constant, step, exponential and plateau can be lengthened)",
         (long long)r->epochs, schedule, epochs, (long long)r->epochs);
 }
 
-/* ---- What the options make ---- */
+/* ---- Objects made from the options ---- */
 
 ls_model_info recipe_model(const recipe *r)
 {

@@ -1,4 +1,5 @@
-/* recipe.h: the options of `lockstep train`, and what they make: loaders, optimizer, schedule. */
+/* recipe.h: the options of `lockstep train`, and the objects made from them: loaders, optimizer,
+ * schedule. */
 #ifndef LS_CLI_RECIPE_H
 #define LS_CLI_RECIPE_H
 
@@ -55,8 +56,8 @@ typedef struct recipe {
 
 extern const cli_option recipe_options[];
 
-/* Finds the defaults that depend on other options, and refuses options that would do nothing. On
- * failure prints why and returns false. */
+/* Sets the defaults that depend on other options. Options without an effect are errors. On failure
+ * prints the reason and returns false. */
 bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r);
 
 /* Whether a run with the stored options may continue as `r`: --epochs may only grow, and only where

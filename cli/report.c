@@ -41,18 +41,18 @@ static void print_skipped(const run_report *r, const ls_event *e)
 {
     const int64_t done = e->epoch * r->progress.n_steps + e->step;
     progress_clear(&r->progress);
-    print_warning(r->verb,
-                  "step %lld: the last %lld updates were all skipped: gradients "
-                  "overflow f16 even with a loss scale of %g, and the weights stay as they are; "
-                  "--precision bf16 has more range",
-                  (long long)done, (long long)e->n_updates, e->loss_scale);
+    print_warning(
+        r->verb,
+        "step %lld: the last %lld updates were all skipped: gradients overflow f16 even with a "
+        "loss scale of %g, and the weights stay as they are; --precision bf16 has more range",
+        (long long)done, (long long)e->n_updates, e->loss_scale);
 }
 
 static void print_best_lost(const run_report *r, const ls_event *e)
 {
     print_warning(r->verb,
-                  "%s/best.safetensors, the weights after epoch %lld, %s%s; the "
-                  "first epoch that is better writes it again",
+                  "%s/best.safetensors, the weights after epoch %lld, %s%s; the first epoch that "
+                  "is better writes it again",
                   r->dir, (long long)e->best_epoch, e->message ? "can't be used: " : "is missing",
                   e->message ? plain_message(e->message) : "");
 }

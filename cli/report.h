@@ -1,4 +1,4 @@
-/* report.h: what the command prints of a pass over images, and of a run's epochs. */
+/* report.h: prints the events of a run or an evaluation. */
 #ifndef LS_CLI_REPORT_H
 #define LS_CLI_REPORT_H
 

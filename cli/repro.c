@@ -23,13 +23,13 @@ typedef struct repro_values {
 
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Experiment:" },
-    { OPTION_TEXT, 'j', "workers", AT(workers), "numbers of data-loader threads, each with one run",
-      "N,N,...", .fallback = "0,1,2,4,8" },
+    { OPTION_TEXT, 'j', "workers", AT(workers),
+      "data-loader thread counts to compare, one run each", "N,N,...", .fallback = "0,1,2,4,8" },
     { OPTION_TEXT, 0, "threads", AT(threads),
-      "numbers of CPU threads that compute, each with each of --workers", "N,N,...",
+      "CPU thread counts to compare, each with each of --workers", "N,N,...",
       .fallback = "1,2,3,4" },
     { OPTION_INTEGER, 0, "restart", AT(restarts),
-      "train each combination once more, stopped N times and resumed with other numbers", "N", 0,
+      "also train each combination with N stops, resumed with other thread counts", "N", 0,
       REPRO_MAX_RESTARTS, .fallback = "0" },
     { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "steps of each run", "N", 1, 1e6,
       .fallback = "60" },
@@ -58,7 +58,7 @@ static void make_options(cli_option out[MAX_OPTIONS + 1])
     out[n] = (cli_option){ .kind = OPTION_END };
 }
 
-/* ---- What the children are told: each option that was given ---- */
+/* ---- The arguments of the child processes: each option that was given ---- */
 
 static char *option_word(const char *name, const json_t *value)
 {
@@ -114,16 +114,16 @@ static bool read_axis(const cli_verb *verb, const char *name, const char *text, 
         for (int i = 0; i < out->n; i++) good = good && out->values[i] != value;
         if (!good || out->n == REPRO_MAX_AXIS)
             return fail_with(verb, false,
-                             "--%s wants different whole numbers from %d to %d, at most %d of "
-                             "them: 0,1,2; got '%s'",
-                             name, min, max, REPRO_MAX_AXIS, text);
+                             "--%s: expected at most %d different integers from %d to %d, such as "
+                             "0,1,2; got '%s'",
+                             name, REPRO_MAX_AXIS, min, max, text);
         out->values[out->n++] = (int)value;
         at = end;
         if (!*end) return true;
     }
 }
 
-/* Where a run is stopped: at a drawn step of each of so many equal parts of it. */
+/* The step at which a run is stopped: a random one of each of `restarts` equal parts. */
 static int64_t stop_step(const repro_values *v, int run, int part)
 {
     uint32_t dice[4];
@@ -136,9 +136,9 @@ static int64_t stop_step(const repro_values *v, int run, int part)
     return begin + 1 + (int64_t)ls_random_below(dice[0], dice[1], (uint32_t)(end - begin));
 }
 
-/* Each number of workers with each of threads; then the same with restarts, which go on with the
- * next numbers of both. Seeding by worker makes the number of workers a part of the recipe: it then
- * stays. */
+/* Each number of workers with each number of threads; then the same with restarts, each of which
+ * resumes with the next numbers of both. With --seeding worker the number of workers is part of the
+ * identity, so it stays. */
 static void plan_runs(const repro_values *v, const axis *workers, const axis *threads, repro *r)
 {
     const bool may_change = v->recipe.seeding != LS_SEED_BY_WORKER;
@@ -174,8 +174,8 @@ static int check_data(const repro *r, const recipe *train)
     ls_dataset_close(&data);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
     return fail_with(r->verb, EXIT_USAGE,
-                     "--steps %lld: %lld epochs of these images have %lld steps: use "
-                     "--epochs %lld or fewer steps",
+                     "--steps %lld: %lld epochs of these images have %lld steps: use --epochs %lld "
+                     "or fewer steps",
                      (long long)r->steps, (long long)train->epochs,
                      (long long)(per_epoch * train->epochs),
                      (long long)((r->steps + per_epoch - 1) / per_epoch));
@@ -185,17 +185,17 @@ static bool choose_folder(const cli_verb *verb, const char *given, char out[RUN_
 {
     struct stat there;
     if (given && strlen(given) >= RUN_DIR_SIZE)
-        return fail_with(verb, false, "the folder has too long a name");
+        return fail_with(verb, false, "the folder's name is too long");
     snprintf(out, RUN_DIR_SIZE, "%s", given ? given : "repro");
     for (int i = 2; !given && lstat(out, &there) == 0; i++)
         snprintf(out, RUN_DIR_SIZE, "repro-%d", i);
     if (!given || lstat(out, &there) != 0) return true;
-    return fail_with(verb, false, "%s is there already: give another --out", out);
+    return fail_with(verb, false, "%s exists already; expected a new folder for --out", out);
 }
 
 /* ---- The experiment ---- */
 
-static void tell_running(const repro *r, int i)
+static void print_running(const repro *r, int i)
 {
     char legs[REPRO_LEGS_SIZE];
     if (!isatty(STDERR_FILENO)) return;
@@ -210,7 +210,7 @@ static int experiment(repro *r)
     repro_print_head(r);
     int answer = EXIT_DONE;
     for (int i = 0; i < r->n_runs && answer == EXIT_DONE; i++) {
-        tell_running(r, i);
+        print_running(r, i);
         answer = repro_train(r, &r->runs[i]);
         if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
         if (answer == EXIT_SIGNAL + repro_signal() && repro_signal())
@@ -286,9 +286,9 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
     axis workers, threads;
     const parse_result result = options_parse(&verb, argc, argv, &v, &parsed);
     if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!v.recipe.data_dir) return fail_with(&verb, EXIT_USAGE, "--data-dir DIR is needed");
+    if (!v.recipe.data_dir) return fail_with(&verb, EXIT_USAGE, "--data-dir DIR is required");
     if (v.restarts >= v.recipe.steps)
-        return fail_with(&verb, EXIT_USAGE, "--restart %lld wants more steps than %lld",
+        return fail_with(&verb, EXIT_USAGE, "--restart %lld: expected less than --steps %lld",
                          (long long)v.restarts, (long long)v.recipe.steps);
     if (!recipe_resolve(&verb, &parsed, &v.recipe) ||
         !read_axis(&verb, "workers", v.workers, 0, 256, &workers) ||
@@ -296,23 +296,22 @@ static int run(const cli_verb *plain_verb, int argc, char **argv)
         return EXIT_USAGE;
     if (workers.n * threads.n == 1 && v.restarts == 0)
         return fail_with(&verb, EXIT_USAGE,
-                         "--workers %s and --threads %s make one run; at least two are needed "
-                         "to compare: give more numbers, or --restart 1",
+                         "--workers %s and --threads %s make one run; at least two are needed to "
+                         "compare: give more numbers, or --restart 1",
                          v.workers, v.threads);
     return open_and_run(&verb, &parsed, &v, &workers, &threads);
 }
 
 const cli_verb verb_repro = {
     .name = "repro",
-    .summary = "train with many numbers of workers and threads, and compare all bits",
+    .summary = "train with different thread counts, and compare all bits",
     .arguments = "",
-    .details =
-        "All other options are those of 'lockstep train' and hold for all runs. DIR gets repro.csv "
-        "(a line per run), losses.csv (a line per step), repro.svg and a folder and a log per "
-        "run.\n"
-        "Exit status: 0 all runs are the same to the last bit, 1 they differ, anything else: no "
-        "verdict (2 wrong command line, 3 unusable images, 4 the loss is not finite, 5 another "
-        "failure, 128+n stopped by signal n).\n",
+    .details = "The other options are those of 'lockstep train' and apply to all runs. DIR "
+               "receives repro.csv (a line per run), losses.csv (a line per step), repro.svg and a "
+               "folder and a log per run.\n"
+               "Exit status: 0 all runs have the same bits, 1 they differ, anything else: no "
+               "verdict (2 wrong command line, 3 unusable images, 4 the loss is not finite, 5 "
+               "another failure, 128+n stopped by signal n).\n",
     .options = own_options,
     .run = run,
 };

@@ -9,7 +9,7 @@
 enum { REPRO_MAX_AXIS = 32, REPRO_MAX_RESTARTS = 16 };
 enum { REPRO_PATH_SIZE = RUN_DIR_SIZE + 64, REPRO_LEGS_SIZE = 512 };
 
-/* What the command answers when no verdict was reached. Failures of the children keep theirs. */
+/* Exit statuses of this verb. Those of failed child processes are passed on. */
 enum { EXIT_DIFFERENT = 1, EXIT_NO_VERDICT = 5 };
 
 /* One process's part of a run. */
@@ -26,7 +26,7 @@ typedef struct repro_run {
     double *losses;    /* of each step */
     ls_digest weights; /* after the last one */
     double seconds;    /* of training */
-    int result;        /* runs with equal records have one number, in the order of coming up */
+    int result;        /* runs with equal run logs have the same number, in order of appearance */
     ls_run_log_difference split; /* against the first run; step -1 = none */
     int n_spans; /* of the first run of a result: which result it agrees with, in which steps */
     ls__chart_span *spans;
@@ -34,7 +34,7 @@ typedef struct repro_run {
 
 typedef struct repro {
     const cli_verb *verb;
-    ls_context *ctx; /* reads records; trains nothing */
+    ls_context *ctx; /* reads run logs; trains nothing */
     const char *out; /* the experiment's folder */
     int64_t steps, batch;
     char **arguments; /* for `lockstep train`, but for those of each run; then NULL */
@@ -42,7 +42,7 @@ typedef struct repro {
     repro_run *runs;
 } repro;
 
-/* "0x1 @20 4x3": workers x threads, and the step after which others took over. */
+/* "0x1 @20 4x3": workers x threads, and the step after which the run was resumed with others. */
 void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE]);
 
 /* ---- repro_child.c ---- */
@@ -53,7 +53,7 @@ void repro_catch_signals(void);
 int repro_signal(void); /* 0 = none */
 
 /* Trains all legs of a run, one process after the other. Returns EXIT_DONE, or prints what failed
- * and returns the command's answer. What the processes said is in OUT/NAME.log. */
+ * and returns the command's answer. Their output is in OUT/NAME.log. */
 int repro_train(const repro *r, const repro_run *run);
 
 /* ---- repro_result.c ---- */
@@ -61,7 +61,7 @@ int repro_train(const repro *r, const repro_run *run);
 /* The first run of a result. */
 const repro_run *repro_first_of(const repro *r, int result);
 
-/* Reads what run i of n left and finds which of those before it has the same record. */
+/* Reads the results of run i, and finds an earlier run with the same run log. */
 int repro_read(repro *r, int i);
 void repro_print_head(const repro *r);
 void repro_print_run(const repro *r, int i);

@@ -23,7 +23,7 @@ static void pass_signal(int number)
     errno = kept;
 }
 
-/* Those by which people, terminals and machines end a program. */
+/* The signals by which users, terminals and systems end a program. */
 static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
 enum { N_SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
@@ -38,7 +38,8 @@ void repro_catch_signals(void)
     struct sigaction action = { .sa_handler = pass_signal, .sa_flags = SA_RESTART };
     signal_set(&action.sa_mask);
     for (int i = 0; i < N_SIGNALS; i++) handle_unless_ignored(signals[i], &action);
-    /* Where our parent ignores it, so did we, and the children's ends would be lost. */
+    /* If the parent ignores it, this process has inherited that, and could not wait for its
+     * children. */
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }
 
@@ -50,9 +51,9 @@ int repro_signal(void)
 /* ---- One process ---- */
 
 /* The new process: this program again, in a process group of its own, so that Ctrl-C reaches it
- * through pass_signal only: a second signal would end it before it has saved. It gets one too when
- * its parent is gone, by SIGKILL say, and nobody is left to pass any. What it says goes to the end
- * of the log. Tells `report` why it could not. */
+ * through pass_signal only, because a second signal would end it before it has saved. The system
+ * sends it SIGTERM if its parent dies. Its output is appended to the log. On failure writes errno
+ * to `report`. */
 static _Noreturn void become(char **argv, const char *log, pid_t parent, int report)
 {
     sigset_t none;
@@ -72,7 +73,7 @@ static _Noreturn void become(char **argv, const char *log, pid_t parent, int rep
     }
     const int error = errno;
     const ssize_t told = write(report, &error, sizeof(error));
-    (void)told; /* whom else to tell */
+    (void)told; /* there is no other way to report it */
     _exit(EXIT_RUNTIME);
 }
 
@@ -86,7 +87,7 @@ static int spawn(char **argv, const char *log, pid_t *pid)
     if (*pid == 0) become(argv, log, parent, ends[1]);
     if (*pid < 0) error = errno;
     close(ends[1]);
-    ssize_t n = 0; /* 0 bytes: the program has taken over, and closed it */
+    ssize_t n = 0; /* 0 bytes: exec has closed it */
     while (!error && (n = read(ends[0], &error, sizeof(error))) < 0 && errno == EINTR)
         ;
     close(ends[0]);
@@ -95,8 +96,8 @@ static int spawn(char **argv, const char *log, pid_t *pid)
     return error;
 }
 
-/* Runs it to its end, unless a signal has come before. Signals are held back while it is not known
- * whom to pass them to. Returns 0 or an errno. */
+/* Runs it to its end, unless a signal has come before. Signals are blocked until the child's
+ * process number is known. Returns 0 or an errno. */
 static int run_process(char **argv, const char *log, int *status)
 {
     sigset_t held, before;
@@ -119,7 +120,7 @@ static int run_process(char **argv, const char *log, int *status)
     return ended < 0 ? errno : 0;
 }
 
-/* ---- What it said when it failed ---- */
+/* ---- The output of a failed process ---- */
 
 static void print_end(const char *path)
 {

@@ -1,4 +1,4 @@
-/* repro_result.c: what the runs came to: reading, comparing, the table; see repro.h. */
+/* repro_result.c: reads and compares the results of the runs, and prints the table; see repro.h. */
 #include "repro.h"
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
     ls_step_digest step = { .loss = 0 };
     ls_status status = ls_run_log_count(r->ctx, path, &n);
     if (status == LS_OK && n != r->steps)
-        return fail_with(r->verb, EXIT_NO_VERDICT, "%s has %lld steps, wanted %lld", path,
+        return fail_with(r->verb, EXIT_NO_VERDICT, "%s has %lld steps, expected %lld", path,
                          (long long)n, (long long)r->steps);
     run->losses = calloc((size_t)r->steps, sizeof(*run->losses));
     if (!run->losses) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
@@ -69,7 +69,8 @@ const repro_run *repro_first_of(const repro *r, int result)
     return &r->runs[i];
 }
 
-/* Up to step `end` the run agrees with that result, unless with one before it for longer. */
+/* Up to step `end` the run agrees with that result. Ignored if it agrees with an earlier result for
+ * longer. */
 static void add_span(repro_run *run, int64_t end, int result)
 {
     if (end > (run->n_spans > 0 ? run->spans[run->n_spans - 1].end : 0))
@@ -116,8 +117,7 @@ void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE])
     }
 }
 
-/* The runs of a result as "0x1, 0x2, +6", as many as there is room for; returns how many they are.
- */
+/* The runs of a result as "0x1, 0x2, +6", as many as fit; returns the number of runs. */
 static int list_members(const repro *r, int result, char *out, size_t size)
 {
     int n = 0, n_shown = 0;
@@ -129,7 +129,7 @@ static int list_members(const repro *r, int result, char *out, size_t size)
         n++;
         repro_legs_text(&r->runs[i], legs);
         const size_t room = at + strlen(", ") + strlen(legs) + sizeof(more);
-        if (n_shown + 1 < n || room > size) continue; /* no room: only counted */
+        if (n_shown + 1 < n || room > size) continue; /* does not fit: only counted */
         at += (size_t)snprintf(out + at, size - at, "%s%s", n > 1 ? ", " : "", legs);
         n_shown++;
     }
@@ -164,7 +164,7 @@ static int legs_width(const repro *r)
     return width;
 }
 
-/* What the shorthand of the runs means, by one of them; of those with restarts if there are. */
+/* Explains the notation by the last run, which has restarts if any run has. */
 static void print_example(const repro *r)
 {
     char legs[REPRO_LEGS_SIZE];
@@ -229,17 +229,15 @@ static void print_result(const repro *r, int result)
 void repro_print_verdict(const repro *r)
 {
     if (r->n_results == 1) {
-        print_text(stdout,
-                   "\nOne result: all %d runs are the same in every bit of all %lld step%s.\n",
+        print_text(stdout, "\nOne result: all %d runs have the same bits in all %lld step%s.\n",
                    r->n_runs, (long long)r->steps, plural(r->steps));
     } else {
-        print_text(stdout, "\n%d results: the same recipe did not give the same bits.\n",
-                   r->n_results);
+        print_text(stdout, "\n%d results: the runs do not have the same bits.\n", r->n_results);
         for (int k = 0; k < r->n_results; k++) print_result(r, k);
     }
     print_text(
         stdout,
-        "%s/repro.csv, losses.csv and repro.svg have the figures; each run is a folder there\n",
+        "%s/repro.csv, losses.csv and repro.svg hold the results; each run has a folder there\n",
         r->out);
 }
 
@@ -255,7 +253,7 @@ static int close_written(const repro *r, FILE *file, const char *path)
 static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH_SIZE + 128])
 {
     snprintf(path, REPRO_PATH_SIZE + 128, "%s/%s", r->out, name);
-    FILE *file = fopen(path, "wx"); /* the folder is new: what is there is not ours */
+    FILE *file = fopen(path, "wx"); /* the folder is new, so an existing file is not replaced */
     if (!file) print_message(r->verb, "%s: %s", path, strerror(errno));
     return file;
 }

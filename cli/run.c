@@ -1,4 +1,4 @@
-/* run.c: everything that a run is made of, from its recipe. */
+/* run.c: opens the objects of a run from its options. */
 #include "folders.h"
 #include "run.h"
 #include "run/algorithm_cache_file.h"
@@ -28,11 +28,11 @@ static int open_data(cli_run *t)
                                   &t->val_data);
     if (answer != EXIT_DONE) return answer;
     if (ls_dataset_count(t->train_data) < r->batch)
-        return fail_with(t->verb, EXIT_DATA,
-                         "%s: %lld training images do not fill one batch of %lld: use -b "
-                         "%lld or less",
-                         r->data_dir, (long long)ls_dataset_count(t->train_data),
-                         (long long)r->batch, (long long)ls_dataset_count(t->train_data));
+        return fail_with(
+            t->verb, EXIT_DATA,
+            "%s: %lld training images do not fill one batch of %lld: use -b %lld or less",
+            r->data_dir, (long long)ls_dataset_count(t->train_data), (long long)r->batch,
+            (long long)ls_dataset_count(t->train_data));
     const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->info);
     ls_digest digest;
     for (int i = 0; i < (r->digest_contents ? 2 : 0); i++) {
@@ -98,7 +98,7 @@ static int save_kernels(cli_run *t)
     return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
-/* Steps count over the whole run, from 0, as in the record. */
+/* Steps are counted over the whole run, from 0, as in the run log. */
 static bool set_fault(cli_run *t)
 {
     long long step, op, element;
@@ -107,7 +107,7 @@ static bool set_fault(cli_run *t)
     if (sscanf(text, "%lld:%lld:%lld%n", &step, &op, &element, &length) != 3 || text[length] ||
         step < 0 || op < 0 || element < 0)
         return fail_with(t->verb, false,
-                         "--inject-fault '%s': wanted STEP:OP:ELEMENT, as in 40:7:0", text);
+                         "--inject-fault '%s': expected STEP:OP:ELEMENT, such as 40:7:0", text);
     const int64_t steps = ls_loader_step_count(t->train);
     if (step / steps >= t->recipe->epochs)
         return fail_with(t->verb, false, "--inject-fault '%s': the run has steps 0 to %lld", text,

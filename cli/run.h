@@ -1,4 +1,4 @@
-/* run.h: what the command opens for a run: its data, net, optimizer, schedule. */
+/* run.h: the objects of a run: data, loaders, net, optimizer, schedule. */
 #ifndef LS_CLI_RUN_H
 #define LS_CLI_RUN_H
 
@@ -24,15 +24,15 @@ typedef struct cli_run {
     const char **classes; /* info.classes */
     ls_model_info info;
 
-    json_t *manifest, *forced; /* of run_files.h; forced: the differences that --force allowed */
-    json_t *changed;           /* what options_changed gives for a resumed run; else NULL */
+    json_t *manifest, *forced;   /* of run_files.h; forced: the differences that --force allowed */
+    json_t *changed;             /* what options_changed gives for a resumed run; else NULL */
     bool writes_algorithm_cache; /* to the file of --algorithm-cache */
     ls_trainer *trainer;         /* of `lockstep train` */
 } cli_run;
 
-/* Opens what a run is made of; verb, recipe and dir are set, all else is zero. resumed: with the
- * kernels that DIR/last.safetensors names. Returns EXIT_DONE, or prints why not and returns the
- * command's answer; cli_run_close is due in any case. */
+/* Opens the objects of a run. verb, recipe and dir must be set, the rest zero. resumed: with the
+ * kernel selections of DIR/last.safetensors. On failure prints the reason. Returns the exit status.
+ * The caller must call cli_run_close in any case. */
 int cli_run_open(cli_run *t, bool resumed);
 void cli_run_close(cli_run *t);
 

@@ -122,10 +122,12 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
         print_message(verb, "%s: %s", path, reason);
     else if (!is_folder(dir))
         print_message(verb, "%s: %s", dir,
-                      file_exists(dir) ? "not a folder; wanted that of a run" : "no such folder");
+                      file_exists(dir) ? "not a folder; expected the folder of a run"
+                                       : "no such folder");
     else
         print_message(verb, "%s: %s", path,
-                      status == LS_ERR_NOT_FOUND ? "no such file: no run was begun there" : reason);
+                      status == LS_ERR_NOT_FOUND ? "no such file; the folder holds no run"
+                                                 : reason);
     json_decref(json);
     return NULL;
 }
@@ -162,7 +164,7 @@ json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_P
                          path);
 }
 
-static void tell_differences(const cli_run *t, const char *how, const json_t *differences)
+static void print_differences(const cli_run *t, const char *how, const json_t *differences)
 {
     size_t i;
     json_t *difference;
@@ -172,8 +174,8 @@ static void tell_differences(const cli_run *t, const char *how, const json_t *di
                       ls__identity_text(difference, "there", "here", text, sizeof(text)));
 }
 
-/* Builds and machines do not decide over bits, but who looks for a cause wants to know of them. */
-static void tell_provenance(const cli_run *t, const json_t *manifest, const json_t *now)
+/* Builds and machines must not change bits, but they are a possible cause if bits differ. */
+static void print_provenance(const cli_run *t, const json_t *manifest, const json_t *now)
 {
     const json_t *sessions = json_object_get(manifest, "sessions");
     const json_t *last = json_array_get(sessions, json_array_size(sessions) - 1);
@@ -203,15 +205,14 @@ int run_manifest_check(cli_run *t)
     if (!t->forced) {
         answer = print_error(t->verb, identity ? NULL : t->ctx, EXIT_RUNTIME);
     } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
-        tell_differences(t, "", t->forced);
+        print_differences(t, "", t->forced);
         print_message(t->verb,
-                      "%s: would continue with another identity (%s); --force continues "
-                      "anyway",
+                      "%s: would continue with another identity (%s); --force continues anyway",
                       t->dir, path);
         answer = EXIT_RUNTIME;
     } else {
-        tell_differences(t, "warning: continues with another identity: ", t->forced);
-        tell_provenance(t, t->manifest, provenance);
+        print_differences(t, "warning: continues with another identity: ", t->forced);
+        print_provenance(t, t->manifest, provenance);
     }
     json_decref(provenance);
     json_decref(identity);
@@ -234,7 +235,7 @@ ls_status run_manifest_begin(cli_run *t)
     }
     if (json_array_append_new(json_object_get(t->manifest, "sessions"), session) != 0) {
         json_decref(t->manifest);
-        t->manifest = NULL; /* ls__json_save tells that there was no memory */
+        t->manifest = NULL; /* ls__json_save reports that there was no memory */
     }
     return run_manifest_save(t);
 }

@@ -12,26 +12,25 @@ ls_status run_config_write(const cli_run *t);
 /* Writes the stored config again with the values of t->changed. */
 ls_status run_config_change(const cli_run *t, json_t *stored);
 
-/* Whether it leaves the choice of the device to the library: "auto". */
+/* Whether the name is "auto". */
 bool is_device_auto(const char *device);
 
 /* Whether two names are one device's: "cuda" is "cuda:0". */
 bool is_same_device(const char *a, const char *b);
 
 /* Puts the device that the run used in place of the option's `auto`, and returns its name, such as
- * "cuda:0"; NULL where another device was asked for. */
+ * "cuda:0"; NULL where the stored option is not `auto`. */
 const char *run_config_settle_device(json_t *stored);
 
-/* Whether the run in `dir` has a checkpoint but has done no step, so that it may be begun again:
- * nothing is lost. */
+/* Whether the run in `dir` has a checkpoint but no step. Such a run may be replaced. */
 bool run_has_no_step(const char *dir);
 
-/* The config of the run in `dir`, its path in `path`; NULL after printing why it cannot be had. Its
- * member "options" is for options_resume. */
+/* Reads the config of the run in `dir`, and writes its path to `path`. On failure prints the reason
+ * and returns NULL. Its member "options" is for options_resume. */
 json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);
 
-/* The object in the run's file `name`, its path in `path`; NULL after printing why it cannot be
- * had, or that it is another thing than it should be: usable says so, else `lacks` what. */
+/* Reads the object in the run's file `name`, and writes its path to `path`. On failure, or where
+ * usable() returns false, prints the reason (`lacks`) and returns NULL. */
 json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
                       bool (*usable)(const json_t *json), const char *lacks,
                       char path[RUN_PATH_SIZE]);
@@ -47,14 +46,12 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
  *
  * "changed" is there only where a resume changed options of the run. ---- */
 
-/* For an opened trainer that goes on with a run, before anything is restored: reads the manifest
- * and refuses another identity, naming the fields that differ; with --force they are warned of and
- * noted. Another build or machine is warned of. Returns EXIT_DONE, or prints why not and returns
- * the command's answer. */
+/* For a resumed run, before its state is restored: reads the manifest and compares the identities.
+ * A difference is an error that names the fields; with --force it is a warning, and recorded.
+ * Another build or machine is a warning. Returns the exit status. */
 int run_manifest_check(cli_run *t);
 
-/* Adds a session, from the step that the trainer is at, to the manifest, which is made where there
- * is none, and writes it. */
+/* Adds a session that begins at the trainer's step to the manifest, and writes it. */
 ls_status run_manifest_begin(cli_run *t);
 
 /* Writes it again, with the kernels that the run has used by now. */
@@ -63,7 +60,7 @@ ls_status run_manifest_save(cli_run *t);
 /* The identity of an opened trainer; NULL with the context's error. */
 json_t *run_manifest_identity(const cli_run *t);
 
-/* The manifest in `dir`, its path in `path`; NULL after printing why it cannot be had. */
+/* Reads the manifest in `dir`, as run_config_read does the config. */
 json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE]);
 
 #endif

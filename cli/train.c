@@ -1,4 +1,4 @@
-/* train.c: 'lockstep train': opens what a run is made of, and its folder. */
+/* train.c: 'lockstep train': opens a run and its folder, trains, and prints the results. */
 #include "report.h"
 #include "run/json.h"
 #include "run/run_folder.h"
@@ -20,12 +20,11 @@ static const char *best_weights(const cli_run *t)
 static int fail_taken(const cli_verb *verb, const char *dir)
 {
     return fail_with(verb, EXIT_USAGE,
-                     "%s holds a run already: continue it with --resume %s, or give another "
-                     "--out",
+                     "%s holds a run already: continue it with --resume %s, or give another --out",
                      dir, dir);
 }
 
-/* Makes and locks the folder of a run. One that has done no step gives way to a new run. */
+/* Makes and locks the folder of a run. A run without a step is replaced by the new run. */
 static int take_folder(cli_run *t, bool resumed)
 {
     const bool again = !resumed && ls__run_folder_holds_run(t->dir);
@@ -36,7 +35,7 @@ static int take_folder(cli_run *t, bool resumed)
     if (!run_has_no_step(t->dir)) return fail_taken(t->verb, t->dir);
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
-    if (remove(path) == 0) return EXIT_DONE; /* the folder holds no run from here on */
+    if (remove(path) == 0) return EXIT_DONE; /* from here on the folder holds no run */
     return fail_with(t->verb, EXIT_RUNTIME, "%s: %s", path, strerror(errno));
 }
 
@@ -68,13 +67,15 @@ static int open_run(cli_run *t, json_t *stored, run_report *report)
     if (answer != EXIT_DONE) return answer;
     t->trainer = open_trainer(t, report);
     if (!t->trainer) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    ls_status status = run_manifest_begin(t); /* a session only once it can begin */
-    /* The first checkpoint: whoever resumes the run before it saves by itself has the kernels that
-     * were chosen now. Where it was forced it is another run from now on. */
+    ls_status status = run_manifest_begin(t); /* only after the trainer is open */
+    /* The first checkpoint stores the kernel selections, so that a run that is killed before its
+     * next checkpoint resumes with them. A forced resume changes the identity, so it is saved too.
+     */
     const bool saves = !stored || json_array_size(t->forced) > 0;
     if (status == LS_OK && saves) status = ls_trainer_save(t->trainer);
     if (status == LS_OK && stored) status = run_config_change(t, stored);
-    if (status == LS_OK && !stored) status = run_config_write(t); /* from now on it is a run */
+    if (status == LS_OK && !stored)
+        status = run_config_write(t); /* from here on the folder holds a run */
     return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
 }
 
@@ -107,8 +108,7 @@ static void print_begin(const cli_run *t)
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
     print_text(stdout, "run     %s", t->dir);
     if (at.epoch >= r->epochs)
-        print_text(stdout, ", which has all of its %lld epoch%s", (long long)r->epochs,
-                   plural(r->epochs));
+        print_text(stdout, ": all %lld epoch%s are done", (long long)r->epochs, plural(r->epochs));
     else if (at.epoch > 0 || at.step > 0)
         print_text(stdout, ", continued at epoch %lld, step %lld", (long long)at.epoch + 1,
                    (long long)at.step);
@@ -116,8 +116,8 @@ static void print_begin(const cli_run *t)
     fflush(stdout);
 }
 
-/* What may be done with the weights now. */
-static void tell_next(const cli_run *t)
+/* Prints commands that use the weights. */
+static void print_next(const cli_run *t)
 {
     static const char *const precisions[] = { NULL, "tf32", "bf16", "f16" };
     const char *precision = precisions[t->recipe->precision];
@@ -146,14 +146,14 @@ static void print_result(const cli_run *t, double seconds)
     end_fields(&line);
 }
 
-static void tell_stopped(const cli_run *t, const ls_trainer_state *at)
+static void print_stopped(const cli_run *t, const ls_trainer_state *at)
 {
     print_message(t->verb, "signal %d: saved at epoch %lld, step %lld", (int)caught_signal,
                   (long long)at->epoch + 1, (long long)at->step);
     print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
 }
 
-static void tell_halted(const cli_run *t, const ls_trainer_state *at)
+static void print_halted(const cli_run *t, const ls_trainer_state *at)
 {
     const bool is_all = t->recipe->steps == at->n_steps;
     if (at->averages.n_images > 0)
@@ -166,43 +166,42 @@ static void tell_halted(const cli_run *t, const ls_trainer_state *at)
                   is_all ? "--steps" : NULL, "N", NULL);
 }
 
-static void tell_bad_data(const cli_run *t, const ls_trainer_state *at, int answer)
+static void print_bad_data(const cli_run *t, const ls_trainer_state *at, int answer)
 {
     const bool stops = answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
     print_message(t->verb, "saved at epoch %lld, step %lld", (long long)at->epoch + 1,
                   (long long)at->step);
-    print_command(stderr,
-                  stops ? "to continue with other images in place of bad ones" : "to continue",
-                  "train", "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
+    print_command(stderr, stops ? "to continue without unreadable images" : "to continue", "train",
+                  "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
 }
 
-static void tell_done(const cli_run *t, const ls_trainer_state *at, bool is_stale)
+static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_stale)
 {
     if (is_stale)
         print_text(stdout, "ended after epoch %lld: no better top-1 since epoch %lld\n",
                    (long long)at->epoch, (long long)at->best_epoch);
-    tell_next(t);
+    print_next(t);
     if (!is_stale && recipe_can_be_lengthened(t->recipe))
         print_command(stdout, "for more epochs", "train", "--resume", t->dir, "--epochs", "N",
                       NULL);
 }
 
 /* Returns the command's answer. seconds: since the command began. */
-static int tell_end(const cli_run *t, ls_trainer_end end, int data_answer, double seconds)
+static int print_end(const cli_run *t, ls_trainer_end end, int data_answer, double seconds)
 {
     const ls_trainer_state at = ls_trainer_where(t->trainer);
     switch (end) {
     case LS_TRAINER_DONE:
     case LS_TRAINER_STALE:
-        tell_done(t, &at, end == LS_TRAINER_STALE);
+        print_done(t, &at, end == LS_TRAINER_STALE);
         print_result(t, seconds);
         return EXIT_DONE;
     case LS_TRAINER_HALTED:
-        tell_halted(t, &at);
+        print_halted(t, &at);
         print_result(t, seconds);
         return EXIT_DONE;
-    case LS_TRAINER_STOPPED: tell_stopped(t, &at); return EXIT_SIGNAL + caught_signal;
-    case LS_TRAINER_DATA_ERROR: tell_bad_data(t, &at, data_answer); return data_answer;
+    case LS_TRAINER_STOPPED: print_stopped(t, &at); return EXIT_SIGNAL + caught_signal;
+    case LS_TRAINER_DATA_ERROR: print_bad_data(t, &at, data_answer); return data_answer;
     case LS_TRAINER_NONFINITE: return EXIT_NONFINITE;
     case LS_TRAINER_ERROR: break;
     }
@@ -237,7 +236,7 @@ static int train_run(cli_run *t, run_report *report, double begun)
     if (end == LS_TRAINER_DATA_ERROR || end == LS_TRAINER_NONFINITE)
         ls_context_clear_error(t->ctx); /* the report has printed it */
     if (end != LS_TRAINER_ERROR && run_manifest_save(t) != LS_OK) end = LS_TRAINER_ERROR;
-    return tell_end(t, end, report->data_answer, clock_seconds() - begun);
+    return print_end(t, end, report->data_answer, clock_seconds() - begun);
 }
 
 static int train(cli_run *t, json_t *stored)
@@ -294,13 +293,13 @@ static bool may_take(const cli_verb *verb, const char *dir)
         return fail_with(verb, false, "--out %s: not a folder", dir);
     if (!ls__run_folder_find_foreign(dir, name)) return true;
     return fail_with(verb, false,
-                     "--out %s: the folder is not empty and holds no run (found '%s'); "
-                     "expected a new or empty folder",
+                     "--out %s: the folder is not empty and holds no run (found '%s'); expected a "
+                     "new or empty folder",
                      dir, name);
 }
 
-/* Where seeds go by worker their number is a part of the recipe, which even --force leaves alone.
- */
+/* With --seeding worker the number of workers is part of the identity, which --force does not
+ * change. */
 static bool keeps_workers(const cli_verb *verb, const json_t *stored, const recipe *r)
 {
     const int64_t workers = ls__json_get_integer(stored, "workers");
@@ -311,8 +310,8 @@ static bool keeps_workers(const cli_verb *verb, const json_t *stored, const reci
                      (long long)r->workers, (long long)workers);
 }
 
-/* A run that was begun with --device auto resumes on the device that it had then; kernels of
- * another one would give other bits. Returns its name, NULL where another was asked for. */
+/* A run with --device auto resumes on its first device, because another one would give other bits.
+ * Returns the device's name; NULL if the run does not have --device auto. */
 static const char *keep_device(json_t *stored, recipe *r)
 {
     const char *taken = run_config_settle_device(stored);
@@ -332,11 +331,11 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
     if (result != PARSE_OK) return result == PARSE_HELP ? -1 : EXIT_USAGE;
     const char *named = r->resume ? r->resume : r->out;
     if (r->resume && r->out)
-        return fail_with(verb, EXIT_USAGE,
-                         "--out and --resume exclude each other: a resumed run stays in its "
-                         "folder");
+        return fail_with(
+            verb, EXIT_USAGE,
+            "--out and --resume exclude each other: a resumed run stays in its folder");
     if (named && strlen(named) >= RUN_DIR_SIZE)
-        return fail_with(verb, EXIT_USAGE, "the run's folder has too long a name");
+        return fail_with(verb, EXIT_USAGE, "the name of the run's folder is too long");
     if (named)
         snprintf(dir, RUN_DIR_SIZE, "%s", named);
     else
@@ -357,16 +356,16 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
             return EXIT_USAGE;
         if (taken)
             print_message(verb, "%s resumes on %s, the device that --device auto took", dir, taken);
-        /* meant that one time */
+        /* these apply to one session only */
         if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
         if (!options_given(verb, &parsed, "force")) r->force = false;
         if (!options_given(verb, &parsed, "inject-fault")) r->fault = NULL;
         if (ls_model_find(r->model)) return EXIT_DONE;
         return fail_with(verb, EXIT_USAGE,
-                         "%s: option 'model' wants one of " MODEL_NAMES ", got '%s'", path,
+                         "%s: option 'model': expected one of " MODEL_NAMES ", got '%s'", path,
                          r->model);
     }
-    if (!r->data_dir) return fail_with(verb, EXIT_USAGE, "--data-dir DIR is needed");
+    if (!r->data_dir) return fail_with(verb, EXIT_USAGE, "--data-dir DIR is required");
     if (!may_take(verb, dir)) return EXIT_USAGE;
     return recipe_resolve(verb, &parsed, r) ? EXIT_DONE : EXIT_USAGE;
 }
@@ -389,14 +388,15 @@ const cli_verb verb_train = {
     .name = "train",
     .summary = "train a network on a folder of images",
     .arguments = "",
-    .details = "RUN holds config.json, manifest.json (what its bits depend on), metrics.jsonl, "
-               "metrics.csv, run_log.txt (digests of each step), last.safetensors (everything, for "
-               "--resume) and best.safetensors (the weights with the best validation top-1).\n"
-               "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the "
-               "schedule is constant, step, exponential or plateau.\n"
-               "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data "
-               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving (SIGINT, "
-               "SIGTERM, SIGHUP; SIGQUIT ends the process without saving).\n",
+    .details =
+        "RUN holds config.json, manifest.json (identity and sessions), metrics.jsonl, metrics.csv, "
+        "run_log.txt (digests of each step), last.safetensors (the complete state, for --resume) "
+        "and best.safetensors (the weights with the best validation top-1).\n"
+        "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the "
+        "schedule is constant, step, exponential or plateau.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data folder, 4 "
+        "the loss is not finite, 128+n stopped by signal n after saving (SIGINT, SIGTERM, SIGHUP; "
+        "SIGQUIT ends the process without saving).\n",
     .options = recipe_options,
     .run = run,
 };

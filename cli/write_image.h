@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* pixels [height][width][3]. quality: of a JPEG, 1 to 100; 0 = PNG. On failure errno tells why. */
+/* pixels [height][width][3]. quality: of a JPEG, 1 to 100; 0 = PNG. On failure errno holds the
+ * reason. */
 bool write_image(const char *path, int width, int height, const uint8_t *pixels, int quality);
 
 #endif

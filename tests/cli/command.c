@@ -30,7 +30,7 @@ void end_folder(void)
     remove_folder(folder);
 }
 
-/* In the child: standard output and error go to files, then the command takes over. */
+/* In the child: redirects standard output and error to files, then executes the command. */
 static void become_command(char *line, size_t file_limit)
 {
     enum { MAX_WORDS = 64 };
@@ -93,7 +93,7 @@ int wait_command(pid_t pid)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     read_said(".said-out", said_out, sizeof(said_out));
     read_said(".said-err", said_err, sizeof(said_err));
-    /* Who typed a command knows nothing of the calls that it makes. */
+    /* Messages must not contain the names of library calls. */
     ck_assert_msg(!strstr(said_err, " ls_"), "a function is named in:\n%s", said_err);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -10,7 +10,7 @@ long count_steps(const char *run);
 /* A line of a metrics.jsonl, from 0; NULL where there is none. */
 json_t *read_row(const char *path, int line);
 double number(const json_t *row, const char *key);
-/* The numbers of two runs agree, but for those that tell time. */
+/* The numbers of two runs are equal, except times. */
 void expect_same_metrics(const char *a, const char *b, int n_rows);
 json_t *read_identity(const char *manifest);
 /* Two checkpoints hold the same. */

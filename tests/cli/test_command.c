@@ -1,5 +1,5 @@
-/* test_command.c: the command's manners: help, mistakes on the command line, standard files; exit
- * statuses and what is said. */
+/* test_command.c: the command line: help, invalid command lines, standard files, exit statuses and
+ * messages. */
 #include "command.h"
 #include "one_epoch.h"
 
@@ -122,30 +122,33 @@ START_TEST(mistakes_on_the_command_line)
         { "", "usage: lockstep VERB" },
         { "trian", "unknown verb 'trian'; did you mean 'train'?" },
         { "frobnicate", "unknown verb 'frobnicate'; 'lockstep --help' lists them" },
-        { "train", "--data-dir DIR is needed" },
+        { "train", "--data-dir DIR is required" },
         { "train --data-dri x", "did you mean '--data-dir'?" },
-        { "train --data-dir x --epochs 0", "--epochs wants a whole number from 1" },
-        { "train --data-dir x --lr 0", "--lr wants a number from" },
-        { "train --data-dir x --on-bad-image ignore", "wants one of fail|skip" },
+        { "train --data-dir x --epochs 0", "--epochs: expected an integer from 1" },
+        { "train --data-dir x --lr 0", "--lr: expected a number from" },
+        { "train --data-dir x --on-bad-image ignore", "expected one of fail|skip" },
         { "train --data-dir x --model resnet19", "no model is called 'resnet19'; did you mean" },
         { "train --data-dir x extra", "unexpected argument 'extra'" },
-        { "train --data-dir x --scale-min 0.5", "--scale-min does nothing here" },
-        { "train --data-dir x --image-size 64 --crop-padding 4", "--crop-padding does nothing" },
-        { "train --data-dir x --opt adam --momentum 0.9", "--momentum does nothing here" },
-        { "train --data-dir x --lr-gamma 0.5", "--lr-gamma does nothing here" },
+        { "train --data-dir x --scale-min 0.5", "--scale-min has no effect here" },
+        { "train --data-dir x --image-size 64 --crop-padding 4", "--crop-padding has no effect" },
+        { "train --data-dir x --opt adam --momentum 0.9", "--momentum has no effect here" },
+        { "train --data-dir x --lr-gamma 0.5", "--lr-gamma has no effect here" },
         { "train --data-dir x --lr 0.1 --lr-min 0.2", "--lr-min 0.2 is above --lr 0.1" },
-        { "train --data-dir x --lr-scheduler plateau --lr-gamma 1", "--lr-gamma 1 would never" },
-        { "train --data-dir x --epochs 5 --lr-warmup-epochs 5", "leaves nothing of 5 epochs" },
-        { "train --data-dir x --epochs 1 --lr-warmup-epochs 1", "leaves nothing of 1 epochs" },
+        { "train --data-dir x --lr-scheduler plateau --lr-gamma 1",
+          "--lr-gamma 1: expected less than 1" },
+        { "train --data-dir x --epochs 5 --lr-warmup-epochs 5",
+          "--lr-warmup-epochs 5: expected less than --epochs 5" },
+        { "train --data-dir x --epochs 1 --lr-warmup-epochs 1",
+          "--lr-warmup-epochs 1: expected less than --epochs 1" },
         { "train --resume a --out b", "--out and --resume exclude each other" },
-        { "eval --data-dir x", "--checkpoint FILE is needed" },
-        { "eval --checkpoint x", "--data-dir DIR is needed" },
+        { "eval --data-dir x", "--checkpoint FILE is required" },
+        { "eval --checkpoint x", "--data-dir DIR is required" },
         { "predict --checkpoint x", "no image given" },
-        { "predict x.png", "--checkpoint FILE is needed" },
+        { "predict x.png", "--checkpoint FILE is required" },
         { "describe --model vgg", "no model is called 'vgg'" },
-        { "demo-data", "wants one folder" },
-        { "demo-data a b", "wants one folder" },
-        { "demo-data a --train 0", "--train wants a whole number" },
+        { "demo-data", "expected one folder" },
+        { "demo-data a b", "expected one folder" },
+        { "demo-data a --train 0", "--train: expected an integer" },
     };
     begin_folder();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -237,7 +240,7 @@ START_TEST(exit_statuses)
     } cases[] = {
         { 0, TRAIN "--steps 1", "" },
         { 1, "train --resume none", "none: no such folder" },
-        { 2, "train --data-dir data --epochs many", "--epochs wants" },
+        { 2, "train --data-dir data --epochs many", "--epochs: expected" },
         { 3, "train --data-dir none", "none: no such folder" },
         { 3, "eval --checkpoint run/last.safetensors --data-dir none", "none: no such folder" },
         { 3, "predict --checkpoint run/last.safetensors none.png", "none.png: " },

@@ -1,5 +1,5 @@
-/* test_command_data.c: what the command says of folders and images that it can't use, or that are
- * hardly meant. */
+/* test_command_data.c: messages about unusable folders and images, and warnings about unusual
+ * ones. */
 #include "command.h"
 #include "one_epoch.h"
 
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Each wants "data" in another state of disrepair. */
+/* Each test makes "data" unusable in another way. */
 START_TEST(unusable_folders)
 {
     begin_folder();
@@ -44,7 +44,7 @@ START_TEST(unusable_folders)
 }
 END_TEST
 
-/* What --data-dir names is no dataset: what was found, what was expected, what to give instead. */
+/* --data-dir names no dataset: the message says what was found and what is expected. */
 START_TEST(data_folders_of_the_wrong_kind)
 {
     static const struct {
@@ -94,7 +94,7 @@ static int count_said(const char *text)
     return n;
 }
 
-/* What is possible but hardly intended is a warning, once, when a run is begun. */
+/* Unusual settings give one warning when a run begins. */
 START_TEST(warnings_before_training)
 {
     begin_folder();
@@ -168,7 +168,7 @@ START_TEST(unusable_images)
     write_text("data/val/star/bad.png", "no image");
     expect(3, "eval --checkpoint skipped/last.safetensors --data-dir data -b 4");
     expect_err("lockstep eval: batch 5: image 'data/val/star/bad.png': ");
-    expect_err("--on-bad-image skip takes other images in place of bad ones\n");
+    expect_err("--on-bad-image skip replaces unreadable images with other ones\n");
     expect(0, "eval --checkpoint skipped/last.safetensors --data-dir data --on-bad-image skip");
     end_folder();
 }
@@ -188,7 +188,7 @@ START_TEST(images_beyond_max_pixels)
     ck_assert_int_eq(count_said("warning: left out: "), 6);
     expect_err(" images, among them:\n");
     expect(2, TRAIN "--max-pixels 268435456");
-    expect_err("--max-pixels wants a whole number from 1 to 268435455");
+    expect_err("--max-pixels: expected an integer from 1 to 268435455");
     expect(0, TRAIN "--max-pixels 5000 --stop-at 1");
     expect(0, "train --resume run --stop-at 2"); /* the run's own limit */
     expect(2, "train --resume run --max-pixels 6000");

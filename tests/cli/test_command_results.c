@@ -1,5 +1,5 @@
-/* test_command_results.c: what the command says of results: losses, classes, predictions, and
- * checkpoints from elsewhere; on any terminal, whatever names are. */
+/* test_command_results.c: printed results: losses, classes, predictions, checkpoints of other
+ * programs; on any terminal and with any names. */
 #include "command.h"
 #include "one_epoch.h"
 
@@ -78,7 +78,7 @@ START_TEST(curves)
     free(first);
     free(second);
     expect(2, "plot");
-    expect_err("0 folders given; expected one, of a run");
+    expect_err("expected one run folder, got 0");
     expect(1, "plot data");
     expect_err("data/metrics.jsonl: no epoch is complete");
     end_folder();

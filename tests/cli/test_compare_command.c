@@ -1,5 +1,5 @@
-/* test_compare_command.c: 'lockstep compare': runs that are the same, runs with a fault that was
- * put in, and folders that can't be compared. */
+/* test_compare_command.c: 'lockstep compare': identical runs, runs with an injected fault, and
+ * folders that can't be compared. */
 #include "command.h"
 
 #include "../suite.h"
@@ -19,7 +19,7 @@ static void draw_data(void)
     expect(0, "demo-data data --train 16 --val 4");
 }
 
-START_TEST(the_same)
+START_TEST(identical_runs)
 {
     begin_folder();
     draw_data();
@@ -27,8 +27,8 @@ START_TEST(the_same)
     expect(0, TRAIN "--out b -j 2 --threads 2 --stop-at 13");
     expect(0, "compare a b"); /* as far as both go */
     expect_out("A: a\nB: b\n");
-    expect_out("A has 40 steps, B 13; all that both have are the same");
-    expect_out("answer: identical, as far as both go\n");
+    expect_out("A has 40 steps, B has 13; all common steps are identical");
+    expect_out("answer: identical in all common steps\n");
     expect(0, "train --resume b -j 1 --threads 3");
     expect(0, "compare a b");
     expect_out("identity: the same");
@@ -59,7 +59,7 @@ START_TEST(full_standard_output)
 }
 END_TEST
 
-START_TEST(other_runs)
+START_TEST(runs_of_other_identities)
 {
     begin_folder();
     draw_data();
@@ -68,7 +68,7 @@ START_TEST(other_runs)
     expect(2, "compare a b");
     expect_out("seed is \"0\" in A, \"1\" in B");
     expect_out("optimizer.momentum is 0.9 in A, 0.8 in B");
-    expect_out("the first that differs is step 0, in: batch loss gradients weights");
+    expect_out("the first step that differs is 0, in: batch loss gradients weights");
     expect_out("answer: not comparable");
     expect(0, TRAIN "--out c --steps 3 --seeding worker -j 1");
     expect(0, TRAIN "--out d --steps 3 --seeding worker -j 2");
@@ -151,7 +151,7 @@ END_TEST
 
 /* From the start, from a checkpoint of one run, and from one of each; over the end of an epoch,
  * with a schedule that follows the metric. */
-START_TEST(a_fault_is_found)
+START_TEST(an_injected_fault_is_located)
 {
     static const char *const keep[] = { "", "--keep-checkpoints",
                                         "--keep-checkpoints --checkpoint-every 6" };
@@ -164,7 +164,7 @@ START_TEST(a_fault_is_found)
     }
     for (int i = 0; i < 3; i++) {
         expect(1, "compare a%d b%d", i, 2 - i);
-        expect_out("the first that differs is step 33, in:");
+        expect_out("the first step that differs is 33, in:");
         expect_out("step 33 (epoch 2, step 14): the first op whose output differs");
         expect_out("A: op 40, ");
         expect_out("1 ulp apart; 1 of ");
@@ -182,7 +182,7 @@ START_TEST(a_fault_is_found)
     ck_assert_int_eq(json_dump_file(manifest, "b1/manifest.json", 0), 0);
     json_decref(manifest);
     expect(1, "compare a0 b1");
-    expect_out("do what A's record says: B's was made by a fault of the machine");
+    expect_out("match A's run log; a hardware fault, or a cause outside the identity, changed B");
 
     /* the data are gone, are elsewhere, are others */
     ck_assert_int_eq(system("mv data moved"), 0);
@@ -191,7 +191,7 @@ START_TEST(a_fault_is_found)
     expect(1, "compare a0 b0 --data-dir moved");
     ck_assert_int_eq(system("printf x >>$(ls moved/train/star/* | head -1)"), 0);
     expect(2, "compare a0 b0 --data-dir moved");
-    expect_err("can't be run again as it was: data.digest is");
+    expect_err("can't be replayed: data.digest is");
     end_folder();
 }
 END_TEST
@@ -213,7 +213,7 @@ START_TEST(names_that_are_not_utf8)
     expect(0, "predict --checkpoint a/last.safetensors --top 10 image.png");
     expect_out("  caf\xe9\n");
 
-    /* bytes of an image change that its size does not tell */
+    /* an image changes without a change of its size */
     ck_assert_int_eq(
         system("mv a $(printf 'r\\351') && cp -r data other && for f in other/train/caf*/*; do "
                "printf '\\252' | dd of=$f bs=1 seek=60 conv=notrunc status=none; "
@@ -248,8 +248,8 @@ START_TEST(control_characters_in_json)
 }
 END_TEST
 
-/* The data's bytes change unnoticed by names and sizes: the batch tells. */
-START_TEST(another_image_is_found)
+/* An image's bytes change, but not its name and size: the batch digest shows it. */
+START_TEST(a_replaced_image_is_located)
 {
     begin_folder();
     draw_data();
@@ -276,22 +276,22 @@ START_TEST(mistakes)
     draw_data();
     expect(0, TRAIN "--out a --steps 2");
     expect(2, "compare");
-    expect_err("0 folders given");
+    expect_err("expected two run folders, got 0");
     expect(2, "compare a");
     expect(2, "compare a nosuch");
     expect_err("compare: nosuch: no such folder\n");
     expect(2, "compare a data");
-    expect_err("compare: data/config.json: no such file: no run was begun there\n");
+    expect_err("compare: data/config.json: no such file; the folder holds no run\n");
     expect(2, "compare a a/config.json");
-    expect_err("compare: a/config.json: not a folder; wanted that of a run\n");
+    expect_err("compare: a/config.json: not a folder; expected the folder of a run\n");
     expect(2, TRAIN "--out b --inject-fault 3:x");
-    expect_err("wanted STEP:OP:ELEMENT");
+    expect_err("expected STEP:OP:ELEMENT");
     expect(2, TRAIN "--out b --inject-fault 99999999999999999999:0:0");
     expect_err("the run has steps 0 to ");
     expect(1, TRAIN "--out c --inject-fault 0:100000:0");
     ck_assert_int_eq(system("cp -r a d && printf 'no record' >d/run_log.txt"), 0);
     expect(2, "compare a d");
-    expect_out("A has 2 steps, B 0");
+    expect_out("A has 2 steps, B has 0");
     ck_assert_int_eq(system("yes no | head -c 300 >d/run_log.txt"), 0);
     expect(2, "compare a d");
     expect_err("d/run_log.txt");
@@ -303,7 +303,7 @@ START_TEST(mistakes)
 END_TEST
 
 /* None is waited for, and none is read without end. */
-START_TEST(files_of_a_run_that_are_no_files)
+START_TEST(special_files_in_a_run_folder)
 {
     static const mode_t kinds[] = { S_IFIFO, S_IFSOCK, S_IFDIR, S_IFLNK };
     static const char *const names[] = { "config.json", "manifest.json" };
@@ -332,8 +332,9 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("compare_command", the_same, full_standard_output, other_runs,
-                     options_are_named, digests_of_contents_in_one_run, a_fault_is_found,
-                     names_that_are_not_utf8, control_characters_in_json, another_image_is_found,
-                     mistakes, files_of_a_run_that_are_no_files);
+    return RUN_SUITE("compare_command", identical_runs, full_standard_output,
+                     runs_of_other_identities, options_are_named, digests_of_contents_in_one_run,
+                     an_injected_fault_is_located, names_that_are_not_utf8,
+                     control_characters_in_json, a_replaced_image_is_located, mistakes,
+                     special_files_in_a_run_folder);
 }

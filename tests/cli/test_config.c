@@ -36,14 +36,14 @@ START_TEST(unusable_values_are_named_with_usable_ones)
         const char *option, *value, *said;
     } cases[] = {
         { "epochs", "\"many\"",
-          "option 'epochs' wants a whole number from 1 to 100000, got \"many\"" },
-        { "epochs", "0", "option 'epochs' wants a whole number from 1 to 100000, got 0\n" },
-        { "lr", "-0.5", "option 'lr' wants a number from 1e-12 to 1000, got -0.5\n" },
-        { "opt", "\"lion\"", "option 'opt' wants one of sgd|adam|adamw, got \"lion\"\n" },
-        { "exif", "1", "option 'exif' wants true or false, got 1\n" },
-        { "device", "null", "option 'device' wants a NAME, got null\n" },
-        { "model", "\"vgg\"", "option 'model' wants one of resnet20, 32, 44, " },
-        { "max-pixels", "1e9", "option 'max-pixels' wants a whole number from 1 to 268435455" },
+          "option 'epochs': expected an integer from 1 to 100000, got \"many\"" },
+        { "epochs", "0", "option 'epochs': expected an integer from 1 to 100000, got 0\n" },
+        { "lr", "-0.5", "option 'lr': expected a number from 1e-12 to 1000, got -0.5\n" },
+        { "opt", "\"lion\"", "option 'opt': expected one of sgd|adam|adamw, got \"lion\"\n" },
+        { "exif", "1", "option 'exif': expected true or false, got 1\n" },
+        { "device", "null", "option 'device': expected a NAME, got null\n" },
+        { "model", "\"vgg\"", "option 'model': expected one of resnet20, 32, 44, " },
+        { "max-pixels", "1e9", "option 'max-pixels': expected an integer from 1 to 268435455" },
     };
     begin("");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -72,7 +72,7 @@ START_TEST(unknown_options_are_errors)
 }
 END_TEST
 
-/* --device auto takes what it can have when the run begins; the run stays there. */
+/* --device auto selects a device when the run begins; a resumed run keeps it. */
 START_TEST(runs_stay_on_the_device_that_auto_took)
 {
     setenv("LOCKSTEP_MODULES", "/nowhere", 1); /* without GPUs, whatever there is */
@@ -94,8 +94,8 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
 }
 END_TEST
 
-/* With the same device the run goes on to load the module, which is not there; with another one it
- * is refused before. */
+/* With the same device the run resumes and fails to load the missing module; another device is an
+ * error before that. */
 START_TEST(cuda_is_the_first_cuda_device)
 {
     static const struct {
@@ -120,7 +120,7 @@ START_TEST(cuda_is_the_first_cuda_device)
 }
 END_TEST
 
-/* Kernels that these libraries do not have: what may be done about it is said. */
+/* Kernels that these libraries lack: the message says how to continue. */
 START_TEST(checkpoints_of_other_libraries)
 {
     begin("");

@@ -1,6 +1,6 @@
-/* test_crash_train.c: `lockstep train`, killed at any one of the calls by which it changes files,
- * or losing its power there, goes on to the files of a run that was never disturbed. The trainer is
- * the command's own, in a forked process whose calls are noted. */
+/* test_crash_train.c: `lockstep train`, killed at any call that changes files, or by a power
+ * failure there, resumes to the same files as an uninterrupted run. The trainer is the command's
+ * own, in a forked process whose calls are noted. */
 #include "command.h"
 #include "run_files.h"
 
@@ -94,9 +94,8 @@ static bool has_step(void)
     return stat("run/run_log.txt", &there) == 0 && there.st_size >= 129; /* a whole line */
 }
 
-/* What a user does: the command that it was begun with, if that left no run, else --resume. Left to
- * guess, he finds out: a resume of no run says so, and so does a start where there is one. (A run
- * that has no step yet may be begun again, too.) */
+/* Continues as a user would: by the same command if the folder holds no run, else by --resume. The
+ * wrong one of both is an error, except that a run without a step may be begun again. */
 static void go_on(void)
 {
     const bool is_run = exists("run/config.json");
@@ -158,7 +157,8 @@ typedef struct wanted_calls {
         [CALL_CREATE] = 1, [CALL_WRITE] = 1, [CALL_FSYNC] = 1, [CALL_RENAME] = 1                   \
     }
 
-/* A new call must be wanted here before the tests pass: then it is among those that they die at. */
+/* A new call must be added here before the tests pass, so that they also kill the process at that
+ * call. */
 static const wanted_calls wanted[] = {
     { "run", { [CALL_MKDIR] = 1 } },
     { "/", { [CALL_FSYNC] = 1 + 9 } }, /* after mkdir and each rename */
@@ -180,7 +180,7 @@ static const wanted_calls wanted[] = {
 };
 enum { N_WANTED = sizeof(wanted) / sizeof(wanted[0]) };
 
-START_TEST(calls_are_those_known)
+START_TEST(file_calls_match_the_list)
 {
     begin();
     run_whole();
@@ -267,7 +267,7 @@ static int find_call(call_kind kind, const char *file, bool last)
     return found;
 }
 
-/* A resume of a run with a step too many in its record and a checkpoint under its temporary name
+/* A resume of a run with a step too many in its run log and a checkpoint under its temporary name
  * has leftovers to remove and lines to cut. It dies at each of its calls up to its first step. */
 START_TEST(killed_again_before_any_call_of_a_resume)
 {
@@ -295,6 +295,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("crash_train", calls_are_those_known, killed_before_any_call,
+    return RUN_SUITE("crash_train", file_calls_match_the_list, killed_before_any_call,
                      power_fails_in_any_call, killed_again_before_any_call_of_a_resume);
 }

@@ -19,8 +19,8 @@ static int open_both(ls_context *ctx)
     return answer;
 }
 
-/* Status 3 is for images that are to blame. */
-START_TEST(no_memory_is_no_fault_of_the_images)
+/* Status 3 means unusable images. */
+START_TEST(out_of_memory_is_not_a_data_error)
 {
     begin_folder();
     ck_assert_int_eq(system("mkdir -p data/train/cat data/train/dog data/val/dog"), 0);
@@ -46,5 +46,5 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("folders", no_memory_is_no_fault_of_the_images);
+    return RUN_SUITE("folders", out_of_memory_is_not_a_data_error);
 }

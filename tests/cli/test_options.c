@@ -107,9 +107,9 @@ START_TEST(mistakes)
         { "--zzzzzzzz", NULL, "unknown option '--zzzzzzzz'; 'lockstep try --help' lists them all" },
         { "-x", NULL, "unknown option '-x'" },
         { "--count", NULL, "--count needs a value: --count N" },
-        { "--count", "", "--count wants a whole number from -5 to 100, got ''" },
+        { "--count", "", "--count: expected an integer from -5 to 100, got ''" },
         { "--count", "3x", "got '3x'" },
-        { "--count", "101", "wants a whole number from -5 to 100, got '101'" },
+        { "--count", "101", "expected an integer from -5 to 100, got '101'" },
         { "--count", "-6", "got '-6'" },
         { "--count", "99999999999999999999", "got '99999999999999999999'" },
         { "--count", "1.5", "got '1.5'" },
@@ -117,12 +117,12 @@ START_TEST(mistakes)
         { "--count", "\n5", "got '\\n5'" },
         { "--rate", "\t1", "got '\\t1'" },
         { "--rate= 1", NULL, "got ' 1'" },
-        { "--rate", "-0.1", "--rate wants a number from 0 to 10, got '-0.1'" },
+        { "--rate", "-0.1", "--rate: expected a number from 0 to 10, got '-0.1'" },
         { "--rate", "nan", "got 'nan'" },
         { "--rate", "inf", "got 'inf'" },
         { "--rate=", NULL, "got ''" },
-        { "--name=", NULL, "--name wants a NAME, got ''" },
-        { "--colour", "re", "--colour wants one of red|green|blue, got 're'" },
+        { "--name=", NULL, "--name: expected a NAME, got ''" },
+        { "--colour", "re", "--colour: expected one of red|green|blue, got 're'" },
         { "--colour", "red|green", "got 'red|green'" },
         { "--loud=yes", NULL, "--loud takes no value, got 'yes'" },
     };
@@ -147,7 +147,7 @@ START_TEST(closest_words)
 }
 END_TEST
 
-START_TEST(arguments_where_none_belong)
+START_TEST(unexpected_arguments)
 {
     static const cli_verb none = { "bare", "", "", NULL, options, NULL };
     values v = { 0 };
@@ -240,7 +240,7 @@ START_TEST(stored_zeros_of_numbers_that_were_not_given)
 }
 END_TEST
 
-START_TEST(numbers_are_what_the_file_holds)
+START_TEST(numbers_are_rounded_as_in_the_file)
 {
     ck_assert(options_round(0.1) == 0.1);
     ck_assert(options_round(1.0 / 3) == 0.333333333333333);
@@ -249,8 +249,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("options", defaults, spellings, mistakes, closest_words,
-                     arguments_where_none_belong, json_and_back,
-                     stored_texts_with_a_default_are_texts,
-                     stored_zeros_of_numbers_that_were_not_given, numbers_are_what_the_file_holds);
+    return RUN_SUITE("options", defaults, spellings, mistakes, closest_words, unexpected_arguments,
+                     json_and_back, stored_texts_with_a_default_are_texts,
+                     stored_zeros_of_numbers_that_were_not_given,
+                     numbers_are_rounded_as_in_the_file);
 }

@@ -18,7 +18,7 @@ static void draw_data(void)
     expect(0, "demo-data data --train 8 --val 2");
 }
 
-/* No temporary file lies about. */
+/* No temporary file is left. */
 static void expect_clean(void)
 {
     DIR *here = opendir(".");
@@ -87,7 +87,7 @@ START_TEST(resized_packs_are_other_data)
 }
 END_TEST
 
-START_TEST(a_class_folder_alone)
+START_TEST(a_folder_of_classes)
 {
     begin_folder();
     draw_data();
@@ -139,8 +139,9 @@ START_TEST(bad_images)
 }
 END_TEST
 
-/* Gone, or not readable, since the folder was listed: the images are to blame, not the pack. */
-START_TEST(images_that_cannot_be_read)
+/* Images that were removed or became unreadable after the folder was listed: the status is that of
+ * unusable images. */
+START_TEST(unreadable_files)
 {
     begin_folder();
     draw_data();
@@ -159,8 +160,8 @@ START_TEST(images_that_cannot_be_read)
 }
 END_TEST
 
-/* Nothing is left of a pack of which nothing could be used; another one keeps its place. */
-START_TEST(nothing_to_use)
+/* A pack without a usable image is not written; an existing file stays. */
+START_TEST(no_usable_image)
 {
     begin_folder();
     draw_data();
@@ -192,10 +193,10 @@ START_TEST(damage_and_mistakes)
     expect_err("No space left");
     ck_assert_ptr_null(strstr(said_err, "--overwrite"));
     expect(3, "pack p/train q");
-    expect_err("p/train: a pack already");
+    expect_err("p/train: is already a pack");
     expect(0, "pack data p --overwrite");
     expect(0, "pack --check p");
-    expect_out("all of it is as it was written");
+    expect_out("no damage found");
     size_t size;
     char *bytes = read_file("p", &size);
     FILE *file = fopen("p", "r+b");
@@ -213,9 +214,9 @@ START_TEST(damage_and_mistakes)
     expect(3, "pack none q");
     expect_err("none");
     expect(2, "pack data");
-    expect_err("wants a folder and the file to write");
+    expect_err("expected a folder and the file to write");
     expect(2, "pack --check data q");
-    expect_err("wants one pack to check");
+    expect_err("expected one pack to check");
     expect(3, "pack p q");
     expect(1, "pack data none/q");
     ck_assert(!exists("q"));
@@ -223,7 +224,7 @@ START_TEST(damage_and_mistakes)
 }
 END_TEST
 
-/* Whatever ends it, what is there then is what was there before. */
+/* However the command ends, the previous file stays. */
 START_TEST(packs_appear_whole_or_not_at_all)
 {
     begin_folder();
@@ -252,6 +253,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("pack_command", packs_train_to_the_same_bits, resized_packs_are_other_data,
-                     a_class_folder_alone, bad_images, images_that_cannot_be_read, nothing_to_use,
+                     a_folder_of_classes, bad_images, unreadable_files, no_usable_image,
                      damage_and_mistakes, packs_appear_whole_or_not_at_all);
 }

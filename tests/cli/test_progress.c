@@ -1,4 +1,4 @@
-/* test_progress.c: the time that is left of a run. */
+/* test_progress.c: the estimated time left of a run. */
 #include "progress.h"
 
 #include "../suite.h"
@@ -12,7 +12,7 @@ static progress in_part(progress_work work)
     return (progress){ .title = "part", .work = work };
 }
 
-START_TEST(nothing_is_known_before_the_first_step)
+START_TEST(no_estimate_before_the_first_step)
 {
     progress p = in_part(WORK_TRAIN);
     p.works[WORK_TRAIN].left = 10;
@@ -21,7 +21,7 @@ START_TEST(nothing_is_known_before_the_first_step)
 END_TEST
 
 /* Also of its last epoch's last steps, when the validation is all that is left. */
-START_TEST(a_validation_takes_its_time)
+START_TEST(validation_time_is_estimated)
 {
     progress p = in_part(WORK_TRAIN);
     p.works[WORK_TRAIN].done = 50; /* 2 s each */
@@ -35,8 +35,8 @@ START_TEST(a_validation_takes_its_time)
 }
 END_TEST
 
-/* As where a run goes on with the validation of an epoch. */
-START_TEST(a_validation_comes_first)
+/* As in a run that resumes with the validation of an epoch. */
+START_TEST(validation_before_training)
 {
     progress p = in_part(WORK_EVALUATE);
     p.works[WORK_EVALUATE].done = 50;
@@ -47,7 +47,7 @@ START_TEST(a_validation_comes_first)
 }
 END_TEST
 
-START_TEST(other_work_says_nothing_of_a_run)
+START_TEST(other_work_gives_no_estimate)
 {
     progress p = in_part(WORK_OTHER);
     p.works[WORK_OTHER].done = 50;
@@ -95,7 +95,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("progress", nothing_is_known_before_the_first_step,
-                     a_validation_takes_its_time, a_validation_comes_first,
-                     other_work_says_nothing_of_a_run, progress_goes_to_stderr);
+    return RUN_SUITE("progress", no_estimate_before_the_first_step, validation_time_is_estimated,
+                     validation_before_training, other_work_gives_no_estimate,
+                     progress_goes_to_stderr);
 }

@@ -1,4 +1,4 @@
-/* test_progress_line.c: what the progress line shows in which width. */
+/* test_progress_line.c: the contents of the progress line by width. */
 #include "progress.h"
 
 #include "../suite.h"
@@ -84,7 +84,7 @@ START_TEST(fits_every_width)
 }
 END_TEST
 
-START_TEST(logs_are_whole)
+START_TEST(log_lines_have_all_fields)
 {
     char line[PROGRESS_LINE_SIZE];
     progress_log(&large, line);
@@ -117,5 +117,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("progress_line", widths, fits_every_width, logs_are_whole, durations);
+    return RUN_SUITE("progress_line", widths, fits_every_width, log_lines_have_all_fields,
+                     durations);
 }

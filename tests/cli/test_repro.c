@@ -44,7 +44,7 @@ START_TEST(one_result)
     begin_folder();
     draw_data();
     expect(0, REPRO "--steps 22 --workers 0,3 --threads 2,1 --restart 2 --out a/b");
-    expect_out("One result: all 8 runs are the same in every bit of all 22 steps.");
+    expect_out("One result: all 8 runs have the same bits in all 22 steps.");
     ck_assert_str_eq(said_err, "");
     expect_out("'3x1': 3 workers, 1 thread; '@"); /* a run that is there, with its restart */
     expect_out("resumed with 0 workers, 2 threads\n");
@@ -67,7 +67,7 @@ START_TEST(different_results)
     begin_folder();
     draw_data();
     expect(1, REPRO "--steps 6 --workers 1,2 --threads 1,2 --restart 1 --seeding worker");
-    expect_out("2 results: the same recipe did not give the same bits.");
+    expect_out("2 results: the runs do not have the same bits.");
     expect_out("  4 runs: 1x1, 1x2, 1x1 @");
     expect_out("  4 runs: 2x1, 2x2, 2x1 @");
     expect_out("; differ from 1x1 from step 1 on: batch, loss, gradients, weights\n");
@@ -79,8 +79,8 @@ START_TEST(different_results)
 }
 END_TEST
 
-/* What the runs are told, and that a measured choice of kernels is one for all. */
-START_TEST(options_of_training)
+/* The arguments of the runs; all runs use the kernels that the first one timed. */
+START_TEST(training_options_apply)
 {
     begin_folder();
     draw_data();
@@ -101,7 +101,7 @@ START_TEST(options_of_training)
 END_TEST
 
 /* One combination, with and without a restart; no worker is explained that is not there. */
-START_TEST(one_combination)
+START_TEST(one_combination_is_an_error)
 {
     begin_folder();
     draw_data();
@@ -124,16 +124,16 @@ START_TEST(misuse)
                                          "--workers 0,\n1" };
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         expect(2, REPRO "%s", lists[i]);
-        expect_err("wants different whole numbers");
+        expect_err(" different integers from ");
     }
     expect(2, "repro");
-    expect_err("--data-dir DIR is needed");
+    expect_err("--data-dir DIR is required");
     expect(2, REPRO "--stop-at 3");
     expect_err("unknown option '--stop-at'");
     expect(2, REPRO "--opt adam --momentum 0.5");
-    expect_err("--momentum does nothing here");
+    expect_err("--momentum has no effect here");
     expect(2, REPRO "--steps 3 --restart 3");
-    expect_err("--restart 3 wants more steps than 3");
+    expect_err("--restart 3: expected less than --steps 3");
     expect(2, REPRO "--steps 3 --workers 2 --threads 1");
     expect_err("--workers 2 and --threads 1 make one run; at least two are needed to compare");
     expect(2, REPRO "--steps 41");
@@ -142,7 +142,7 @@ START_TEST(misuse)
     ck_assert(!exists("repro"));
     write_text("repro", "mine");
     expect(2, REPRO "--out repro");
-    expect_err("repro is there already: give another --out");
+    expect_err("repro exists already; expected a new folder for --out");
     expect(2, REPRO "--out data");
     expect(5, REPRO "--steps 9 --out repro/below");
     expect_err("repro/below");
@@ -153,7 +153,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-START_TEST(a_run_that_fails)
+START_TEST(a_failed_run_is_reported)
 {
     begin_folder();
     draw_data();
@@ -214,8 +214,8 @@ START_TEST(interrupted)
 }
 END_TEST
 
-/* As behind a shell (&), where Ctrl-C is meant for others. */
-START_TEST(interrupted_in_vain)
+/* As in the background of a shell (&), where Ctrl-C is ignored. */
+START_TEST(an_ignored_interrupt_does_not_stop_the_runs)
 {
     begin_folder();
     draw_data();
@@ -232,7 +232,7 @@ START_TEST(interrupted_in_vain)
 }
 END_TEST
 
-/* Nobody can stop the child of one that is gone but itself: it saves, and ends. */
+/* If the parent is killed, the child saves and ends. */
 START_TEST(killed)
 {
     begin_folder();
@@ -254,6 +254,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("repro", one_result, different_results, options_of_training, one_combination,
-                     misuse, a_run_that_fails, interrupted, interrupted_in_vain, killed);
+    return RUN_SUITE("repro", one_result, different_results, training_options_apply,
+                     one_combination_is_an_error, misuse, a_failed_run_is_reported, interrupted,
+                     an_ignored_interrupt_does_not_stop_the_runs, killed);
 }

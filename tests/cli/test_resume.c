@@ -1,5 +1,5 @@
-/* test_resume.c: what may change when a run is resumed: how bad images are handled, and the number
- * of epochs; and which folders a run may be begun in again. */
+/* test_resume.c: options that a resume may change (--on-bad-image, --epochs), and folders in which
+ * a run may begin again. */
 #include "command.h"
 #include "run_files.h"
 
@@ -68,7 +68,7 @@ static void expect_changed(const char *run, const char *name, const char *there,
 
 /* A run that a bad image stops keeps its steps, and continues as the run that skips such images
  * from the beginning: in the middle of an epoch and in validation. */
-START_TEST(bad_images_are_skipped_from_now_on)
+START_TEST(a_resume_can_skip_bad_images)
 {
     static const char *const folders[] = { "data/train/star", "data/val/star" };
     for (int i = 0; i < 2; i++) {
@@ -103,7 +103,7 @@ START_TEST(bad_images_are_skipped_from_now_on)
 END_TEST
 
 /* A run that has done no step may be begun again; with steps it is kept. */
-START_TEST(a_run_without_a_step_may_be_begun_again)
+START_TEST(a_run_without_a_step_is_replaced)
 {
     begin_folder();
     expect(0, "demo-data data --train 4 --val 1");
@@ -175,7 +175,7 @@ START_TEST(a_finished_run_is_lengthened)
         expect(0, TRAIN "--lr-scheduler %s --lr-warmup-epochs 1 --epochs 2 --out %s", schedules[i],
                run);
         expect(0, "train --resume %s", run);
-        expect_out("which has all of its 2 epochs");
+        expect_out("all 2 epochs are done");
         expect_out("for more epochs: ");
         expect(0, "train --resume %s --epochs 4 --stop-at 12 -j 2 --threads 3", run);
         char *option = option_of(run, "epochs");
@@ -216,7 +216,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("resume", bad_images_are_skipped_from_now_on,
-                     a_run_without_a_step_may_be_begun_again, folders_with_other_files_are_refused,
-                     a_finished_run_is_lengthened, a_schedule_over_all_epochs_is_not_lengthened);
+    return RUN_SUITE("resume", a_resume_can_skip_bad_images, a_run_without_a_step_is_replaced,
+                     folders_with_other_files_are_refused, a_finished_run_is_lengthened,
+                     a_schedule_over_all_epochs_is_not_lengthened);
 }

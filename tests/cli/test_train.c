@@ -1,5 +1,5 @@
-/* test_train.c: what a training run leaves behind when it ends, or finds the disk full; and that
- * threads and workers do not change a bit of it. */
+/* test_train.c: the files of a training run, also on a full disk; threads and workers change no bit
+ * of them. */
 #include "command.h"
 #include "run_files.h"
 #include "three_epochs.h"
@@ -43,7 +43,7 @@ static void expect_lines(void)
     ck_assert_msg(strstr(last, "  weights run/best.safetensors\n"), "%s", last);
 }
 
-START_TEST(a_run_leaves_a_record)
+START_TEST(a_run_writes_its_files)
 {
     begin_folder();
     draw_data();
@@ -146,7 +146,7 @@ START_TEST(sixteen_bits)
 }
 END_TEST
 
-START_TEST(a_run_of_so_many_steps)
+START_TEST(a_run_ends_after_max_steps)
 {
     begin_folder();
     draw_data();
@@ -161,7 +161,7 @@ START_TEST(a_run_of_so_many_steps)
 }
 END_TEST
 
-/* With a rate of next to nothing no epoch is better than the first. */
+/* With a tiny learning rate no epoch is better than the first. */
 START_TEST(patience)
 {
     begin_folder();
@@ -179,7 +179,7 @@ START_TEST(patience)
 END_TEST
 
 /* The first epoch stays the best, as above. */
-START_TEST(best_weights_that_have_gone)
+START_TEST(missing_best_weights)
 {
     begin_folder();
     draw_data();
@@ -198,7 +198,7 @@ START_TEST(best_weights_that_have_gone)
 END_TEST
 
 /* Truncated, or with one bit changed: the run continues, but does not call the file usable. */
-START_TEST(best_weights_that_are_damaged)
+START_TEST(damaged_best_weights)
 {
     static const char *const damages[] = {
         "truncate -s 1000 run/best.safetensors",
@@ -219,7 +219,7 @@ START_TEST(best_weights_that_are_damaged)
 }
 END_TEST
 
-/* What could not be saved after an epoch is found out before the first step. */
+/* A file that can't be written after an epoch is an error before the first step. */
 START_TEST(a_folder_in_place_of_the_best_weights)
 {
     begin_folder();
@@ -274,8 +274,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("train", a_run_leaves_a_record, threads_and_workers_change_nothing,
-                     sixteen_bits, a_run_of_so_many_steps, patience, best_weights_that_have_gone,
-                     best_weights_that_are_damaged, a_folder_in_place_of_the_best_weights,
-                     full_disk, nonfinite_loss);
+    return RUN_SUITE("train", a_run_writes_its_files, threads_and_workers_change_nothing,
+                     sixteen_bits, a_run_ends_after_max_steps, patience, missing_best_weights,
+                     damaged_best_weights, a_folder_in_place_of_the_best_weights, full_disk,
+                     nonfinite_loss);
 }

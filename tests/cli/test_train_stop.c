@@ -1,5 +1,5 @@
-/* test_train_stop.c: what a training run leaves behind when it is stopped or killed; and that it
- * resumes as if it had not been. */
+/* test_train_stop.c: the files of a training run that is stopped or killed; it resumes to the bits
+ * of an uninterrupted run. */
 #include "command.h"
 #include "run_files.h"
 #include "three_epochs.h"
@@ -63,9 +63,9 @@ START_TEST(signals_save_and_stop)
 }
 END_TEST
 
-/* As behind a shell (&), where Ctrl-C is meant for others: what is ignored does not stop a run, nor
- * does the signal that stops it bring it back. */
-START_TEST(ignored_signals_stay_so)
+/* As in the background of a shell (&): an ignored signal does not stop a run, also not after
+ * another signal. */
+START_TEST(ignored_signals_stay_ignored)
 {
     begin_folder();
     draw_data();
@@ -109,7 +109,7 @@ START_TEST(checkpoints_in_mid_epoch)
     ck_assert(!same_files("linked/checkpoint-000000000003.safetensors",
                           "linked/checkpoint-000000000004.safetensors"));
 
-    /* killed after its first save in mid-epoch, it goes on from there */
+    /* killed after its first save in mid-epoch, it resumes from there */
     const pid_t pid =
         start_command(0, TRAIN "--out killed --checkpoint-every 3 --keep-checkpoints");
     while (!exists("killed/checkpoint-000000000003.safetensors")) sleep_ms(1);
@@ -122,8 +122,8 @@ START_TEST(checkpoints_in_mid_epoch)
 }
 END_TEST
 
-/* Killed early, most often in its first epoch and so before any save of a step, it goes on with the
- * kernels that were timed when it began, and with those of its manifest. */
+/* Killed early, usually in its first epoch before a checkpoint with a step, it resumes with the
+ * kernels that were timed at its start, and with those of its manifest. */
 START_TEST(killed_before_its_first_epoch_ends)
 {
     begin_folder();
@@ -195,8 +195,8 @@ START_TEST(killed_at_any_moment)
 }
 END_TEST
 
-/* What a run needs to go on is missing: it is named, and nothing changes. */
-START_TEST(a_resume_that_fails_leaves_no_trace)
+/* A file that a resume needs is missing: the error names it, and no file changes. */
+START_TEST(a_failed_resume_changes_no_file)
 {
     static const char *const files[] = { "metrics.jsonl", "run_log.txt" };
     begin_folder();
@@ -277,7 +277,7 @@ START_TEST(bad_images_are_remembered)
 }
 END_TEST
 
-START_TEST(a_run_that_is_going_on_is_left_alone)
+START_TEST(an_active_run_is_not_resumed)
 {
     begin_folder();
     draw_data();
@@ -296,7 +296,7 @@ START_TEST(a_run_that_is_going_on_is_left_alone)
 }
 END_TEST
 
-START_TEST(seeds_by_worker_keep_their_number)
+START_TEST(seeding_by_worker_keeps_the_worker_count)
 {
     begin_folder();
     draw_data();
@@ -316,9 +316,9 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("train_stop", stopped_and_resumed_is_the_same, signals_save_and_stop,
-                     ignored_signals_stay_so, checkpoints_in_mid_epoch,
+                     ignored_signals_stay_ignored, checkpoints_in_mid_epoch,
                      killed_before_its_first_epoch_ends, killed_at_any_moment,
-                     a_resume_that_fails_leaves_no_trace, changed_data,
-                     seeds_by_worker_keep_their_number, bad_images_are_remembered,
-                     a_run_that_is_going_on_is_left_alone);
+                     a_failed_resume_changes_no_file, changed_data,
+                     seeding_by_worker_keeps_the_worker_count, bad_images_are_remembered,
+                     an_active_run_is_not_resumed);
 }
