@@ -1,5 +1,6 @@
 /* print.c: what the command prints; see print.h. */
 #include "print.h"
+#include "run/utf8.h"
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,36 +19,10 @@ static bool is_in(int32_t code, int n, const range *ranges)
     return false;
 }
 
-/* Bytes of the character at `at`, which is not the end: a whole UTF-8 sequence (RFC 3629), or one
- * byte that begins none, whose code is then -1. */
-static int next_character(const char *at, int32_t *code)
-{
-    static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 }; /* by length: no longer forms */
-    const unsigned char first = (unsigned char)*at;
-    const int n = first < 0x80   ? 1
-                  : first < 0xC2 ? 0
-                  : first < 0xE0 ? 2
-                  : first < 0xF0 ? 3
-                  : first < 0xF5 ? 4
-                                 : 0;
-    *code = first;
-    if (n == 1) return 1;
-    *code &= 0xFF >> (n + 1);
-    for (int i = 1; i < n; i++) {
-        if (((unsigned char)at[i] & 0xC0) != 0x80) *code = -1;
-        if (*code < 0) return 1;
-        *code = *code << 6 | ((unsigned char)at[i] & 0x3F);
-    }
-    const bool good = n > 0 && *code >= least[n] && *code <= 0x10FFFF &&
-                      !(*code >= 0xD800 && *code <= 0xDFFF); /* surrogates */
-    if (!good) *code = -1;
-    return good ? n : 1;
-}
-
 bool is_utf8(const char *text)
 {
     int32_t code = 0;
-    while (*text && code >= 0) text += next_character(text, &code);
+    while (*text && code >= 0) text += ls__utf8_next(text, &code);
     return code >= 0;
 }
 
@@ -70,7 +45,7 @@ static size_t escape(const char *text, size_t length, const char *marked, char *
     char *to = out;
     int32_t code;
     for (const char *at = text, *end = text + length; at < end;) {
-        const int n = next_character(at, &code);
+        const int n = ls__utf8_next(at, &code);
         const bool control = is_control(at, code);
         const char *letter = control ? memchr("\nn\rr\tt", *at, 6) : NULL;
         if (letter || (!control && code > 0 && code < 0x80 && strchr(marked, *at))) {
@@ -140,7 +115,7 @@ void print_json(FILE *out, const char *text, size_t length)
 {
     int32_t code;
     for (const char *at = text, *end = text + length; at < end;) {
-        const int n = next_character(at, &code);
+        const int n = ls__utf8_next(at, &code);
         if (code >= 0x7F && is_control(at, code))
             fprintf(out, "\\u%04x", (unsigned)code);
         else
@@ -209,7 +184,7 @@ bool has_control_characters(const char *text)
 {
     int32_t code;
     for (int n; *text; text += n) {
-        n = next_character(text, &code);
+        n = ls__utf8_next(text, &code);
         if (is_control(text, code)) return true;
     }
     return false;
@@ -230,7 +205,7 @@ int text_columns(const char *text)
     int columns = 0;
     int32_t code;
     for (int n; *text; text += n) {
-        n = next_character(text, &code);
+        n = ls__utf8_next(text, &code);
         if (is_control(text, code))
             columns += memchr("\n\r\t", *text, 3) ? 2 : MAX_ESCAPED * n;
         else if (!is_in(code, sizeof(none) / sizeof(none[0]), none))

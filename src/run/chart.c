@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/floats.h"
 #include "base/text.h"
+#include "run/utf8.h"
 #include <math.h>
 #include <string.h>
 
@@ -34,35 +35,25 @@ typedef struct drawing {
 
 /* ---- Texts ---- */
 
-/* Bytes of the UTF-8 character that XML can hold at s; 0 = there is none. */
-static int character_bytes(const unsigned char *s)
+/* Bytes of the character at s; 0 if XML cannot hold it, or s is not UTF-8. */
+static int character_bytes(const char *s)
 {
-    if (s[0] < 0x80) return s[0] >= ' ' && s[0] != 0x7f;
-    const int n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    static const uint32_t least[] = { 0x80, 0x800, 0x10000 };
-    uint32_t code = s[0] & (0xffu >> (n + 1));
-    for (int i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-    const bool is_control = code < 0xa0 || code == 0xfffe || code == 0xffff;
-    return s[0] >= 0xc2 && s[0] < 0xf5 && code >= least[n - 2] && code <= 0x10ffff &&
-                   !is_surrogate && !is_control
-               ? n
-               : 0;
+    int32_t code;
+    const int n = ls__utf8_next(s, &code);
+    const bool is_control = code < ' ' || (code >= 0x7f && code < 0xa0);
+    return is_control || code == 0xfffe || code == 0xffff ? 0 : n;
 }
 
 static void put_escaped(ls__text *out, const char *text)
 {
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+    for (const char *s = text; *s;) {
         const int n = character_bytes(s);
         const char *name = n == 0      ? "&#xFFFD;"
                            : *s == '&' ? "&amp;"
                            : *s == '<' ? "&lt;"
                            : *s == '>' ? "&gt;"
                                        : NULL;
-        ls__text_put(out, "%.*s", name ? 8 : n, name ? name : (const char *)s);
+        ls__text_put(out, "%.*s", name ? 8 : n, name ? name : s);
         s += n > 0 ? n : 1;
     }
 }

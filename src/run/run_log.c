@@ -25,7 +25,7 @@ static ls_status write_line(ls_run_log *record, const ls_step_digest *digest)
 {
     ls_context *ctx = record->owned.ctx;
     if (record->n_steps > MAX_STEP)
-        return ls__fail(ctx, LS_ERR_INVALID, "record '%s': it is full", record->path);
+        return ls__fail(ctx, LS_ERR_INVALID, "run log '%s': it is full", record->path);
     char line[LS__LINE_SIZE + 1];
     ls__record_format(record->n_steps, digest, line);
     const off_t at = (off_t)(record->n_steps * LS__LINE_SIZE);
@@ -80,7 +80,7 @@ static ls_status keep_steps(ls_run_log *record, int64_t n_lines, int64_t n_steps
     ls_context *ctx = record->owned.ctx;
     if (n_lines < n_steps)
         return ls__fail(ctx, LS_ERR_DATA,
-                        "record '%s': has %" PRId64 " whole lines, wanted %" PRId64, record->path,
+                        "run log '%s': has %" PRId64 " whole lines, expected %" PRId64, record->path,
                         n_lines, n_steps);
     ls_step_digest digest;
     for (int64_t i = 0; i < n_steps; i++)

@@ -40,13 +40,13 @@ bool ls__record_parse(const char line[LS__LINE_SIZE], int64_t step, ls_step_dige
 
 ls_status ls__record_fail_line(ls_context *ctx, const char *path, int64_t step)
 {
-    return ls__fail(ctx, LS_ERR_DATA, "record '%s': line %" PRId64 " is not that of step %" PRId64,
+    return ls__fail(ctx, LS_ERR_DATA, "run log '%s': line %" PRId64 " is not that of step %" PRId64,
                     path, step + 1, step);
 }
 
 ls_status ls__record_fail_errno(ls_context *ctx, int error, const char *path)
 {
-    return ls__fail_errno(ctx, error, "record '%s'", path);
+    return ls__fail_errno(ctx, error, "run log '%s'", path);
 }
 
 ls_status ls__record_open_file(ls_context *ctx, const char *path, int flags, int *fd,
@@ -55,7 +55,7 @@ ls_status ls__record_open_file(ls_context *ctx, const char *path, int flags, int
     char reason[LS__ERRNO_TEXT_SIZE];
     int64_t size;
     const ls_status status = ls__open_regular(path, flags, fd, &size, reason);
-    if (status != LS_OK) return ls__fail(ctx, status, "record '%s': %s", path, reason);
+    if (status != LS_OK) return ls__fail(ctx, status, "run log '%s': %s", path, reason);
     *n_lines = size / LS__LINE_SIZE;
     return LS_OK;
 }

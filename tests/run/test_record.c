@@ -137,7 +137,7 @@ START_TEST(wrong_records_are_refused)
     ls_run_log_difference difference;
     int64_t n;
     ck_assert_ptr_null(ls_run_log_open(ctx, path("a"), 6));
-    expect_error(ctx, LS_ERR_DATA, "has 5 whole lines, wanted 6");
+    expect_error(ctx, LS_ERR_DATA, "has 5 whole lines, expected 6");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("none"), 1));
     expect_error(ctx, LS_ERR_NOT_FOUND, "none");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("no/folder"), 0));
