@@ -1,9 +1,9 @@
 /* nn.h: layers. A model is a C function from node to node; ls_net_build (net.h) calls it once.
  *
- * Every layer call checks its shapes and appends one record to the graph. On failure it keeps the
+ * Every layer call checks its shapes and appends one node to the graph. On failure it keeps the
  * error in the context and returns NULL; a NULL input gives NULL at once, so calls compose. Nodes
  * and names belong to the graph. `name` is copied and prefixed by the open scopes:
- * "layer1.0.conv1". NULL config = all defaults. Shapes: N images, H high, W wide, C channels, in
+ * "layer1.0.conv1". NULL config = all defaults. Shapes: N images, height H, width W, C channels, in
  * memory order. */
 #ifndef LOCKSTEP_NN_H
 #define LOCKSTEP_NN_H
@@ -19,17 +19,18 @@ typedef ls_node *(*ls_model_fn)(ls_graph *graph, ls_node *input, const void *opt
 LS_API ls_shape ls_node_shape(const ls_node *node);
 LS_API ls_context *ls_graph_context(ls_graph *graph);
 
-/* Names of what follows begin with this, printf style: ls_scope(g, "layer%d.%d", i, j) ...
- * ls_scope_end(g). */
+/* Prefixes the names of the layers up to ls_scope_end, printf style:
+ * ls_scope(g, "layer%d.%d", i, j) ... ls_scope_end(g). */
 LS_API void ls_scope(ls_graph *graph, const char *format, ...) LS_PRINTF(2, 3);
 LS_API void ls_scope_end(ls_graph *graph);
 
-/* A further input, fed by name with ls_net_feed. f32, or i32 for labels. dims[0] is the batch. */
+/* An additional input, fed by name with ls_net_feed. f32, or i32 for labels. dims[0] is the batch.
+ */
 LS_API ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec);
-/* A further output, read by name with ls_net_output. Returns node. */
+/* An additional output, read by name with ls_net_output. Returns node. */
 LS_API ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node);
-/* A further loss: a node of one element; the net minimises the sum of weight * loss. weight 0 = 1.
- * Returns node. */
+/* An additional loss: a node of one element; the net minimises the sum of weight * loss. weight 0
+ * = 1. Returns node. */
 LS_API ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight);
 /* A metric: a node of one F32 element that counts over the batch, as that of ls_top_k; reported by
  * name, divided by the number of images. At most LS_MAX_METRICS with those of the config loss.
@@ -38,7 +39,7 @@ enum { LS_MAX_METRICS = 8 };
 LS_API ls_node *ls_metric(ls_graph *graph, const char *name, ls_node *node);
 
 typedef enum ls_init {
-    LS_INIT_DEFAULT,        /* the layer's own, named there */
+    LS_INIT_DEFAULT,        /* the layer's default, stated with the layer */
     LS_INIT_HE_FAN_OUT,     /* normal, std sqrt(2 / fan_out) (He et al. 2015, "Delving deep") */
     LS_INIT_HE_FAN_IN,      /* normal, std sqrt(2 / fan_in) */
     LS_INIT_XAVIER,         /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
@@ -54,14 +55,13 @@ typedef struct ls_conv2d_config {
     int padding, padding_w;   /* zeros on each side; padding_w 0 = padding, -1 = none */
     int dilation, dilation_w; /* 0 = 1, and the same as dilation */
     int groups;               /* 0 = 1 */
-    bool bias;                /* initially uniform, limit 1 / sqrt(fan_in), as PyTorch's */
+    bool bias;                /* initially uniform, limit 1 / sqrt(fan_in), as in PyTorch */
     ls_init init;             /* of the weight; default: He normal, fan out */
 } ls_conv2d_config;
 /* x [N,H,W,C] -> [N,H',W',channels], H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
  * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels].
- * An infinite or NaN input makes the outputs whose window has it infinite or NaN. Where the kernel
- * is a Winograd transform (see ls_net_describe), other outputs of the same 4x4 tiles may become so
- * too. */
+ * An infinite or NaN input makes every output whose window contains it infinite or NaN. With a
+ * Winograd kernel (see ls_net_describe) other outputs of the same 4x4 tiles may become so too. */
 LS_API ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channels,
                           const ls_conv2d_config *config);
 
@@ -77,7 +77,7 @@ typedef struct ls_batch_norm_config {
 LS_API ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
                               const ls_batch_norm_config *config);
 
-/* max(x, 0), in x's memory when nothing else needs x. */
+/* max(x, 0), in place when no other node reads x. */
 LS_API ls_node *ls_relu(ls_graph *graph, ls_node *x);
 /* 1 / (1 + e^-x) of each element; x of any shape. */
 LS_API ls_node *ls_sigmoid(ls_graph *graph, ls_node *x);
@@ -85,7 +85,7 @@ LS_API ls_node *ls_sigmoid(ls_graph *graph, ls_node *x);
 typedef struct ls_linear_config {
     bool no_bias;
     ls_init init; /* of the weight; default: uniform, limit 1 / sqrt(fan_in), as PyTorch's. The bias
-                     always has that */
+                     always begins so */
 } ls_linear_config;
 /* x [N,I] -> [N,features], x W^T + b. Parameters: <name>.weight [features,I], <name>.bias
  * [features]. */
@@ -94,7 +94,7 @@ LS_API ls_node *ls_linear(ls_graph *graph, const char *name, ls_node *x, int64_t
 
 typedef struct ls_pool_config {
     int kernel, stride,
-        padding; /* square; stride 0 = kernel. Averages count padded zeros, as PyTorch's default */
+        padding; /* square; stride 0 = kernel. Averages count padded zeros, as PyTorch by default */
 } ls_pool_config;
 LS_API ls_node *ls_max_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
 LS_API ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
@@ -107,12 +107,12 @@ LS_API ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b); /* same shape; 
  * else LS_ERR_INVALID; sizes that differ before the channels are LS_ERR_SHAPE. */
 enum { LS_MAX_CONCAT_INPUTS = 32 };
 LS_API ls_node *ls_concat(ls_graph *graph, int n, ls_node *const *nodes);
-/* [N,H,W,C] -> [N,H,W,channels], channels >= C: the further channels are zeros. */
+/* [N,H,W,C] -> [N,H,W,channels], channels >= C: the added channels are zeros. */
 LS_API ls_node *ls_pad_channels(ls_graph *graph, ls_node *x, int64_t channels);
 LS_API ls_node *ls_flatten(ls_graph *graph,
                            ls_node *x); /* [N,...] -> [N,product], in memory order */
 
-/* Zero with this probability and the rest divided by (1 - probability), in training only
+/* In training, each element is 0 with this probability, else divided by (1 - probability)
  * (Srivastava et al. 2014). */
 LS_API ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability);
 
@@ -127,58 +127,57 @@ typedef struct ls_cross_entropy_config {
 LS_API ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
                                  const ls_cross_entropy_config *config);
 
-/* How many of N rows have their label among the k largest logits, counted on the device -> [1].
- * Ties count against: a row counts when fewer than k logits are greater than or equal to the
- * label's, itself left out. No gradient. */
+/* The number of rows, of N, whose label is among the k largest logits, counted on the device ->
+ * [1]. A row counts if fewer than k other logits are greater than or equal to the label's, so ties
+ * count against it. No gradient. */
 LS_API ls_node *ls_top_k(ls_graph *graph, ls_node *logits, ls_node *labels, int k);
 
-/* ---- A parameter and an op of one's own. ---- */
+/* ---- Custom parameters and ops ---- */
 
 typedef enum ls_parameter_kind {
     LS_PARAMETER_WEIGHT,
-    LS_PARAMETER_BIAS, /* left out of weight decay on request, like LS_PARAMETER_NORM */
+    LS_PARAMETER_BIAS, /* not decayed if the optimizer is so configured, like LS_PARAMETER_NORM */
     LS_PARAMETER_NORM,
     LS_PARAMETER_BUFFER /* running statistics: not trained; not for ls_parameter */
 } ls_parameter_kind;
-/* A trained f32 tensor, to be given to ls_op. fan_in and fan_out are taken from the shape
+/* A trained f32 tensor, an input of ls_op. fan_in and fan_out are taken from the shape
  * [out,...,in]. Default init: He normal, fan out, for weights, 0 for biases, 1 for norms. */
 LS_API ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape,
                              ls_parameter_kind kind, ls_init init);
 
 enum { LS_MAX_OP_INPUTS = 5 };
-/* What a user's callback sees: dense f32 (or i32) arrays in logical order, in device memory. */
+/* The arguments of a user's callback: dense f32 (or i32) arrays in logical order, in device memory.
+ */
 typedef struct ls_op_call {
     int n_inputs;
     const void *inputs[LS_MAX_OP_INPUTS];
     const ls_spec *input_specs;
-    void *output; /* forward: to be written. backward: what forward wrote, const */
+    void *output; /* forward: the callback writes it. backward: the forward's output, read-only */
     ls_spec output_spec;
     const float *output_gradient;             /* backward only */
-    float *input_gradients[LS_MAX_OP_INPUTS]; /* backward only: to be written whole; NULL where none
-                                                 is needed */
+    float *input_gradients[LS_MAX_OP_INPUTS]; /* backward only: the callback writes all of each;
+                                                 NULL = not needed */
     bool training;
     void *user;
-    void *stream; /* the device's cudaStream_t, to which the work goes; NULL on the CPU */
+    void *stream; /* the device's cudaStream_t for the work; NULL on the CPU */
 } ls_op_call;
 typedef struct ls_op_config {
     const char *kind; /* for messages and ls_net_describe: "swish"; required */
-    ls_spec output; /* f32; required. Its first dimension follows the batch, if it is an input's */
+    ls_spec output;   /* f32; required. If dims[0] is an input's, it changes with the batch */
     ls_status (*forward)(const ls_op_call *call);  /* required */
     ls_status (*backward)(const ls_op_call *call); /* NULL = no gradient flows through */
-    void *user;                                    /* handed to both; must outlive the net */
-    const char
-        *settings;   /* all else that decides over the results, as text: "version 2, slope 0.1";
-                        copied. A run's identity has it beside the kind, since callbacks can't
-                        be looked into: a checkpoint of other settings is refused. May be NULL */
-    bool capturable; /* a promise, for CUDA: the callbacks do nothing but send work to the stream,
-                        the same work at each call but for what the memory holds; they wait for
-                        nothing, allocate nothing, read nothing on the host. Then steps with this op
-                        are recorded as CUDA graphs as others are, and most steps are replayed
-                        without calling back. Without it, nets with this op run op by op. Has no
-                        meaning on the CPU */
+    void *user;                                    /* passed to both; must outlive the net */
+    const char *settings; /* all settings that change results, as text: "version 2, slope 0.1";
+                             copied. It is part of a run's identity, like the kind: a checkpoint
+                             with other settings is rejected. May be NULL */
+    bool capturable; /* for CUDA: true promises that the callbacks only submit work to the stream,
+                        the same work in each call; they do not wait, allocate or copy to the
+                        memory. Steps with this op are then captured as CUDA graphs, and a replay
+                        does not call back. If false, nets with this op run op by op. Ignored on
+                        the CPU */
 } ls_op_config;
-/* The callbacks run on the thread that steps the net, one at a time. Anything but LS_OK ends the
- * step with that status. */
+/* The callbacks run on the thread that steps the net, one at a time. A status other than LS_OK ends
+ * the step with that status. */
 LS_API ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
                       const ls_op_config *config);
 

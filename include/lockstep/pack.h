@@ -6,8 +6,8 @@
  *   ...
  *   train = ls_image_folder_open(ctx, "photos.pack/train");
  *
- * ls_image_folder_open and _open_classes open a pack in place of the folder that was packed; its
- * parts are the folders in it. The index is read when the pack is opened, each image when it is
+ * ls_image_folder_open and _open_classes open a pack like the folder that was packed; its parts are
+ * the folders in it. The index is read when the pack is opened, each image when it is
  * needed. A pack of files, or of their pixels, gives the same batches, bit for bit, and has the
  * same digest as the folder: a run begun on one can be resumed on the other. A pack of resized
  * images is a dataset of its own.
@@ -33,13 +33,13 @@ typedef struct ls_pack_part {
 
 typedef struct ls_pack_config {
     bool pixels;    /* each image is stored decoded, u8 [H,W,3]: fast to read, but large */
-    int64_t resize; /* > 0: stores pixels, each image resized so that its shorter side is this;
-                       smaller ones are enlarged */
-    ls_bad_image on_bad_image; /* SKIP: an unreadable image is packed as such, with a warning;
-                                  loaders treat it as they treat the file. One image at least must
-                                  be readable */
-    int workers;               /* threads that read and decode; 0 = the calling thread does. The
-                                  number never changes a byte of the pack */
+    int64_t resize; /* > 0: stores pixels, each image resized so that its shorter side has this
+                       size; smaller ones are enlarged */
+    ls_bad_image on_bad_image; /* SKIP: an unreadable image is packed as unreadable, with a
+                                  warning; loaders treat it like an unreadable file. At least one
+                                  image must be readable */
+    int workers;               /* threads that read and decode; 0 = the calling thread. The
+                                  number does not change a byte of the pack */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
     bool overwrite;     /* replaces an existing file, unless it is an image to be packed */
 
@@ -52,7 +52,7 @@ typedef struct ls_pack_config {
 typedef struct ls_pack_summary {
     int n_parts;
     int64_t n_samples;
-    /* Unreadable samples; of ls_pack_check: those that the pack holds no data of but the reason. */
+    /* Unreadable samples. For ls_pack_check, samples whose data the pack lacks. */
     int64_t n_bad;
     int64_t bytes; /* of the pack */
     bool pixels;
@@ -61,27 +61,26 @@ typedef struct ls_pack_summary {
 
 /* Writes a pack, which appears whole or not at all. Each image is decoded, also for a pack of
  * files, so that unreadable images are detected now. config NULL: all defaults; out may be NULL. On
- * failure out has the unreadable images that were found, and no other number.
+ * failure only out's n_bad is set.
  *
- * LS_ERR_INVALID: a part without a name beside others, with a slash in it, or named twice; a
- * dataset that is no image folder's, or of another context, or has its classes in another order
- * than that of their bytes; a path that is one of the images. LS_ERR_IO: a file that is there, a
- * full disk, or progress said false. Of an unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or
- * LS_ERR_DATA, as ls_loader_next. LS_ERR_DATA also where none can be used. LS_ERR_MEMORY. */
+ * LS_ERR_INVALID: an unnamed part beside others; a part's name with a slash, or used twice; a
+ * dataset that is not of an image folder, or is of another context, or whose classes are not sorted
+ * by bytes; a path that is one of the images. LS_ERR_IO: the file exists, the disk is full, or
+ * progress returned false. For an unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA, as
+ * ls_loader_next. LS_ERR_DATA also if no image is readable. LS_ERR_MEMORY. */
 LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
                                const ls_pack_part *parts, const ls_pack_config *config,
                                ls_pack_summary *out);
 
-/* Reads a whole pack and compares all of it with the hashes in it. LS_ERR_FORMAT: no pack, or
- * damaged; the message names the first sample that is. LS_ERR_NOT_FOUND, LS_ERR_IO: could not be
- * read, or progress said false. out may be NULL; of config, which may be NULL too, only progress
- * counts. */
+/* Reads a whole pack and compares it with its hashes. LS_ERR_FORMAT: not a pack, or damaged; the
+ * message names the first damaged sample. LS_ERR_NOT_FOUND, LS_ERR_IO: the file can't be read, or
+ * progress returned false. out and config may be NULL; of config only progress is read. */
 LS_API ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config *config,
                                ls_pack_summary *out);
 
-/* Sets held[i] to whether a pack at that path has the part parts[i] ("" for the one without a
- * name), for n parts, and returns whether any is held. For a file that is damaged or can't be read
- * all are set, so that opening it reports the error. */
+/* Sets held[i] to true if the pack at `path` has the part parts[i] ("" = the unnamed part), for n
+ * parts. Returns true if it has any. For a file that is damaged or can't be read all are true, so
+ * that opening it reports the error. */
 LS_API bool ls_pack_holds(const char *path, int n, const char *const *parts, bool *held);
 
 LS_END_DECLARATIONS

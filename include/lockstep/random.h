@@ -1,7 +1,7 @@
 /* random.h: counter-based random numbers, Philox4x32-10 (Salmon et al., "Parallel random numbers:
- * as easy as 1, 2, 3", SC'11). There is no generator state: the key comes from the seed, the
- * counter names what is drawn, so the same draw gives the same words on any thread, worker, machine
- * and after any restart. */
+ * as easy as 1, 2, 3", SC'11). There is no generator state: the key comes from the seed and
+ * the counter names the draw, so a draw gives the same words on any thread, worker and machine and
+ * after any restart. */
 #ifndef LOCKSTEP_RANDOM_H
 #define LOCKSTEP_RANDOM_H
 
@@ -10,7 +10,7 @@
 
 LS_BEGIN_DECLARATIONS
 
-/* What is drawn for. New uses get a stream of their own at the end: the numbers are part of a run's
+/* The purpose of a draw. New purposes are added at the end, because the numbers are part of a run's
  * identity. */
 typedef enum ls_random_stream {
     LS_RANDOM_INIT,      /* initial values: layer = index among parameters and buffers; sample =
@@ -18,7 +18,7 @@ typedef enum ls_random_stream {
     LS_RANDOM_DROPOUT,   /* layer = dropout index, sample = logical element / 4, word element % 4 */
     LS_RANDOM_SHUFFLE,   /* permutation of a data set's samples in one epoch */
     LS_RANDOM_TRANSFORM, /* crop and flip of one sample in one epoch */
-    LS_RANDOM_REPLACE,   /* which sample takes the place of an unreadable one */
+    LS_RANDOM_REPLACE,   /* the sample that replaces an unreadable one */
     LS_RANDOM_TENSOR,    /* ls_tensor_random_* */
     LS_RANDOM_DEMO,      /* procedurally drawn images */
     LS_RANDOM_USER,      /* for programs */
@@ -26,9 +26,9 @@ typedef enum ls_random_stream {
                         for the caller's thread; sample = image of its sequence */
 } ls_random_stream;
 
-/* One draw's name. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample < 2^40,
- * block < 2^8: together the 128 bits of the counter, so no two draws share one. Values beyond a
- * limit are cut to it. */
+/* The name of one draw. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample <
+ * 2^40, block < 2^8: together the 128 bits of the counter, so no two draws share one. Values beyond
+ * a limit are cut to it. */
 typedef struct ls_draw {
     ls_random_stream stream;
     uint32_t layer;
@@ -50,9 +50,9 @@ LS_API float ls_random_uniform(uint32_t word);
 /* Two words as an integer in [0,n), n >= 1, by multiplication (Lemire): bias below n * 2^-64. */
 LS_API uint64_t ls_random_below(uint32_t high, uint32_t low, uint64_t n);
 
-/* Where element i of a keyed permutation of 0..n-1 goes: a Feistel network over Philox words with
- * cycle walking; below n = 64, where that is uneven, Durstenfeld's shuffle. Same (seed, epoch) =
- * same permutation; O(1) memory. i >= n goes to itself. */
+/* The image of i under a keyed permutation of 0..n-1: a Feistel network over Philox words with
+ * cycle walking; for n < 64, where that is not uniform, Durstenfeld's shuffle. Equal (seed, epoch)
+ * give equal permutations; O(1) memory. i >= n is returned unchanged. */
 LS_API uint64_t ls_random_permute(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i);
 
 LS_END_DECLARATIONS

@@ -44,7 +44,7 @@ LS_BEGIN_DECLARATIONS
     ((ls_shape){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
 #endif
 
-/* Type and shape of a tensor that need not exist yet. */
+/* Type and shape of a tensor. */
 typedef struct ls_spec {
     ls_dtype dtype;
     ls_shape shape;
@@ -71,8 +71,7 @@ LS_API ls_dtype ls_tensor_dtype(const ls_tensor *tensor);
 LS_API const ls_shape *ls_tensor_shape(const ls_tensor *tensor); /* borrowed from the tensor */
 LS_API int64_t ls_tensor_count(const ls_tensor *tensor);         /* elements */
 LS_API size_t ls_tensor_bytes(const ls_tensor *tensor);
-/* The elements, where the device's memory is the host's (device "cpu"); NULL elsewhere. Borrowed
- * from the tensor. */
+/* The elements on device "cpu"; NULL on other devices. Borrowed from the tensor. */
 LS_API void *ls_tensor_data(ls_tensor *tensor);
 LS_API const void *ls_tensor_data_const(const ls_tensor *tensor);
 
@@ -92,10 +91,10 @@ LS_API ls_status ls_tensor_fill(ls_tensor *tensor, double value);
 LS_API ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, float high);
 LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float std);
 
-/* How far two tensors of one type and shape are apart. */
+/* The difference between two tensors of one type and shape. */
 typedef struct ls_difference {
     int64_t n_different; /* elements whose bits differ */
-    int64_t first;       /* index of the first of them, -1 when none */
+    int64_t first;       /* index of the first of them, -1 if none */
     double max_absolute;
     double relative_l2; /* |a-b| / |b|, 0 when both are zero */
 } ls_difference;
@@ -113,7 +112,7 @@ enum { LS_DIGEST_TEXT_SIZE = 33 };
 LS_API const char *ls_digest_text(ls_digest digest, char buffer[LS_DIGEST_TEXT_SIZE]);
 
 /* Writes type, shape and the first and last elements of each dimension as text into buffer (cut to
- * size, always terminated); returns the length that the whole text has, as snprintf does, or -1 on
+ * size, always terminated); returns the length of the whole text, as snprintf does, or -1 on
  * error. */
 LS_API int ls_tensor_format(const ls_tensor *tensor, char *buffer, size_t size);
 
@@ -131,13 +130,13 @@ LS_API void ls_tensor_file_close(ls_tensor_file **file);
 LS_API int64_t ls_tensor_file_count(const ls_tensor_file *file);
 /* In the order of names; borrowed from the file. */
 LS_API const char *ls_tensor_file_name(const ls_tensor_file *file, int64_t i);
-/* Whether there is a tensor of that name that can be read; then its type and shape, if spec is not
- * NULL. */
+/* True if the file has a tensor of that name and of a known type. If spec is not NULL, it receives
+ * type and shape. */
 LS_API bool ls_tensor_file_find(const ls_tensor_file *file, const char *name, ls_spec *spec);
 LS_API const char *ls_tensor_file_metadata(const ls_tensor_file *file,
                                            const char *key); /* NULL when absent */
-/* Reads one tensor: a new one, or into a tensor of the same type and shape. A tensor whose type or
- * number of dimensions we do not have (F64, I16, ...) is LS_ERR_UNSUPPORTED. */
+/* Reads one tensor: a new one, or into a tensor of the same type and shape. LS_ERR_UNSUPPORTED for
+ * other types (F64, I16, ...) and for more than LS_MAX_DIMS dimensions. */
 LS_API ls_tensor *ls_tensor_file_load(ls_tensor_file *file, const char *name);
 LS_API ls_status ls_tensor_file_read(ls_tensor_file *file, const char *name, ls_tensor *out);
 
