@@ -9,7 +9,7 @@
 
 static const char *const found_names[] = {
     [LS__FOUND_NOTHING] = "nothing", [LS__FOUND_EARLIER] = "optimizer state",
-    [LS__FOUND_RATE] = "rate",       [LS__FOUND_BATCH] = "batch",
+    [LS__FOUND_LR] = "rate",         [LS__FOUND_BATCH] = "batch",
     [LS__FOUND_STATE] = "state",     [LS__FOUND_OP] = "op",
     [LS__FOUND_PROGRAM] = "program"
 };
@@ -60,7 +60,7 @@ static json_t *place_json(const compare_side runs[2], const ls__finding *f)
 /* Which replays match their run logs. */
 static json_t *reproduced_json(const ls__compare_side sides[2])
 {
-    return json_pack("{s:b, s:b}", "a", sides[0].departed < 0, "b", sides[1].departed < 0);
+    return json_pack("{s:b, s:b}", "a", sides[0].diverged < 0, "b", sides[1].diverged < 0);
 }
 
 json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[2],
@@ -72,8 +72,8 @@ json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[
     json_object_set_new(out, "from",
                         json_pack("[o, o]", ls__json_text(runs[0].run.ctx, runs[0].begun_from),
                                   ls__json_text(runs[1].run.ctx, runs[1].begun_from)));
-    if (f->found == LS__FOUND_RATE)
-        json_object_set_new(out, "rates", json_pack("[f, f]", f->rates[0], f->rates[1]));
+    if (f->found == LS__FOUND_LR)
+        json_object_set_new(out, "rates", json_pack("[f, f]", f->lrs[0], f->lrs[1]));
     if (f->found == LS__FOUND_BATCH) json_object_set_new(out, "batch", place_json(runs, f));
     if (f->found == LS__FOUND_OP || f->found == LS__FOUND_STATE || f->found == LS__FOUND_PROGRAM)
         json_object_set_new(out, "ops",
@@ -164,7 +164,7 @@ void compare_print(const json_t *replay)
 {
     static const char *const lines[] = {
         [LS__FOUND_EARLIER] = "the optimizers' states differ before this step",
-        [LS__FOUND_RATE] = "the learning rates differ",
+        [LS__FOUND_LR] = "the learning rates differ",
         [LS__FOUND_BATCH] = "the batches differ",
         [LS__FOUND_STATE] =
             "an op reads a value that differs and that no op of this step has written",

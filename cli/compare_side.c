@@ -162,7 +162,7 @@ bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
                                .schedule = t->schedule,
                                .end_epoch = end_epoch,
                                .user = side,
-                               .record = side->record };
+                               .run_log = side->record };
     restore(side, step, out);
     return true;
 }

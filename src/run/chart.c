@@ -16,7 +16,7 @@ enum { WIDTH = 900, RIGHT = 24, TOP = 52, GAP = 36, BOTTOM = 52, PLOT_HEIGHT = 2
 enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, LETTER = 8, TEXT_DROP = 5, MIN_LEFT = 72 };
 enum { MOST_DOTS = 40, Y_TICKS = 5, X_TICKS = 12 };
 
-/* Told apart by most eyes (Okabe and Ito 2008). */
+/* Colours for colour-blind readers (Okabe and Ito 2008). */
 static const char *const colours[LS__CHART_COLOURS] = {
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#785e28", "#5a5a5a"
 };
@@ -58,7 +58,7 @@ static void put_escaped(ls__text *out, const char *text)
     }
 }
 
-/* anchor: "start", "middle" or "end" of the text is at x. more: further attributes, or "". */
+/* anchor: "start", "middle" or "end" of the text is at x. more: other attributes, or "". */
 static void put_text(const drawing *d, double x, double y, const char *anchor, const char *more,
                      const char *text)
 {
@@ -84,14 +84,14 @@ static void put_rectangle(const drawing *d, double x, double y, double width, do
 
 /* ---- Scales ---- */
 
-/* 1, 2 or 5 times a power of ten, so that about n of them are in the range. */
+/* 1, 2 or 5 times a power of ten, such that the range has about n ticks. */
 static double tick_distance(double range, double n)
 {
     const double rough = range / n, power = pow(10, floor(log10(rough))), times = rough / power;
     return power * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
 }
 
-/* Of ten, on a logarithmic scale. The quotient of both ends may overflow. */
+/* The number of powers of ten between both ends, whose quotient may overflow. */
 static double powers_of(const scale *s)
 {
     return log10(s->high) - log10(s->low);
@@ -109,7 +109,7 @@ static double x_of(const ls__chart_line *line, int64_t i)
     return line->x ? line->x[i] : (double)i;
 }
 
-/* Beyond these ticks would overflow. */
+/* Ticks of larger values would overflow. */
 #define HUGE_Y 1e300
 
 static bool can_draw(const ls__chart_panel *p, double y)
@@ -196,7 +196,7 @@ static void draw_x_ticks(const drawing *d, double bottom)
 
 /* ---- Panels ---- */
 
-/* A point, or where several share a pixel's column its lowest and highest. */
+/* Draws each point, or the lowest and highest point of a pixel column. */
 static void draw_path(const drawing *d, const ls__chart_panel *p, const ls__chart_line *line,
                       const scale *y)
 {
@@ -264,7 +264,7 @@ static void draw_rows(const drawing *d, const ls__chart_panel *p, double top)
     }
 }
 
-/* Names beside each other while there is room. Returns the height. */
+/* Draws names side by side, in as many lines as needed. Returns the height. */
 static double draw_legend(const drawing *d, const ls__chart_panel *p, double top)
 {
     double x = d->left, y = top;
@@ -305,7 +305,7 @@ static double draw_panel(const drawing *d, const ls__chart_panel *p, double top)
     return bottom;
 }
 
-/* Returns the height, which the first line of the text needs: that of an earlier call. */
+/* Returns the height. The SVG's first line contains it, so it comes from an earlier call. */
 static double draw(ls__text *out, const ls__chart *chart, double height)
 {
     size_t longest = 0;
@@ -336,7 +336,7 @@ static double draw(ls__text *out, const ls__chart *chart, double height)
 ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size)
 {
     LS__IN_C_LOCALE;
-    LS__DEFAULT_FLOATS; /* which printf rounds by */
+    LS__DEFAULT_FLOATS; /* printf uses the rounding mode */
     const double height = draw(&(ls__text){ 0 }, chart, 0);
     ls__text text = { 0 };
     draw(&text, chart, height);

@@ -1,14 +1,14 @@
-/* chart.h: charts as SVG text, one panel above the other over a common x axis. The bytes are a
- * function of the chart alone: of no locale, font or rounding mode. */
+/* chart.h: charts as SVG text, panels stacked over a common x axis. The bytes depend on
+ * the chart alone, not on locale, fonts or rounding mode. */
 #ifndef LS_RUN_CHART_H
 #define LS_RUN_CHART_H
 
 #include <lockstep/context.h>
 
-enum { LS__CHART_COLOURS = 8 }; /* then they repeat */
+enum { LS__CHART_COLOURS = 8 }; /* colours repeat after these */
 
 /* Points in order of x, joined by straight lines. A y that cannot be drawn (not finite or
- * beyond 1e300; on a logarithmic axis not above 1e-300) leaves a gap. */
+ * above 1e300; on a logarithmic axis at most 1e-300) leaves a gap. */
 typedef struct ls__chart_line {
     int64_t n;
     const double *x; /* NULL: 0, 1, 2, ... */
@@ -27,7 +27,7 @@ typedef struct ls__chart_row {
     int n_spans;
     const ls__chart_span *spans;
     int n_marks;
-    const int64_t *marks; /* each draws a stroke before the cell of that x */
+    const int64_t *marks; /* a stroke is drawn before the cell of each of these x */
 } ls__chart_row;
 
 typedef struct ls__chart_panel {
@@ -35,8 +35,8 @@ typedef struct ls__chart_panel {
     bool log_y;        /* of lines: logarithmic axis */
     bool from_zero;    /* of lines: the axis includes 0 */
     double up_to;      /* of lines: the axis includes this value; 0 = none */
-    bool may_coincide; /* of lines: earlier lines are wider, so that they show below later ones */
-    const char *note;  /* a last line of the legend, or "" or NULL */
+    bool may_coincide; /* of lines: earlier lines are drawn thicker, so that they stay visible */
+    const char *note;  /* last line of the legend; "" or NULL = none */
     int n_names;       /* of the legend, in the order of colours */
     const char *const *names;
     int n_lines; /* line i has colour i */
@@ -51,10 +51,10 @@ typedef struct ls__chart {
     const ls__chart_panel *panels;
 } ls__chart;
 
-/* *size bytes of SVG, and a 0 byte, from the context's allocator. Texts may hold any bytes: those
- * that XML cannot hold become U+FFFD. */
+/* *size bytes of SVG, and a 0 byte, from the context's allocator. Texts may contain any bytes;
+ * those invalid in XML become U+FFFD. */
 ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size);
-/* The same as a file of a run's folder (ls__file_replace). */
+/* Writes the same to a file of a run folder (ls__file_replace). */
 ls_status ls__chart_save(ls_context *ctx, const char *path, const ls__chart *chart);
 
 #endif

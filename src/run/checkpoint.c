@@ -1,4 +1,4 @@
-/* checkpoint.c: what saving and loading a checkpoint have in common. */
+/* checkpoint.c: functions for both saving and loading. */
 #include "optim/optimizer.h"
 #include "run/checkpoint.h"
 

@@ -20,8 +20,8 @@ typedef struct loading {
     const char *path;
     ls_tensor_file *file;
     ls__records net, optimizer;
-    float *values;              /* all elements to be restored, record by record, in our order */
-    ls__selections *selections; /* of the run that goes on; NULL where it is to be another */
+    float *values; /* all elements to restore, in the order of records and our layout */
+    ls__selections *selections; /* of the resumed run; NULL for a new run */
 } loading;
 
 /* ---- Checking ---- */
@@ -34,14 +34,14 @@ static ls_status fail_missing(const loading *l, const char *name)
                     first ? "' ..." : "");
 }
 
-/* May a tensor of this type be read into f32 records? */
+/* True if a tensor of this type can be read into an f32 record. */
 static bool readable(ls_dtype dtype, bool any_float)
 {
     return dtype == LS_F32 || (any_float && (dtype == LS_BF16 || dtype == LS_F16));
 }
 
-/* Types and shapes of the records' tensors. The error names the first one that differs, and how
- * many more there are. */
+/* Checks types and shapes of the records' tensors. The error names the first difference and counts
+ * the others. */
 static ls_status check_records(const loading *l, const ls__records *records, bool any_float)
 {
     const ls__record *first = NULL;
@@ -81,7 +81,7 @@ static bool has_record(const ls__records *records, const char *name)
     return false;
 }
 
-/* Has the file a weight or buffer, or with `optimizer` a state, that the records lack? */
+/* Fails if the file has a weight or buffer, or with `optimizer` a state, that no record names. */
 static ls_status check_rest(const loading *l, const ls__records *records, bool optimizer)
 {
     for (int64_t i = 0; i < ls_tensor_file_count(l->file); i++) {
@@ -94,8 +94,8 @@ static ls_status check_rest(const loading *l, const ls__records *records, bool o
     return LS_OK;
 }
 
-/* Whether the file is as it was written: a bit that has turned since would go on in the run. One
- * without a digest is from elsewhere. */
+/* Checks the file's digest, because a bit flip would change the resumed run. Files of other
+ * programs have no digest. */
 static ls_status check_digest(const loading *l, bool needed)
 {
     const char *wrote = ls_tensor_file_metadata(l->file, LS__CHECKPOINT_DIGEST);
@@ -109,17 +109,17 @@ static ls_status check_digest(const loading *l, bool needed)
     LS_TRY(ls__tensor_file_digest(l->file, LS__CHECKPOINT_DIGEST, &digest));
     if (strcmp(ls_digest_text(digest, text), wrote) == 0) return LS_OK;
     return ls__fail(l->ctx, LS_ERR_FORMAT,
-                    "'%s' is damaged, or was changed: the digest of its contents is %s, wanted "
+                    "'%s' is damaged, or was changed: the digest of its contents is %s, expected "
                     "%.40s",
                     l->path, text, wrote);
 }
 
 /* ---- Reading ---- */
 
-/* Memory for the largest tensor as it lies in the file. */
+/* Memory for the largest tensor in the file's layout. */
 typedef struct raw_tensor {
     float *wide;
-    uint16_t *narrow; /* when it is of 16 bits */
+    uint16_t *half; /* if its dtype has 16 bits */
 } raw_tensor;
 
 static ls_status read_record(const loading *l, const ls__record *record, raw_tensor raw, float *out)
@@ -128,12 +128,12 @@ static ls_status read_record(const loading *l, const ls__record *record, raw_ten
     LS_TRY(ls__tensor_file_spec(l->file, record->name, &spec));
     const size_t bytes = (size_t)record->count * ls_dtype_bytes(spec.dtype);
     float *const wide = record->transposed ? raw.wide : out;
-    const bool narrow = spec.dtype != LS_F32;
-    void *const in = narrow ? (void *)raw.narrow : wide;
+    const bool half = spec.dtype != LS_F32;
+    void *const in = half ? (void *)raw.half : wide;
     LS_TRY(ls__tensor_file_read_host(l->file, record->name, in, bytes));
-    for (int64_t i = 0; narrow && i < record->count; i++)
+    for (int64_t i = 0; half && i < record->count; i++)
         wide[i] =
-            spec.dtype == LS_BF16 ? ls__bf16_to_f32(raw.narrow[i]) : ls__f16_to_f32(raw.narrow[i]);
+            spec.dtype == LS_BF16 ? ls__bf16_to_f32(raw.half[i]) : ls__f16_to_f32(raw.half[i]);
     if (record->transposed) ls__weights_from_file(out, wide, &record->spec.shape);
     return LS_OK;
 }
@@ -155,10 +155,10 @@ static ls_status read_all(loading *l)
         (size_t)(count_elements(&l->net) + count_elements(&l->optimizer)) * sizeof(float);
     const raw_tensor raw = {
         .wide = ls__bump_alloc(l->bump, (size_t)largest * sizeof(float)),
-        .narrow = ls__bump_alloc(l->bump, (size_t)largest * sizeof(uint16_t)),
+        .half = ls__bump_alloc(l->bump, (size_t)largest * sizeof(uint16_t)),
     };
     l->values = ls__bump_alloc(l->bump, bytes);
-    if (!raw.wide || !raw.narrow || !l->values) return ls__fail_memory(l->ctx, l->path, bytes);
+    if (!raw.wide || !raw.half || !l->values) return ls__fail_memory(l->ctx, l->path, bytes);
     float *out = l->values;
     for (int b = 0; b < 2; b++) {
         for (int64_t i = 0; i < both[b]->n; i++) {
@@ -204,7 +204,8 @@ static ls_status apply(const loading *l, const ls__position *position, ls_traini
     if (state->optimizer)
         ls__optimizer_set_updates(state->optimizer, position->n_steps, position->skipped_before);
     LS_TRY(write_all(l));
-    if (state->net) ls__net_use_gradients(state->net); /* they belong to other weights */
+    if (state->net)
+        ls__net_use_gradients(state->net); /* the old gradients belong to other weights */
     state->epoch = position->epoch;
     state->step = position->step;
     state->best = position->best;

@@ -1,17 +1,19 @@
-/* checkpoint_metadata.c: what a checkpoint says beside its tensors. Keys and values are texts:
+/* checkpoint_metadata.c: the metadata of a checkpoint. Keys and values are texts:
  *
  *   lockstep         version that wrote it
- *   epoch, step      the next step to run;  best: the best metric so far
- *   identity         {"seed": "5", ...}, as identity.h says
+ *   epoch, step      the next step to run
+ *   best             the best metric so far
+ *   identity         {"seed": "5", ...}; see identity.h
  *   classes          ["cat", "dog"]
- *   mean, std, crop  how images are prepared: [0.485, ...], [0.229, ...], side or [height, width]
- *   choices          {"format": "lockstep algorithm cache 1", ...}: the net's kernels, as plan.h
- * says bad_images       {"loader": [[7, "no image"], ...], "validation": []} optimizer_steps
- * updates done;  schedule_state: four numbers skipped_before   with loss scaling: updates that had
- * been skipped before the optimizer began digest           of all the rest of the file, tensors and
- * texts (checkpoint_save.c)
+ *   mean, std, crop  image preparation: [0.485, ...], [0.229, ...], side or [height, width]
+ *   kernels          {"format": "lockstep algorithm cache 1", ...}; see algorithm_cache_file.h
+ *   bad_images       {"loader": [[7, "no image"], ...], "validation": []}
+ *   optimizer_steps  number of updates
+ *   schedule_state   four numbers
+ *   skipped_before   with loss scaling: updates skipped before the optimizer was opened
+ *   lockstep digest  digest of the rest of the file (checkpoint_save.c)
  *
- * When a run goes on, what it is now must be what the file says. */
+ * A resumed run must have the identity that the file holds. */
 #include "run/checkpoint.h"
 
 #include "base/alloc.h"
@@ -52,7 +54,7 @@ static char *copy(ls__bump *bump, const char *format, ...)
     return out;
 }
 
-/* Numbers come back exactly. NULL without memory, or when json is NULL. */
+/* Numbers are read back exactly. NULL if memory is short or json is NULL. */
 static const char *dump(ls__bump *bump, const json_t *json)
 {
     char *text;
@@ -64,7 +66,7 @@ static const char *dump(ls__bump *bump, const json_t *json)
     return out;
 }
 
-/* The same, for a new value, which is released. */
+/* The same, and releases json. */
 static const char *dump_new(ls__bump *bump, json_t *json)
 {
     const char *out = dump(bump, json);
@@ -72,7 +74,7 @@ static const char *dump_new(ls__bump *bump, json_t *json)
     return out;
 }
 
-/* Exact, whatever the locale; "inf", "-inf", "nan". */
+/* Exact in any locale; "inf", "-inf", "nan". */
 static const char *number_text(ls__bump *bump, double value)
 {
     if (isnan(value)) return "nan";
@@ -108,9 +110,9 @@ static bool parse_count(const char *text, int64_t *out)
     return end && *end == '\0' && errno == 0 && value <= MAX_COUNT;
 }
 
-/* ---- Making: each answers NULL without memory ---- */
+/* ---- Making: each returns NULL if memory is short ---- */
 
-/* A list of pairs that grows; `failed` when there was no memory for one. */
+/* A growing list of pairs; `failed` = memory was short. */
 typedef struct pairs {
     ls__bump *bump;
     const char **items;
@@ -128,7 +130,7 @@ static void add(pairs *p, const char *key, const char *value)
     p->items[p->n++] = value;
 }
 
-/* How images are prepared, by the loader or else by the net that takes them. */
+/* The image preparation of the loader, or else of the net's input. */
 static void add_input(pairs *p, const ls_training_state *state)
 {
     if (!state->loader && !state->net) return;
@@ -146,7 +148,8 @@ static void add_input(pairs *p, const ls_training_state *state)
 static json_t *bad_samples_json(const ls_loader *loader)
 {
     json_t *out = json_array();
-    /* Without replacement a bad sample ended the epoch: it may be readable when the run resumes. */
+    /* Without replacement a bad sample stops the run; the file may be repaired before it resumes.
+     */
     const bool replaces = loader && loader->config.on_bad_image == LS_BAD_IMAGE_SKIP;
     const int64_t n = replaces ? ls_loader_statistics(loader).n_bad : 0;
     for (int64_t i = 0; out && i < n; i++) {
@@ -163,7 +166,7 @@ static json_t *bad_samples_json(const ls_loader *loader)
 
 static bool has_loss_scale(const ls_training_state *state)
 {
-    return state->optimizer && ls__net_get_blocks(state->optimizer->net).scaler;
+    return state->optimizer && ls__net_get_blocks(state->optimizer->net).loss_scale;
 }
 
 static void add_state(pairs *p, const ls_training_state *state)
@@ -249,14 +252,14 @@ static ls_status read_count(const checking *c, const char *key, int64_t *out)
                : fail_metadata(c, key, ls_tensor_file_metadata(c->file, key));
 }
 
-/* The JSON under a key; NULL and an error kept. */
+/* The JSON of a key; NULL and an error in the context. */
 static json_t *parse(const checking *c, const char *key)
 {
     const char *text = ls_tensor_file_metadata(c->file, key);
     json_error_t error;
     LS__IN_C_LOCALE;
     json_t *out = text ? json_loads(text, 0, &error) : NULL;
-    /* jansson reports only some of the requests that failed; the others leave no text */
+    /* jansson reports only some failed allocations; the others leave no error text */
     if (text && !out && (json_error_code(&error) == json_error_out_of_memory || !*error.text))
         ls__fail_memory(c->ctx, "ls_checkpoint_load", strlen(text));
     else if (!out)
@@ -264,8 +267,8 @@ static json_t *parse(const checking *c, const char *key)
     return out;
 }
 
-/* What the run that goes on can be compared by: what state points to, and with an optimizer all
- * else. NULL without memory. */
+/* The identity to compare: of the members of state, and with an optimizer of the whole run. NULL if
+ * memory is short. */
 static json_t *make_comparable(const checking *c, const ls_training_state *state)
 {
     static const char *const with_optimizer[] = { "device",    "libraries", "libc",   "processor",
@@ -277,7 +280,7 @@ static json_t *make_comparable(const checking *c, const ls_training_state *state
     return out;
 }
 
-/* Each section that is compared must be there. */
+/* Fails if a compared section is missing. */
 static ls_status check_sections(const checking *c, const json_t *there, const json_t *here)
 {
     const char *key;

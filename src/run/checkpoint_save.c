@@ -12,7 +12,7 @@
 typedef struct writing {
     ls__device *device;
     ls__records net, optimizer;
-    float *copy; /* of a tensor on the host, where the device's memory is elsewhere */
+    float *copy; /* host copy of a tensor, if the device has its own memory */
     float *turned;
 } writing;
 
@@ -21,7 +21,7 @@ static const ls__record *record_at(const writing *w, int64_t i)
     return i < w->net.n ? &w->net.items[i] : &w->optimizer.items[i - w->net.n];
 }
 
-/* A record's elements as the file has them; they stay until the next call. */
+/* A record's elements in the file's layout; valid until the next call. */
 static ls_status elements_of(const writing *w, const ls__record *record, const void **out,
                              size_t *bytes)
 {
@@ -50,8 +50,8 @@ static ls_status put(void *user, int64_t i, ls__atomic_file *file)
     return ls__atomic_file_write(file, elements, bytes);
 }
 
-/* The metadata with the digest of all else, by which whoever loads the file knows that it is whole.
- * The file begins with it, so all elements are gone through once before. */
+/* Adds the digest of the rest of the file to the metadata. The metadata precede the tensors in the
+ * file, so this reads all elements once before they are written. */
 static ls_status seal(ls_context *ctx, ls__bump *bump, const writing *w,
                       const char *const **metadata)
 {
@@ -103,8 +103,8 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
 {
     static const char call[] = "ls_checkpoint_save";
     if (state->epoch < 0 || state->step < 0)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: epoch %lld, step %lld; wanted none below 0", call,
-                        (long long)state->epoch, (long long)state->step);
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: epoch %lld, step %lld, expected none below 0",
+                        call, (long long)state->epoch, (long long)state->step);
     path = ls__checkpoint_path(ctx, bump, call, path);
     if (!path) return ctx->error;
     writing w = { .device = ctx->device };

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* torch counts batches in every batch norm beside its running statistics, and misses the count
- * when it loads a state without. */
+/* torch counts batches in every batch norm, and its load_state_dict fails without the counter. */
 static const char RUNNING_MEAN[] = ".running_mean", COUNTER[] = ".num_batches_tracked";
 static const char OPTIMIZER[] = "optimizer.", LOSS_SCALE[] = "optimizer.loss_scale";
 
@@ -30,7 +29,7 @@ bool ls__is_torch_counter(const char *name)
     return ends_with(name, COUNTER);
 }
 
-/* prefix, part and name with dots between; an empty prefix is left out. */
+/* prefix, part and name joined by dots; an empty prefix is skipped. */
 static char *join(ls__bump *bump, const char *prefix, const char *part, const char *name)
 {
     const size_t size = strlen(prefix) + strlen(part) + strlen(name) + 2;
@@ -55,7 +54,7 @@ static ls_status add(ls_context *ctx, ls__records *records, ls__record record)
     return LS_OK;
 }
 
-/* A parameter's or buffer's record, or that of a state of it. */
+/* The record of a parameter or buffer, or of an optimizer state of it. */
 static ls__record record_of(const ls__parameter *parameter, const char *name, float *block)
 {
     ls__record record = { .name = name,
@@ -110,11 +109,11 @@ ls_status ls__records_of_optimizer(ls__bump *bump, const ls_optimizer *opt, ls__
                 add(ctx, out, record_of(parameter, name, ls__optimizer_state_block(opt, state))));
         }
     }
-    if (!blocks.scaler) return LS_OK;
+    if (!blocks.loss_scale) return LS_OK;
     return add(ctx, out,
                (ls__record){ .name = LOSS_SCALE,
                              .spec = { LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE) },
-                             .memory = blocks.scaler });
+                             .memory = blocks.loss_scale });
 }
 
 /* ---- Order ---- */

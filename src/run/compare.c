@@ -1,4 +1,4 @@
-/* compare.c: replays two runs and looks at one step of both, op by op; see compare.h. */
+/* compare.c: replays two runs and compares one step op by op; see compare.h. */
 #include "run/compare.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Host memory for one value of either side. */
+/* Host memory for one value of each side. */
 typedef struct buffers {
     ls_context *ctx;
     void *scratch, *elements[2];
@@ -50,7 +50,7 @@ static ls_status make_room(buffers *b, size_t bytes)
     return LS_OK;
 }
 
-/* Position of a float on the line of all floats of its type; sign: its highest bit. */
+/* The rank of a float among all floats of its type; sign: the mask of its sign bit. */
 static int64_t rank_of(uint32_t bits, uint32_t sign)
 {
     const int64_t magnitude = bits & (sign - 1);
@@ -82,7 +82,8 @@ uint64_t ls__ulps(ls_dtype dtype, const void *a, const void *b)
     return (uint64_t)(d < 0 ? -d : d);
 }
 
-/* The first difference between the buffers, as elements first, first + 1, ... of what is found. */
+/* Adds the differences of both buffers, whose elements are first, first + 1, ..., to the finding.
+ */
 static void compare_buffers(comparison *c, ls_dtype dtype, int64_t first, int64_t count)
 {
     ls__finding *out = c->out;
@@ -101,7 +102,7 @@ static void compare_buffers(comparison *c, ls_dtype dtype, int64_t first, int64_
     }
 }
 
-/* Compares two values, one for each buffer; they have one type and shape. */
+/* Compares two values of one type and shape. */
 static ls_status compare_values(comparison *c, ls_context *const contexts[2],
                                 const ls__trace_value values[2])
 {
@@ -125,7 +126,7 @@ static ls_status read_batches(comparison *c, bool labels)
     return LS_OK;
 }
 
-/* Sample, then label, then pixels of each place. */
+/* Compares sample numbers and labels, then pixels. */
 static ls_status compare_batches(comparison *c)
 {
     ls__finding *out = c->out;
@@ -137,7 +138,7 @@ static ls_status compare_batches(comparison *c)
         return LS_OK;
     }
     LS_TRY(read_batches(c, true));
-    int64_t first = a->n; /* place at which samples or labels differ */
+    int64_t first = a->n; /* index of the first sample number or label that differs */
     const int32_t *labels[2] = { c->buffers.elements[0], c->buffers.elements[1] };
     for (int64_t i = a->n - 1; i >= 0; i--)
         if (a->samples[i] != b->samples[i] || labels[0][i] != labels[1][i]) first = i;
@@ -165,7 +166,7 @@ static ls_status compare_batches(comparison *c)
 
 /* ---- The step, op by op ---- */
 
-/* A side's op that is next; false at the end. */
+/* Runs a side's next op; false at the end. */
 static bool next_op(comparison *c, int side)
 {
     ls__finding *out = c->out;
@@ -181,8 +182,8 @@ static void set_found(comparison *c, ls__found found, const ls__trace_value *val
     c->out->fault_element = written_before + c->out->element;
 }
 
-/* Runs the reorders that are next on one side: whatever the other does, each must write what it
- * reads. Recomputed values are checked by their readers. */
+/* Runs one side's next reorders. Each must write the values that it reads, independently of the
+ * other side. Recomputed values are checked when an op reads them. */
 static ls_status run_reorders(comparison *c, int side)
 {
     ls_net *net = c->sides[side].net;
@@ -197,7 +198,7 @@ static ls_status run_reorders(comparison *c, int side)
         for (int i = 0; i < 2; i++) ls__net_step_value(net, op, i, &values[i]);
         const size_t bytes = (size_t)values[0].count * ls_dtype_bytes(values[0].dtype);
         LS_TRY(make_room(&c->buffers, bytes));
-        /* What it reads may be gone afterwards. This side's buffer gets what it wrote. */
+        /* The op may overwrite its input, so that is read before. */
         LS_TRY(ls__trace_read(contexts[0], &values[0], c->buffers.scratch,
                               c->buffers.elements[1 - side]));
         LS_TRY(ls__net_step_next(net));
@@ -219,7 +220,7 @@ static bool same_op(const ls__trace_op *a, const ls__trace_op *b)
            a->backward == b->backward && a->n_values == b->n_values;
 }
 
-/* Compares what the ops read, or what they have written. */
+/* Compares the ops' inputs or outputs. */
 static ls_status compare_operands(comparison *c, bool outputs)
 {
     ls__finding *out = c->out;
@@ -271,7 +272,7 @@ static int64_t steps_done(const ls__compare_side *side)
     return side->epoch * ls_loader_step_count(side->loader) + side->step;
 }
 
-/* Moves on by the step that has just been done. */
+/* Advances the position by one step. */
 static ls_status advance(ls__compare_side *side)
 {
     if (++side->step < ls_loader_step_count(side->loader)) return LS_OK;
@@ -288,17 +289,17 @@ static bool same_digests(const ls_step_digest *a, const ls_step_digest *b)
            memcmp(&a->loss, &b->loss, sizeof(a->loss)) == 0;
 }
 
-/* Whether a step's digests are what the run wrote then, if it wrote any. */
-static ls_status check_record(ls__compare_side *side, int64_t step, const ls_step_digest *digest)
+/* Compares a step's digests with the run log, if there is one. */
+static ls_status check_run_log(ls__compare_side *side, int64_t step, const ls_step_digest *digest)
 {
-    if (!side->record || side->departed >= 0) return LS_OK;
+    if (!side->run_log || side->diverged >= 0) return LS_OK;
     ls_context *ctx = context_of(side);
     int64_t n_steps;
-    LS_TRY(ls_run_log_count(ctx, side->record, &n_steps));
+    LS_TRY(ls_run_log_count(ctx, side->run_log, &n_steps));
     if (step >= n_steps) return LS_OK;
     ls_step_digest wrote;
-    LS_TRY(ls_run_log_read(ctx, side->record, step, &wrote));
-    if (!same_digests(&wrote, digest)) side->departed = step;
+    LS_TRY(ls_run_log_read(ctx, side->run_log, step, &wrote));
+    if (!same_digests(&wrote, digest)) side->diverged = step;
     return LS_OK;
 }
 
@@ -306,7 +307,7 @@ static ls_status next_batch(ls__compare_side *side, ls_batch *out)
 {
     if (side->step == 0) LS_TRY(ls_loader_start(side->loader, side->epoch));
     if (ls_loader_next(side->loader, out)) return LS_OK;
-    /* The loader's own error, where there is one, stays. */
+    /* keeps the loader's own error */
     return ls__fail(context_of(side), LS_ERR_DATA,
                     "compare: no batch for step %" PRId64 " of epoch %" PRId64, side->step,
                     side->epoch);
@@ -320,7 +321,7 @@ static ls_status replay_step(ls__compare_side *side)
     const double lr = ls_schedule_lr(side->schedule, side->epoch, side->step);
     LS_TRY(ls_net_step(side->net, side->optimizer, &batch, lr));
     LS_TRY(ls_net_digest(side->net, &batch, &digest));
-    LS_TRY(check_record(side, steps_done(side), &digest));
+    LS_TRY(check_run_log(side, steps_done(side), &digest));
     return advance(side);
 }
 
@@ -343,8 +344,8 @@ static bool same_entries(const ls__net_blocks *a, const ls__net_blocks *b)
     return a->n_parameters == b->n_parameters;
 }
 
-/* The optimizers' states, which digests of weights do not show. Other models than each other's are
- * the next step's to find. */
+/* Compares the optimizers' states, which are not in the digests of weights. Different models are
+ * found by the next step. */
 static ls_status compare_states(comparison *c)
 {
     ls_optimizer *const opts[2] = { c->sides[0].optimizer, c->sides[1].optimizer };
@@ -377,39 +378,40 @@ static ls_status compare_step(comparison *c)
     for (int i = 0; i < 2; i++) {
         ls__compare_side *side = &c->sides[i];
         LS_TRY(next_batch(side, &c->batches[i]));
-        out->rates[i] = ls_schedule_lr(side->schedule, side->epoch, side->step);
+        out->lrs[i] = ls_schedule_lr(side->schedule, side->epoch, side->step);
     }
     LS_TRY(compare_batches(c));
     if (out->found == LS__FOUND_NOTHING &&
-        memcmp(&out->rates[0], &out->rates[1], sizeof(out->rates[0])) != 0)
-        out->found = LS__FOUND_RATE;
+        memcmp(&out->lrs[0], &out->lrs[1], sizeof(out->lrs[0])) != 0)
+        out->found = LS__FOUND_LR;
     for (int i = 0; i < 2; i++)
         LS_TRY(ls__net_step_begin(c->sides[i].net, &c->sides[i].optimizer->update, &c->batches[i],
-                                  out->rates[i]));
+                                  out->lrs[i]));
     LS_TRY(compare_ops(c));
     for (int i = 0; i < 2; i++) {
         LS_TRY(ls__net_step_end(c->sides[i].net));
         LS_TRY(ls_net_digest(c->sides[i].net, &c->batches[i], &out->digests[i]));
-        LS_TRY(check_record(&c->sides[i], out->step, &out->digests[i]));
+        LS_TRY(check_run_log(&c->sides[i], out->step, &out->digests[i]));
     }
     return LS_OK;
 }
 
-/* From wherever it stands. */
+/* Starts the loader at the side's position. */
 static ls_status start(ls__compare_side *side, int64_t step)
 {
-    side->departed = -1;
+    side->diverged = -1;
     if (steps_done(side) > step)
         return ls__fail(context_of(side), LS_ERR_INVALID,
                         "compare: to step %" PRId64 " from step %" PRId64, step, steps_done(side));
-    if (side->step == ls_loader_step_count(side->loader)) { /* saved before the epoch's end */
+    if (side->step ==
+        ls_loader_step_count(side->loader)) { /* the checkpoint was saved before the epoch's end */
         side->step--;
         LS_TRY(advance(side));
     }
     return ls_loader_start_at(side->loader, side->epoch, side->step);
 }
 
-/* Up to the step, or to one before which the optimizers' states differ. */
+/* Replays up to the step, or to the first step before which the optimizers' states differ. */
 static ls_status replay(comparison *c)
 {
     ls__compare_side *sides = c->sides;

@@ -1,10 +1,9 @@
-/* compare.h: where two runs part. Both are opened in this process, each with a context and
- * executors of its own, replayed to the step in question, and that step is done op by op, side by
- * side.
+/* compare.h: the first divergence of two runs. Both are opened in this process, each with a context
+ * and executors of its own, and replayed to a step. That step then runs op by op on both sides.
  *
- * The first op whose outputs differ is the culprit: all that ops write is compared, in the order of
- * running, so what it read agreed. Values are compared bit by bit and by logical element, whatever
- * the layouts. */
+ * All outputs are compared in the order of execution, so the first op whose outputs differ had
+ * equal inputs and caused the divergence. Values are compared bit by bit, by logical element, in
+ * any layout. */
 #ifndef LS_RUN_COMPARE_H
 #define LS_RUN_COMPARE_H
 
@@ -12,64 +11,65 @@
 #include <lockstep/optim.h>
 #include <lockstep/run_log.h>
 
-/* One of the two runs, opened, and restored where it goes on from a checkpoint. */
+/* One of the two runs, opened, and restored if it resumes from a checkpoint. */
 typedef struct ls__compare_side {
     ls_net *net;
     ls_optimizer *optimizer;
     ls_loader *loader;
     const ls_schedule *schedule;
-    int64_t epoch, step; /* the next step; moves on with the replay */
-    /* After an epoch's last step, for what a run does there that its rate depends on; optional. */
+    int64_t epoch, step; /* the next step to replay */
+    /* Called after an epoch's last step, to update what the learning rate depends on; optional. */
     ls_status (*end_epoch)(void *user, int64_t epoch);
     void *user;
-    const char *record; /* path of what the run wrote, NULL = not compared */
-    int64_t departed;   /* set: the first replayed step that is not as the record says, or -1 */
+    const char *run_log; /* path, NULL = not compared */
+    int64_t diverged; /* output: the first replayed step whose digests differ from the run log's, or
+                         -1 */
 } ls__compare_side;
 
 typedef enum ls__found {
-    LS__FOUND_NOTHING, /* the two replays agree in all that the step read and wrote */
-    LS__FOUND_EARLIER, /* the optimizers' states differ before `step`, which no record shows */
-    LS__FOUND_RATE,    /* the learning rates differ */
+    LS__FOUND_NOTHING, /* both replays read and wrote equal values in this step */
+    LS__FOUND_EARLIER, /* the optimizers' states differ before `step`; no run log shows them */
+    LS__FOUND_LR,      /* the learning rates differ */
     LS__FOUND_BATCH,   /* the loaders' batches differ */
-    LS__FOUND_STATE,   /* an op reads what differs, and no op of this step has written it: a weight
-                          that was different before */
-    LS__FOUND_OP,      /* an op's output differs though all that it read agrees */
-    LS__FOUND_PROGRAM  /* the steps do not consist of the same ops */
+    LS__FOUND_STATE, /* an op reads a value that differs and that no op of this step wrote: a weight
+                        differed before */
+    LS__FOUND_OP,    /* an op's output differs, but its inputs are equal */
+    LS__FOUND_PROGRAM /* the steps do not consist of the same ops */
 } ls__found;
 
 typedef struct ls__finding {
     ls__found found;
     int64_t step, epoch, step_in_epoch; /* step: of the whole run */
-    ls_step_digest digests[2];          /* what the replays make of that step */
+    ls_step_digest digests[2];          /* of that step's replays */
 
-    /* LS__FOUND_RATE: the rates. */
-    double rates[2];
+    /* LS__FOUND_LR */
+    double lrs[2];
 
-    /* LS__FOUND_BATCH: the first place whose sample, label or image differs; -1 when the batches
-     * have different sizes. */
+    /* LS__FOUND_BATCH: the first index in the batch whose sample, label or image differs; -1 if the
+     * batches have different sizes. */
     int64_t place, samples[2], labels[2];
 
     /* LS__FOUND_OP, _STATE, _PROGRAM: the ops, borrowed from the nets; n_values 0: that side has no
-     * more. Layouts are each side's own business, so a reorder is compared with what it read:
-     * `side` is the side whose reorder is wrong, and -1 for all other ops. */
+     * more ops. Each side has its own layouts, so the output of a reorder is compared with its own
+     * input: `side` is the side whose reorder is wrong, and -1 for other ops. */
     ls__trace_op ops[2];
     int side;
     ls__trace_value value; /* not in _PROGRAM; of _EARLIER role and entry */
 
-    /* The first element that differs in the value; -1 when there is none. LS__FOUND_BATCH: the
-     * value is the image at `place`, of role "image" and shape [H,W,C]. */
+    /* The first element that differs in the value; -1 if none. LS__FOUND_BATCH: the
+     * value is the image at `place`, with role "image" and shape [H,W,C]. */
     int64_t element, n_different;
-    int64_t fault_element; /* the same, counted over the op's outputs as ls__fault does */
+    int64_t fault_element; /* the same, counted over all outputs of the op, as in ls__fault */
     double values[2];
-    uint64_t ulps; /* numbers of the type between them, plus one; for integers the difference */
+    uint64_t ulps; /* distance in representable numbers; for integers the difference */
 } ls__finding;
 
-/* Replays both sides to step `step` of the whole run and looks for the difference there. Returns
- * LS_OK whatever is found; an error is that of one side's context. Afterwards the nets have done
- * the step, unless EARLIER was found. */
+/* Replays both sides to step `step` of the whole run and compares that step. Returns LS_OK for any
+ * finding; an error is in the context of one side. The nets have then run the step, unless EARLIER
+ * was found. */
 ls_status ls__compare_runs(ls__compare_side sides[2], int64_t step, ls__finding *out);
 
-/* Distance of two numbers of a type in representable numbers; -0 and 0 are one apart. */
+/* The distance of two numbers in representable numbers of their type; that of -0 and 0 is 1. */
 uint64_t ls__ulps(ls_dtype dtype, const void *a, const void *b);
 
 #endif

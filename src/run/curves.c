@@ -9,7 +9,7 @@
 
 enum { N_LINES = 2, N_PANELS = 2 };
 
-/* False when no row has a number there. */
+/* False if no row has a number for the key. */
 static bool read_column(const json_t *rows, const char *key, double *column)
 {
     bool is_there = false;

@@ -19,9 +19,9 @@
 #include <gnu/libc-version.h>
 #endif
 
-/* ---- Making: each answers NULL without memory ---- */
+/* ---- Making: each returns NULL if memory is short ---- */
 
-/* An object in the making. */
+/* An object under construction. */
 typedef struct settings {
     json_t *json;
     bool failed;
@@ -69,8 +69,8 @@ static json_t *schedule_json(const ls_schedule *schedule)
     return finish(&s);
 }
 
-/* What decides over batches. What to do about bad images is left out: they may have to be skipped
- * for a run to get on. */
+/* All settings that change batches, except on_bad_image: a run may have to skip bad images to
+ * resume. */
 static json_t *loader_json(const ls_loader *loader)
 {
     const ls__transform *t = &loader->transform;
@@ -120,7 +120,7 @@ static json_t *data_json(ls_context *ctx, ls_dataset *dataset)
     put_text(&s, "digest_of", dataset->digest_of_contents ? "contents" : "paths and sizes");
     if (dataset->pack && dataset->pack->resize > 0)
         put(&s, "resized_in_pack", json_integer(dataset->pack->resize));
-    /* Pixels that others made. */
+    /* of a pack whose pixels another version decoded */
     if (strcmp(ls__dataset_decoders(dataset), ls__decoders()) != 0)
         put_text(&s, "decoders", ls__dataset_decoders(dataset));
     return finish(&s);
@@ -134,7 +134,7 @@ static json_t *validation_json(ls_context *ctx, ls_loader *loader)
     return finish(&s);
 }
 
-/* Names of the parameters that no optimizer touches. */
+/* Names of the frozen parameters. */
 static json_t *frozen_json(const ls_net *net)
 {
     json_t *out = json_array();
@@ -172,7 +172,8 @@ static json_t *kernels_json(const ls_net *net)
     return finish(&s);
 }
 
-/* Whose pow, cos, exp and log schedules and some kernels call: last bits change with versions. */
+/* Schedules and some kernels call libc's pow, cos, exp and log, whose last bits differ by version.
+ */
 static const char *libc_version(void)
 {
 #ifdef __GLIBC__
@@ -219,7 +220,7 @@ static bool add_difference(json_t *out, const char *field, const json_t *there, 
                                            there ? there : none, "here", here ? here : none)) == 0;
 }
 
-/* False without memory. `prefix` is "optimizer." and the like. */
+/* False if memory is short. `prefix`: "optimizer.", for example. */
 static bool compare(json_t *out, const char *prefix, const json_t *there, const json_t *here,
                     bool whole)
 {

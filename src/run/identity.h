@@ -1,5 +1,5 @@
-/* identity.h: what a run's bits depend on, as JSON, and where two runs' differ. Not in it is what
- * never changes a bit: workers, threads, restarts. */
+/* identity.h: a run's identity as JSON, and the differences between two identities. Workers,
+ * threads and restarts change no bit of a result and are not part of it. */
 #ifndef LS_RUN_IDENTITY_H
 #define LS_RUN_IDENTITY_H
 
@@ -14,25 +14,25 @@
  *   "decoders"    of images, with their versions
  *   "loader"      settings that are not 0
  *   "validation"  the same two of state->validation
- *   "model"       digest, parameters, names of those that are frozen, if any
+ *   "model"       digest, parameters, names of frozen parameters, if any
  *   "optimizer", "schedule"   name and settings
- *   "kernels"     op: kernel, of those that the net has used
+ *   "kernels"     op: kernel, for ops that the net has used
  *
- * NULL without memory, with the error kept. */
+ * NULL if memory is short, with the error in the context. */
 json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state);
 
 /* The list of {"field": "optimizer.momentum", "there": 0.9, "here": 0.8}, in the order of `here`;
- * null stands for what one side lacks. Of kernels, those of ops that both have are compared: other
- * shapes may be planned later. Unless `whole`, only the sections that `here` has. NULL without
- * memory. */
+ * null stands for a missing value. Kernels are compared only for ops that both have, because a run
+ * may plan other shapes later. Unless `whole`, only the sections of `here` are compared. NULL if
+ * memory is short. */
 json_t *ls__identity_differences(const json_t *there, const json_t *here, bool whole);
 
 /* "'run/last.safetensors' was saved by another run: seed is 5 there, 6 here, and 2 more differ":
  * `what` is 'run/last.safetensors'. The differences must not be empty. */
 ls_status ls__identity_fail(ls_context *ctx, const char *what, const json_t *differences);
 
-/* One difference as "seed is 5 there, 6 here", with such words for the sides, cut to the buffer;
- * returns it. */
+/* One difference as "seed is 5 there, 6 here", with these names of the sides, cut to the buffer;
+ * returns buffer. */
 const char *ls__identity_text(const json_t *difference, const char *there, const char *here,
                               char *buffer, size_t size);
 

@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Any decimal of DECIMAL_DIGITS survives text -> double -> text, any double survives EXACT_DIGITS.
+/* text -> double -> text is exact with DECIMAL_DIGITS, double -> text -> double with EXACT_DIGITS.
  */
 enum { DECIMAL_DIGITS = 15, EXACT_DIGITS = 17 };
 
-/* Text and back within one locale, so the decimal point cancels out. */
+/* Writes and reads in one locale, so its decimal point does not matter. */
 static size_t digits_of(double value)
 {
     char text[64];
@@ -124,7 +124,7 @@ json_t *ls__json_text(ls_context *ctx, const char *text)
     return out;
 }
 
-/* The byte of a \xE9 that the text begins with; 0 where it begins with something else. */
+/* The byte of a leading \xE9; 0 if the text begins otherwise. */
 static int escaped_byte(const char *text)
 {
     static const char digits[] = "0123456789ABCDEF";

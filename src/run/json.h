@@ -6,11 +6,11 @@
 #include <jansson.h>
 #include <lockstep/data.h>
 
-/* How many digits to write the numbers with (JSON_REAL_PRECISION) so that all of them come back
- * exactly: no more than 15, which leave 0.1 as it is, unless one of them has more. */
+/* The digits (JSON_REAL_PRECISION) with which all numbers are read back exactly: 15, which prints
+ * 0.1 as 0.1, or 17 if a number needs more. */
 size_t ls__json_digits(const json_t *json);
 
-/* jansson's flags for a value of any kind, with such numbers and the keys in their order. */
+/* jansson's flags for any value: exact numbers, keys in their order. */
 size_t ls__json_exact(const json_t *json);
 
 /* Members of an object; 0 or NULL where they are missing or of another type. */
@@ -24,9 +24,9 @@ static inline const char *ls__json_get_string(const json_t *object, const char *
 }
 
 /* A file of a run's folder (ls__atomic_file_replace). Indented, keys in the order in which they
- * were put in. json NULL reports that there was no memory for it. Numbers come back exactly. */
+ * were put in. json NULL = LS_ERR_MEMORY. Numbers are read back exactly. */
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);
-/* The same into a file that is open; path is for errors. */
+/* The same into an open file; path is for errors. */
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
                          const json_t *json);
 /* Any value as text, laid out by jansson's flags, without an end of line and without a 0 byte:
@@ -35,21 +35,20 @@ ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json,
                           char **out, size_t *size);
 
 enum { LS__JSON_REASON_SIZE = 256 };
-/* Reads a regular file; an object with a key twice is refused. On failure *out is NULL and `reason`
- * says why, without the path: LS_ERR_NOT_FOUND, LS_ERR_IO, or LS_ERR_FORMAT with the line. */
+/* Reads a regular file; duplicate keys are an error. On failure *out is NULL and `reason` is the
+ * message without the path: LS_ERR_NOT_FOUND, LS_ERR_IO, or LS_ERR_FORMAT with the line. */
 ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE]);
 
-/* Lists; NULL without memory. Floats come as the shortest decimals that give them, 0 as
+/* Lists; NULL if memory is short. Each float is its shortest exact decimal, 0 is written as
  * `fallback`. */
 json_t *ls__json_floats(const float *values, int64_t n, float fallback);
-/* JSON is UTF-8, names of files can be anything: in texts that are not UTF-8 bytes beyond ASCII
- * become \xE9 and the like, and in these and in those with a \x of their own the backslash becomes
- * \x5C. NULL without memory. */
+/* Escapes file names, because JSON is UTF-8 and they may hold any bytes. In a text that is not
+ * UTF-8, bytes above 0x7F become \xE9 and so on. In such texts, and in texts that contain \x, each
+ * backslash becomes \x5C. NULL if memory is short. */
 json_t *ls__json_text(ls_context *ctx, const char *text);
-/* Back again: makes a text, of which json_string_value then gives the bytes that they were. False
- * without memory. */
+/* The inverse: afterwards json_string_value gives the original bytes. False if memory is short. */
 bool ls__json_restore(ls_context *ctx, json_t *text);
-/* Of class names, such texts. */
+/* The class names, escaped so. */
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset);
 
 #endif

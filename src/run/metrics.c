@@ -1,4 +1,4 @@
-/* metrics.c: a run's numbers; see metrics.h. */
+/* metrics.c: a run's metrics; see metrics.h. */
 #include "run/metrics.h"
 
 #include "base/alloc.h"
@@ -22,15 +22,14 @@ typedef struct text {
     size_t size, capacity;
 } text;
 
-/* Rows are kept as text: an object for each would take ten times the memory, in many small pieces
- * between those that come and go with each epoch. */
+/* Rows are kept as text, because objects would take ten times the memory and fragment the heap. */
 struct ls__metrics {
     ls_context *ctx;
     char *paths[N_KINDS];
-    int64_t sizes[N_KINDS]; /* bytes that this process has written; UNKNOWN: not yet */
+    int64_t sizes[N_KINDS]; /* bytes that this process has written; UNKNOWN = none yet */
     text lines;             /* all rows, as in the file of JSON lines */
     int64_t n_rows;
-    json_t *last; /* row; NULL without any */
+    json_t *last; /* the last row, or NULL */
 };
 
 /* ---- Rows as text ---- */
@@ -107,7 +106,7 @@ static ls_status write_whole(ls__metrics *m, kind k)
     return status;
 }
 
-/* Adds the text and flushes it. What could not be written whole is cut off again. */
+/* Appends the text and flushes it. An incomplete write is cut off. */
 static ls_status write_end(ls__metrics *m, kind k, int fd, const text *t)
 {
     const off_t begin = (off_t)m->sizes[k];
@@ -130,8 +129,8 @@ static ls_status write_end(ls__metrics *m, kind k, int fd, const text *t)
     return status;
 }
 
-/* The last row, whose line is given. A file that is not what this process wrote, or has gone, is
- * written anew. */
+/* Appends the last row, whose line is given. A file that is missing or that others changed is
+ * rewritten. */
 static ls_status write_row(ls__metrics *m, kind k, const text *line)
 {
     int fd;
@@ -163,7 +162,7 @@ static bool same_columns(json_t *a, json_t *b)
     return !i && !j;
 }
 
-/* Takes over the row, and puts its line behind the others. */
+/* Takes over the reference to the row and appends its line. */
 static ls_status keep_row(ls__metrics *m, json_t *row)
 {
     const size_t size = m->lines.size;
@@ -180,7 +179,8 @@ static ls_status keep_row(ls__metrics *m, json_t *row)
     return LS_OK;
 }
 
-/* The JSON lines first, by which the next process sees that the CSV file may be torn. */
+/* The JSON lines are written first: they show the next process that the CSV file may be incomplete.
+ */
 ls_status ls__metrics_append(ls__metrics *m, json_t *row)
 {
     const size_t begin = m->lines.size;
@@ -204,8 +204,7 @@ static ls_status take_row(ls__metrics *m, json_t *row, int line)
                     m->paths[JSONL], line, m->n_rows + 1);
 }
 
-/* is_longer: something follows the rows that are kept. It may be anything: what a run that was
- * killed had begun to write. */
+/* is_longer: other bytes follow the rows that are kept, for example an incomplete line. */
 static ls_status parse_rows(ls__metrics *m, const char *at, const char *end, int64_t last_epoch,
                             bool *is_longer)
 {
@@ -242,7 +241,7 @@ static ls_status load_rows(ls__metrics *m, int64_t last_epoch)
     status = parse_rows(m, begin, begin + size, last_epoch, &is_longer);
     ls__free(m->ctx, bytes);
     if (status != LS_OK || !is_longer) return status;
-    LS_TRY(write_whole(m, CSV)); /* last, the file that shows whether it was done */
+    LS_TRY(write_whole(m, CSV)); /* CSV last; see ls__metrics_append */
     return write_whole(m, JSONL);
 }
 
@@ -275,7 +274,7 @@ void ls__metrics_close(ls__metrics **metrics)
     ls__free(m->ctx, m);
 }
 
-/* Whole rows, up to the first that is not: a run may be writing it. */
+/* Reads rows up to the first incomplete one, which a run may be writing. */
 static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out, char message[512])
 {
     unsigned char *bytes = NULL;

@@ -1,8 +1,8 @@
-/* metrics.h: a run's numbers, a row per epoch, as DIR/metrics.jsonl (one JSON object a line) and
+/* metrics.h: a run's metrics, a row per epoch, as DIR/metrics.jsonl (one JSON object a line) and
  * DIR/metrics.csv. The first row of a process writes both files whole, later ones are added at
  * their ends and flushed. A killed process may leave part of a line: the resumed run cuts it, with
- * all rows of epochs after its checkpoint. Numbers come back exactly: schedules that follow a
- * metric can be replayed from them. */
+ * all rows of epochs after its checkpoint. Numbers are read back exactly, so that
+ * schedules which follow a metric can be replayed. */
 #ifndef LS_RUN_METRICS_H
 #define LS_RUN_METRICS_H
 
@@ -11,18 +11,18 @@
 
 typedef struct ls__metrics ls__metrics;
 
-/* Starts with the file's rows whose "epoch" is at most last_epoch: those that a resumed run has
- * behind it, none of which may be missing. What follows them is cut off both files. */
+/* Keeps the file's rows up to epoch last_epoch, none of which may be missing, and cuts later rows
+ * off both files. */
 ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch, ls__metrics **out);
 /* Adds a row, a flat object of numbers and nulls, to both files. Takes over the reference;
- * row NULL reports that there was no memory for it. */
+ * row NULL = LS_ERR_MEMORY. */
 ls_status ls__metrics_append(ls__metrics *metrics, json_t *row);
 void ls__metrics_close(ls__metrics **metrics);
 
-/* All whole rows in the folder of a run, as an array that the caller releases; empty where no epoch
- * has ended. */
+/* All whole rows in the folder of a run, as an array that the caller releases; empty before the end
+ * of the first epoch. */
 ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows);
-/* The row of an epoch, from 1, in the folder of a run; NULL where it cannot be read. */
+/* The row of an epoch, from 1, in the folder of a run; NULL if it can't be read. */
 json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch);
 
 #endif

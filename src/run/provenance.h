@@ -1,4 +1,4 @@
-/* provenance.h: where a run was made: by which build, on which machine, when. */
+/* provenance.h: the build, machine and time of a run. */
 #ifndef LS_RUN_PROVENANCE_H
 #define LS_RUN_PROVENANCE_H
 
@@ -6,7 +6,7 @@
 #include <lockstep/context.h>
 
 /* {"lockstep", "commit", "compiler", "flags", "host", "system", "begun", "driver"}, texts; begun is
- * the time in UTC, driver the device's, left out where it has none. NULL without memory. */
+ * the time in UTC, driver the device's, left out if it has none. NULL if memory is short. */
 json_t *ls__provenance_make(const ls_context *ctx);
 
 #endif

@@ -52,9 +52,8 @@ bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE])
     return *name != '\0';
 }
 
-/* Makes the folder `path`, whose name begins at `name`. Its name is flushed to disk, as those in it
- * will be: else all of a run could go with the power. A folder above it that may not be read cannot
- * be flushed. */
+/* Makes the folder `path`, whose name begins at `name`, and flushes the parent folder to disk:
+ * otherwise a power failure could lose the whole run. An unreadable parent can't be flushed. */
 static int make_folder(char *path, char *name)
 {
     if (mkdir(path, 0777) != 0) return errno;
@@ -65,7 +64,7 @@ static int make_folder(char *path, char *name)
     return error == EACCES ? 0 : error;
 }
 
-/* mkdir -p; `path` is changed on the way and is itself again at the end. */
+/* mkdir -p; changes `path` temporarily. */
 static int make_folders(char *path)
 {
     char *name = path + (*path == '/');
@@ -112,7 +111,7 @@ static void unlock(ls__owned *owned)
     ls__free(owned->ctx, lock);
 }
 
-/* Whether the context has the lock already, through another file handle. */
+/* True if the context already holds the lock through another file handle. */
 static bool holds(const ls_context *ctx, int fd)
 {
     struct stat wanted, held;

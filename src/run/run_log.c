@@ -1,4 +1,4 @@
-/* run_log.c: writing the record of a run; see lockstep/run_log.h. */
+/* run_log.c: writing a run log; see lockstep/run_log.h. */
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -18,75 +18,74 @@ struct ls_run_log {
     int fd;
     int64_t n_steps;
     ls__step_digest digests[2]; /* of ls_run_log_step, in turn */
-    int64_t n_begun, n_ended;   /* of them */
+    int64_t n_begun, n_ended;   /* steps of ls_run_log_step */
 };
 
-static ls_status write_line(ls_run_log *record, const ls_step_digest *digest)
+static ls_status write_line(ls_run_log *log, const ls_step_digest *digest)
 {
-    ls_context *ctx = record->owned.ctx;
-    if (record->n_steps > MAX_STEP)
-        return ls__fail(ctx, LS_ERR_INVALID, "run log '%s': it is full", record->path);
+    ls_context *ctx = log->owned.ctx;
+    if (log->n_steps > MAX_STEP)
+        return ls__fail(ctx, LS_ERR_INVALID, "run log '%s': it is full", log->path);
     char line[LS__LINE_SIZE + 1];
-    ls__record_format(record->n_steps, digest, line);
-    const off_t at = (off_t)(record->n_steps * LS__LINE_SIZE);
+    ls__run_log_format(log->n_steps, digest, line);
+    const off_t at = (off_t)(log->n_steps * LS__LINE_SIZE);
     for (size_t done = 0; done < LS__LINE_SIZE;) {
-        const ssize_t put = pwrite(record->fd, line + done, LS__LINE_SIZE - done, at + (off_t)done);
+        const ssize_t put = pwrite(log->fd, line + done, LS__LINE_SIZE - done, at + (off_t)done);
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) {
-            const ls_status status =
-                ls__record_fail_errno(ctx, put < 0 ? errno : EIO, record->path);
-            if (ftruncate(record->fd, at) != 0) return status; /* readers pass over half a line */
+            const ls_status status = ls__run_log_fail_errno(ctx, put < 0 ? errno : EIO, log->path);
+            if (ftruncate(log->fd, at) != 0) return status; /* readers skip an incomplete line */
             return status;
         }
         done += (size_t)put;
     }
-    record->n_steps++;
+    log->n_steps++;
     return LS_OK;
 }
 
-/* Writes the lines that ls_run_log_step has begun, but for the last `left`. */
-static ls_status append_late(ls_run_log *record, int64_t left)
+/* Writes the lines of the steps begun by ls_run_log_step, except the last `left`. */
+static ls_status append_finished(ls_run_log *log, int64_t left)
 {
     ls_status status = LS_OK;
-    while (status == LS_OK && record->n_begun - record->n_ended > left) {
+    while (status == LS_OK && log->n_begun - log->n_ended > left) {
         ls_step_digest done;
-        status = ls__step_digest_end(&record->digests[record->n_ended++ % 2], &done);
-        if (status == LS_OK) status = write_line(record, &done);
+        status = ls__step_digest_end(&log->digests[log->n_ended++ % 2], &done);
+        if (status == LS_OK) status = write_line(log, &done);
     }
-    /* What comes after a line that is missing would stand in its place. */
-    if (status != LS_OK) record->n_ended = record->n_begun;
+    /* No later line may stand in the place of a missing one. */
+    if (status != LS_OK) log->n_ended = log->n_begun;
     return status;
 }
 
-static void close_record(ls__owned *owned)
+static void close_log(ls__owned *owned)
 {
-    ls_run_log *record = (ls_run_log *)owned;
-    if (record->fd >= 0) (void)append_late(record, 0);
-    for (int i = 0; i < 2; i++) ls__step_digest_close(&record->digests[i]);
-    if (record->fd >= 0) close(record->fd);
-    ls__free(owned->ctx, record->path);
-    ls__free(owned->ctx, record);
+    ls_run_log *log = (ls_run_log *)owned;
+    if (log->fd >= 0) (void)append_finished(log, 0);
+    for (int i = 0; i < 2; i++) ls__step_digest_close(&log->digests[i]);
+    if (log->fd >= 0) close(log->fd);
+    ls__free(owned->ctx, log->path);
+    ls__free(owned->ctx, log);
 }
 
-static ls_status cut(const ls_run_log *record)
+static ls_status cut(const ls_run_log *log)
 {
-    if (ftruncate(record->fd, (off_t)(record->n_steps * LS__LINE_SIZE)) == 0) return LS_OK;
-    return ls__record_fail_errno(record->owned.ctx, errno, record->path);
+    if (ftruncate(log->fd, (off_t)(log->n_steps * LS__LINE_SIZE)) == 0) return LS_OK;
+    return ls__run_log_fail_errno(log->owned.ctx, errno, log->path);
 }
 
 /* Keeps the first n_steps lines. */
-static ls_status keep_steps(ls_run_log *record, int64_t n_lines, int64_t n_steps)
+static ls_status keep_steps(ls_run_log *log, int64_t n_lines, int64_t n_steps)
 {
-    ls_context *ctx = record->owned.ctx;
+    ls_context *ctx = log->owned.ctx;
     if (n_lines < n_steps)
         return ls__fail(ctx, LS_ERR_DATA,
-                        "run log '%s': has %" PRId64 " whole lines, expected %" PRId64, record->path,
+                        "run log '%s': has %" PRId64 " whole lines, expected %" PRId64, log->path,
                         n_lines, n_steps);
     ls_step_digest digest;
     for (int64_t i = 0; i < n_steps; i++)
-        LS_TRY(ls__record_read_step(ctx, record->path, record->fd, i, &digest));
-    record->n_steps = n_steps;
-    return cut(record);
+        LS_TRY(ls__run_log_read_step(ctx, log->path, log->fd, i, &digest));
+    log->n_steps = n_steps;
+    return cut(log);
 }
 
 ls_run_log *ls_run_log_open(ls_context *ctx, const char *path, int64_t n_steps)
@@ -97,64 +96,63 @@ ls_run_log *ls_run_log_open(ls_context *ctx, const char *path, int64_t n_steps)
                  path ? path : "(null)", n_steps);
         return NULL;
     }
-    ls_run_log *record = ls__zalloc(ctx, sizeof(*record));
-    if (!record) {
-        ls__fail_memory(ctx, "ls_run_log_open", sizeof(*record));
+    ls_run_log *log = ls__zalloc(ctx, sizeof(*log));
+    if (!log) {
+        ls__fail_memory(ctx, "ls_run_log_open", sizeof(*log));
         return NULL;
     }
-    record->owned.ctx = ctx;
-    record->fd = -1;
-    record->path = ls__strdup(ctx, path);
+    log->owned.ctx = ctx;
+    log->fd = -1;
+    log->path = ls__strdup(ctx, path);
     int64_t n_lines;
     ls_status status =
-        record->path ? LS_OK : ls__fail_memory(ctx, "ls_run_log_open", strlen(path) + 1);
+        log->path ? LS_OK : ls__fail_memory(ctx, "ls_run_log_open", strlen(path) + 1);
     if (status == LS_OK)
-        status = ls__record_open_file(ctx, path, O_RDWR | (n_steps > 0 ? 0 : O_CREAT), &record->fd,
-                                      &n_lines);
-    if (status == LS_OK) status = keep_steps(record, n_lines, n_steps);
+        status = ls__run_log_open_file(ctx, path, O_RDWR | (n_steps > 0 ? 0 : O_CREAT), &log->fd,
+                                       &n_lines);
+    if (status == LS_OK) status = keep_steps(log, n_lines, n_steps);
     if (status != LS_OK) {
-        close_record(&record->owned);
+        close_log(&log->owned);
         return NULL;
     }
-    ls__own(ctx, &record->owned, close_record);
-    return record;
+    ls__own(ctx, &log->owned, close_log);
+    return log;
 }
 
-void ls_run_log_close(ls_run_log **record)
+void ls_run_log_close(ls_run_log **log)
 {
-    if (!record || !*record) return;
-    ls__disown_and_close(&(*record)->owned);
-    *record = NULL;
+    if (!log || !*log) return;
+    ls__disown_and_close(&(*log)->owned);
+    *log = NULL;
 }
 
-ls_status ls_run_log_append(ls_run_log *record, const ls_step_digest *digest)
+ls_status ls_run_log_append(ls_run_log *log, const ls_step_digest *digest)
 {
-    if (!record) return LS_ERR_EARLIER;
-    ls_context *ctx = record->owned.ctx;
+    if (!log) return LS_ERR_EARLIER;
+    ls_context *ctx = log->owned.ctx;
     LS__ENTER(ctx);
     if (!digest) return ls__fail(ctx, LS_ERR_INVALID, "ls_run_log_append: the digest is NULL");
-    LS_TRY(append_late(record, 0));
-    return write_line(record, digest);
+    LS_TRY(append_finished(log, 0));
+    return write_line(log, digest);
 }
 
-ls_status ls_run_log_step(ls_run_log *record, ls_net *net, const ls_batch *batch)
+ls_status ls_run_log_step(ls_run_log *log, ls_net *net, const ls_batch *batch)
 {
-    if (!record || !net) return LS_ERR_EARLIER;
-    ls_context *ctx = record->owned.ctx;
+    if (!log || !net) return LS_ERR_EARLIER;
+    ls_context *ctx = log->owned.ctx;
     LS__ENTER(ctx);
     if (ls_net_context(net) != ctx)
         return ls__fail(ctx, LS_ERR_MISMATCH,
-                        "ls_run_log_step: the net belongs to another context than the record");
-    LS_TRY(ls__step_digest_begin(&record->digests[record->n_begun % 2], net, batch));
-    record->n_begun++;
-    return append_late(record, ls__readback_lag(ctx->device));
+                        "ls_run_log_step: the net belongs to another context than the run log");
+    LS_TRY(ls__step_digest_begin(&log->digests[log->n_begun % 2], net, batch));
+    log->n_begun++;
+    return append_finished(log, ls__readback_lag(ctx->device));
 }
 
-ls_status ls_run_log_flush(ls_run_log *record)
+ls_status ls_run_log_flush(ls_run_log *log)
 {
-    if (!record) return LS_ERR_EARLIER;
-    LS__ENTER(record->owned.ctx);
-    LS_TRY(append_late(record, 0));
-    return fsync(record->fd) == 0 ? LS_OK
-                                  : ls__record_fail_errno(record->owned.ctx, errno, record->path);
+    if (!log) return LS_ERR_EARLIER;
+    LS__ENTER(log->owned.ctx);
+    LS_TRY(append_finished(log, 0));
+    return fsync(log->fd) == 0 ? LS_OK : ls__run_log_fail_errno(log->owned.ctx, errno, log->path);
 }

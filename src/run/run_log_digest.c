@@ -1,4 +1,4 @@
-/* run_log_digest.c: digests of a step that a net has done; see lockstep/run_log.h. */
+/* run_log_digest.c: digests of a net's last step; see lockstep/run_log.h. */
 #include "run/step_digest.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 #include "nn/net.h"
 #include <string.h>
 
-/* What the device works out. */
+/* Digests that the device computes. */
 enum { IMAGES, LABELS, GRADIENTS, WEIGHTS, N_SUMS };
 typedef struct device_part {
     ls__digest_sum sums[N_SUMS];
@@ -30,22 +30,22 @@ static ls_status open_digest(ls__step_digest *digest, ls_net *net)
     ls_context *ctx = ls_net_context(net);
     const int n = ls__net_losses(net, NULL, NULL, 0);
     const size_t bytes = sizeof(device_part) + (size_t)n * sizeof(float);
-    if (digest->late.ctx == ctx && digest->n_losses == n) return LS_OK;
+    if (digest->readback.ctx == ctx && digest->n_losses == n) return LS_OK;
     ls__step_digest_close(digest);
-    LS_TRY(ls__readback_open(&digest->late, ctx, "ls_net_digest", bytes));
+    LS_TRY(ls__readback_open(&digest->readback, ctx, "ls_net_digest", bytes));
     digest->n_losses = n;
     digest->weights = ls__alloc(ctx, (size_t)n * sizeof(double));
     if (digest->weights) return LS_OK;
-    ls__step_digest_close(digest); /* the next step must not take it for open */
+    ls__step_digest_close(digest); /* so that the next step opens it again */
     return ls__fail_memory(ctx, "ls_net_digest", (size_t)n * sizeof(double));
 }
 
 void ls__step_digest_close(ls__step_digest *digest)
 {
-    const ls_context *ctx = digest->late.ctx;
+    const ls_context *ctx = digest->readback.ctx;
     if (!ctx) return;
     ls__free(ctx, digest->weights);
-    ls__readback_close(&digest->late);
+    ls__readback_close(&digest->readback);
     *digest = (ls__step_digest){ 0 };
 }
 
@@ -64,7 +64,7 @@ static ls_status queue_losses(ls__step_digest *digest, ls_net *net, float *out)
 
 static void count_samples(ls__step_digest *digest, const ls_batch *batch)
 {
-    uint64_t position = batch->labels ? 4 : 2; /* behind the tensors' digests */
+    uint64_t position = batch->labels ? 4 : 2; /* after the tensors' digests */
     digest->samples = (ls__digest_sum){ { 0, 0 } };
     digest->n_samples = batch->samples ? batch->n : 0;
     for (int64_t i = 0; i < digest->n_samples; i++)
@@ -91,13 +91,13 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_b
     LS_TRY(open_digest(digest, net));
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     ls__device *device = ls_net_context(net)->device;
-    device_part *part = digest->late.memory;
+    device_part *part = digest->readback.memory;
     digest->images = *batch->images;
     digest->labels = batch->labels ? *batch->labels : (ls_tensor){ 0 };
     digest->gradient_bytes = (size_t)blocks.parameter_elements * sizeof(float);
     digest->value_bytes = (size_t)block_elements(&blocks) * sizeof(float);
     count_samples(digest, batch);
-    LS_TRY(ls__readback_clear(&digest->late));
+    LS_TRY(ls__readback_clear(&digest->readback));
     LS_TRY(ls__tensor_digest_queue(batch->images, &part->sums[IMAGES]));
     if (batch->labels) LS_TRY(ls__tensor_digest_queue(batch->labels, &part->sums[LABELS]));
     LS_TRY(device->backend->digest(device, blocks.gradients, digest->gradient_bytes, 0,
@@ -105,7 +105,7 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_b
     LS_TRY(device->backend->digest(device, blocks.values, digest->value_bytes, 0,
                                    &part->sums[WEIGHTS]));
     LS_TRY(queue_losses(digest, net, part->losses));
-    return ls__readback_send(&digest->late);
+    return ls__readback_send(&digest->readback);
 }
 
 static ls_digest finish(ls__digest_sum sum, size_t bytes)
@@ -133,8 +133,8 @@ static ls_digest finish_batch(const ls__step_digest *digest, const device_part *
 
 ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out)
 {
-    LS_TRY(ls__readback_wait(&digest->late));
-    const device_part *part = digest->late.host;
+    LS_TRY(ls__readback_wait(&digest->readback));
+    const device_part *part = digest->readback.host;
     *out = (ls_step_digest){ .batch = finish_batch(digest, part),
                              .gradients = finish(part->sums[GRADIENTS], digest->gradient_bytes),
                              .weights = finish(part->sums[WEIGHTS], digest->value_bytes) };

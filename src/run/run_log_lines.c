@@ -1,4 +1,4 @@
-/* run_log_lines.c: see record_lines.h. */
+/* run_log_lines.c: see run_log_lines.h. */
 #include "run/run_log_lines.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void ls__record_format(int64_t step, const ls_step_digest *digest, char out[LS__LINE_SIZE + 1])
+void ls__run_log_format(int64_t step, const ls_step_digest *digest, char out[LS__LINE_SIZE + 1])
 {
     char batch[LS_DIGEST_TEXT_SIZE], gradients[LS_DIGEST_TEXT_SIZE], weights[LS_DIGEST_TEXT_SIZE];
     uint64_t loss;
@@ -20,7 +20,7 @@ void ls__record_format(int64_t step, const ls_step_digest *digest, char out[LS__
              ls_digest_text(digest->weights, weights));
 }
 
-bool ls__record_parse(const char line[LS__LINE_SIZE], int64_t step, ls_step_digest *out)
+bool ls__run_log_parse(const char line[LS__LINE_SIZE], int64_t step, ls_step_digest *out)
 {
     char text[LS__LINE_SIZE + 1], again[LS__LINE_SIZE + 1];
     memcpy(text, line, LS__LINE_SIZE);
@@ -34,23 +34,23 @@ bool ls__record_parse(const char line[LS__LINE_SIZE], int64_t step, ls_step_dige
                &out->gradients.lanes[1], &out->weights.lanes[0], &out->weights.lanes[1]);
     if (n != 7) return false;
     memcpy(&out->loss, &loss, sizeof(loss));
-    ls__record_format(step, out, again);
+    ls__run_log_format(step, out, again);
     return memcmp(again, line, LS__LINE_SIZE) == 0;
 }
 
-ls_status ls__record_fail_line(ls_context *ctx, const char *path, int64_t step)
+ls_status ls__run_log_fail_line(ls_context *ctx, const char *path, int64_t step)
 {
     return ls__fail(ctx, LS_ERR_DATA, "run log '%s': line %" PRId64 " is not that of step %" PRId64,
                     path, step + 1, step);
 }
 
-ls_status ls__record_fail_errno(ls_context *ctx, int error, const char *path)
+ls_status ls__run_log_fail_errno(ls_context *ctx, int error, const char *path)
 {
     return ls__fail_errno(ctx, error, "run log '%s'", path);
 }
 
-ls_status ls__record_open_file(ls_context *ctx, const char *path, int flags, int *fd,
-                               int64_t *n_lines)
+ls_status ls__run_log_open_file(ls_context *ctx, const char *path, int flags, int *fd,
+                                int64_t *n_lines)
 {
     char reason[LS__ERRNO_TEXT_SIZE];
     int64_t size;
@@ -60,24 +60,24 @@ ls_status ls__record_open_file(ls_context *ctx, const char *path, int flags, int
     return LS_OK;
 }
 
-ls_status ls__record_read_lines(ls_context *ctx, const char *path, int fd, int64_t first, int64_t n,
-                                char *out)
+ls_status ls__run_log_read_lines(ls_context *ctx, const char *path, int fd, int64_t first,
+                                 int64_t n, char *out)
 {
     const size_t bytes = (size_t)n * LS__LINE_SIZE;
     for (size_t done = 0; done < bytes;) {
         const ssize_t got =
             pread(fd, out + done, bytes - done, (off_t)(first * LS__LINE_SIZE) + (off_t)done);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return ls__record_fail_errno(ctx, got < 0 ? errno : EIO, path);
+        if (got <= 0) return ls__run_log_fail_errno(ctx, got < 0 ? errno : EIO, path);
         done += (size_t)got;
     }
     return LS_OK;
 }
 
-ls_status ls__record_read_step(ls_context *ctx, const char *path, int fd, int64_t step,
-                               ls_step_digest *out)
+ls_status ls__run_log_read_step(ls_context *ctx, const char *path, int fd, int64_t step,
+                                ls_step_digest *out)
 {
     char line[LS__LINE_SIZE];
-    LS_TRY(ls__record_read_lines(ctx, path, fd, step, 1, line));
-    return ls__record_parse(line, step, out) ? LS_OK : ls__record_fail_line(ctx, path, step);
+    LS_TRY(ls__run_log_read_lines(ctx, path, fd, step, 1, line));
+    return ls__run_log_parse(line, step, out) ? LS_OK : ls__run_log_fail_line(ctx, path, step);
 }

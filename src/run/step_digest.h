@@ -1,4 +1,4 @@
-/* step_digest.h: a step's digests on their way from the device. */
+/* step_digest.h: digests of a step, read back asynchronously. */
 #ifndef LS_RUN_STEP_DIGEST_H
 #define LS_RUN_STEP_DIGEST_H
 
@@ -7,9 +7,9 @@
 #include <lockstep/run_log.h>
 
 typedef struct ls__step_digest {
-    ls__readback late; /* a device_part of record_digest.c */
-    ls_tensor images;  /* type and shape alone; the memory may hold another batch by now */
-    ls_tensor labels;  /* no context: there are none */
+    ls__readback readback; /* a device_part of run_log_digest.c */
+    ls_tensor images;      /* type and shape only: the memory may hold another batch by now */
+    ls_tensor labels;      /* context NULL = no labels */
     ls__digest_sum samples;
     int64_t n_samples;
     size_t gradient_bytes, value_bytes;
@@ -17,9 +17,9 @@ typedef struct ls__step_digest {
     double *weights; /* of the losses */
 } ls__step_digest;
 
-/* Queues what ls_net_digest waits for. */
+/* Queues the computation and the readback of the digests. */
 ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_batch *batch);
-/* Waits for it. */
+/* Waits for the readback. */
 ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out);
 void ls__step_digest_close(ls__step_digest *digest);
 

@@ -159,7 +159,7 @@ static void make_records(void)
 {
     char lines[3 * LS__LINE_SIZE + 1];
     const ls_step_digest digest = { .batch = { { 1, 2 } }, .loss = 0.25, .weights = { { 3, 4 } } };
-    for (int64_t i = 0; i < 3; i++) ls__record_format(i, &digest, lines + i * LS__LINE_SIZE);
+    for (int64_t i = 0; i < 3; i++) ls__run_log_format(i, &digest, lines + i * LS__LINE_SIZE);
     put("record", "3_steps", lines, sizeof(lines) - 1);
     put("record", "cut", lines, sizeof(lines) - 9);
 }

@@ -15,7 +15,7 @@ static const ls_step_digest digest = {
 static const char *write_sound(int64_t n_steps)
 {
     char lines[MAX_STEPS * LS__LINE_SIZE + 1];
-    for (int64_t i = 0; i < n_steps; i++) ls__record_format(i, &digest, lines + i * LS__LINE_SIZE);
+    for (int64_t i = 0; i < n_steps; i++) ls__run_log_format(i, &digest, lines + i * LS__LINE_SIZE);
     return fuzz_file("sound.txt", lines, (size_t)n_steps * LS__LINE_SIZE);
 }
 

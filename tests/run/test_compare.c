@@ -209,11 +209,11 @@ START_TEST(clean_pairs_raise_no_alarm)
         pair p = { .sides = { open_side(&a), open_side(&b) } };
         for (int s = 0; s < 2; s++) {
             p.compared[s] = p.sides[s].side;
-            p.compared[s].record = record;
+            p.compared[s].run_log = record;
         }
         ck_assert_int_eq(ls__compare_runs(p.compared, i % STEPS, &p.finding), LS_OK);
         ck_assert_int_eq(p.finding.found, LS__FOUND_NOTHING);
-        for (int s = 0; s < 2; s++) ck_assert_int_eq(p.compared[s].departed, -1);
+        for (int s = 0; s < 2; s++) ck_assert_int_eq(p.compared[s].diverged, -1);
         close_pair(&p);
     }
     remove_folder(dir);
@@ -281,9 +281,9 @@ END_TEST
 START_TEST(other_rates_are_told)
 {
     pair p = compare_at(&(side_options){ .threads = 1 }, &(side_options){ .lr = 0.0625 }, 0);
-    ck_assert_int_eq(p.finding.found, LS__FOUND_RATE);
-    ck_assert_double_eq(p.finding.rates[0], 0.05);
-    ck_assert_double_eq(p.finding.rates[1], 0.0625);
+    ck_assert_int_eq(p.finding.found, LS__FOUND_LR);
+    ck_assert_double_eq(p.finding.lrs[0], 0.05);
+    ck_assert_double_eq(p.finding.lrs[1], 0.0625);
     close_pair(&p);
 }
 END_TEST
@@ -374,12 +374,12 @@ START_TEST(a_replay_that_departs_from_its_record_says_so)
                           open_side(&(side_options){ .threads = 2 }) } };
     for (int i = 0; i < 2; i++) {
         p.compared[i] = p.sides[i].side;
-        p.compared[i].record = records[i];
+        p.compared[i].run_log = records[i];
     }
     ck_assert_int_eq(ls__compare_runs(p.compared, first, &p.finding), LS_OK);
     ck_assert_int_eq(p.finding.found, LS__FOUND_NOTHING);
-    ck_assert_int_eq(p.compared[0].departed, -1);
-    ck_assert_int_eq(p.compared[1].departed, first);
+    ck_assert_int_eq(p.compared[0].diverged, -1);
+    ck_assert_int_eq(p.compared[1].diverged, first);
     close_pair(&p);
     remove_folder(dir);
 }
