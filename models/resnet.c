@@ -8,7 +8,7 @@
 typedef struct resnet_arch {
     int64_t width; /* channels of the first stage */
     bool bottleneck;
-    int blocks[4]; /* of each stage */
+    int blocks[4]; /* per stage */
     int64_t image_size, n_classes;
 } resnet_arch;
 
@@ -20,7 +20,7 @@ static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels
         &(ls_conv2d_config){ .kernel = kernel, .stride = stride, .padding = kernel / 2 });
 }
 
-/* Two ways to give x the shape [N,H/stride,W/stride,channels] of f(x). */
+/* Two ways to bring x to the shape [N,H/stride,W/stride,channels] of f(x). */
 static ls_node *subsample(ls_graph *g, ls_node *x, int64_t channels, int stride)
 {
     x = ls_avg_pool(g, x, &(ls_pool_config){ .kernel = 1, .stride = stride });
@@ -35,7 +35,7 @@ static ls_node *projection(ls_graph *g, ls_node *x, int64_t channels, int stride
     return x;
 }
 
-/* Two 3x3 convolutions, or 1x1, 3x3, 1x1 with four times the width at the end. */
+/* Two 3x3 convolutions; or 1x1, 3x3 and 1x1, the last with four times the channels. */
 static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, bool bottleneck,
                       const ls_resnet_options *options)
 {

@@ -1,4 +1,4 @@
-/* algorithm_cache.c: the table of kernel choices; see choices.h. */
+/* algorithm_cache.c: the table of kernel selections; see algorithm_cache.h. */
 #include "backend/algorithm_cache.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 ls_status ls__selections_open(ls_context *ctx, ls__selections **out)
 {
     *out = ls__zalloc(ctx, sizeof **out);
-    if (!*out) return ls__fail_memory(ctx, "kernel choices", sizeof **out);
+    if (!*out) return ls__fail_memory(ctx, "kernel selections", sizeof **out);
     (*out)->ctx = ctx;
     return LS_OK;
 }
@@ -25,7 +25,7 @@ void ls__selections_close(ls__selections **selections)
     ls__free(c->ctx, c);
 }
 
-/* Where the op is, or belongs. */
+/* The index of the op, or the index at which to insert it. */
 static int place_of(const ls__selections *selections, const char *op, bool *found)
 {
     int low = 0, high = selections->n;
@@ -58,7 +58,7 @@ static ls_status reserve(ls_context *ctx, ls__selections *selections)
     const size_t bytes = (size_t)room * sizeof *selections->items;
     ls__selection **larger = ls__realloc(ctx, selections->items,
                                          (size_t)selections->n * sizeof *selections->items, bytes);
-    if (!larger) return ls__fail_memory(ctx, "kernel choices", bytes);
+    if (!larger) return ls__fail_memory(ctx, "kernel selections", bytes);
     selections->items = larger;
     selections->room = room;
     return LS_OK;
@@ -77,7 +77,7 @@ ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
 {
     const size_t length = strlen(selection->op);
     ls__selection *item = ls__alloc(ctx, sizeof *item + length + 1);
-    if (!item) return ls__fail_memory(ctx, "kernel choices", sizeof *item + length + 1);
+    if (!item) return ls__fail_memory(ctx, "kernel selections", sizeof *item + length + 1);
     *item = *selection;
     item->op = memcpy(item + 1, selection->op, length + 1);
     item->hash = ls__hash(item->op, length, 0);

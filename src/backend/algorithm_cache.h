@@ -1,13 +1,12 @@
-/* algorithm_cache.h: which kernel runs which op, as a table sorted by the op's text (ls__op_text).
- * A context has one: what plan files, checkpoints and timing have settled, for the nets that are
- * built in it. Every net has another: what its programs use, which is a part of a run's identity.
- */
+/* algorithm_cache.h: tables of kernel selections, sorted by the op's text (ls__op_text). A context
+ * has one, filled by files, checkpoints and timing, which nets read when they are built. Each net
+ * has another of the selections that its programs use; that is part of a run's identity. */
 #ifndef LS_BACKEND_ALGORITHM_CACHE_H
 #define LS_BACKEND_ALGORITHM_CACHE_H
 
 #include "backend/backend.h"
 
-/* What a table holds at most, see the two ls__selections_keep functions. */
+/* The largest table, see the two ls__selections_keep functions. */
 enum { LS__MAX_SELECTIONS = 4096, LS__SELECTION_REASON_SIZE = 48 };
 
 typedef struct ls__selection {
@@ -15,8 +14,8 @@ typedef struct ls__selection {
     char kernel[LS__KERNEL_NAME_SIZE];
     char reason[LS__SELECTION_REASON_SIZE]; /* "heuristic", "algorithm cache", "checkpoint", "timed
                                             0.12 ms of 3 candidates" */
-    bool derived;   /* the heuristic's: when it is dropped, the same is found again */
-    bool inherited; /* from a checkpoint: the run that goes on has used it */
+    bool derived;   /* by the heuristic: if dropped, the same selection is found again */
+    bool inherited; /* from a checkpoint: the resumed run has used it */
     int64_t used;   /* by the table's clock; set by put and find */
     uint64_t hash;  /* of op; set by put */
 } ls__selection;
@@ -32,18 +31,18 @@ typedef struct ls__selections {
 ls_status ls__selections_open(ls_context *ctx, ls__selections **out);
 void ls__selections_close(ls__selections **selections);
 
-/* NULL when there is none. Valid until the table changes. */
+/* NULL if there is none. Valid until the table changes. */
 const ls__selection *ls__selections_find(ls__selections *selections, const char *op);
-/* Adds a copy, in the place of one for the same op. The error is kept in ctx. */
+/* Adds a copy, which replaces one for the same op. An error is kept in ctx. */
 ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
                              const ls__selection *selection);
 
-/* Drops that of an op, if there is one. */
+/* Drops the selection of an op, if there is one. */
 void ls__selections_remove(ls__selections *selections, const char *op);
-/* Drops the least recently used ones until there are `most`. */
+/* Drops the least recently used selections until there are `most`. */
 void ls__selections_keep_recent(ls__selections *selections, int most);
-/* Drops derived ones until there are `most` of these: those whose hashes are greatest, so that what
- * stays depends on which ops there were, and not on their order, nor on stops in between. */
+/* Drops derived selections with the greatest hashes until there are `most` of them. The result
+ * depends on the set of ops, not on their order or on restarts. */
 void ls__selections_keep_sample(ls__selections *selections, int most);
 
 #endif

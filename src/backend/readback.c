@@ -1,4 +1,4 @@
-/* readback.c: see late.h. */
+/* readback.c: see readback.h. */
 #include "backend/readback.h"
 
 #include "base/context.h"
@@ -6,52 +6,54 @@
 #include "backend/pool.h"
 #include <string.h>
 
-ls_status ls__readback_open(ls__readback *late, ls_context *ctx, const char *call, size_t bytes)
+ls_status ls__readback_open(ls__readback *readback, ls_context *ctx, const char *call, size_t bytes)
 {
-    *late = (ls__readback){ .ctx = ctx, .bytes = bytes };
-    ls_status status = ctx->device->backend->event_open(ctx->device, &late->come);
+    *readback = (ls__readback){ .ctx = ctx, .bytes = bytes };
+    ls_status status = ctx->device->backend->event_open(ctx->device, &readback->come);
     if (status == LS_OK) {
-        late->memory = ls__pool_allocate(ctx->pool, bytes);
-        late->host = ls__pool_allocate(ctx->host_pool, bytes);
-        if (!late->memory || !late->host)
-            status = ls__pool_fail(late->memory ? ctx->host_pool : ctx->pool, bytes, "%s", call);
+        readback->memory = ls__pool_allocate(ctx->pool, bytes);
+        readback->host = ls__pool_allocate(ctx->host_pool, bytes);
+        if (!readback->memory || !readback->host)
+            status =
+                ls__pool_fail(readback->memory ? ctx->host_pool : ctx->pool, bytes, "%s", call);
     }
-    if (status != LS_OK) ls__readback_close(late);
+    if (status != LS_OK) ls__readback_close(readback);
     return status;
 }
 
-void ls__readback_close(ls__readback *late)
+void ls__readback_close(ls__readback *readback)
 {
-    ls_context *ctx = late->ctx;
+    ls_context *ctx = readback->ctx;
     if (!ctx) return;
-    /* What may still come must not come into memory that is another's. */
-    if (ls__readback_wait(late) != LS_OK) (void)ctx->device->backend->wait(ctx->device);
-    if (late->come) ctx->device->backend->event_close(ctx->device, late->come);
-    ls__pool_release(ctx->pool, late->memory);
-    ls__pool_release(ctx->host_pool, late->host);
-    *late = (ls__readback){ 0 };
+    /* A pending copy must not write into released memory. */
+    if (ls__readback_wait(readback) != LS_OK) (void)ctx->device->backend->wait(ctx->device);
+    if (readback->come) ctx->device->backend->event_close(ctx->device, readback->come);
+    ls__pool_release(ctx->pool, readback->memory);
+    ls__pool_release(ctx->host_pool, readback->host);
+    *readback = (ls__readback){ 0 };
 }
 
-ls_status ls__readback_clear(ls__readback *late)
+ls_status ls__readback_clear(ls__readback *readback)
 {
-    return late->ctx->device->backend->clear(late->ctx->device, late->memory, late->bytes);
+    return readback->ctx->device->backend->clear(readback->ctx->device, readback->memory,
+                                                 readback->bytes);
 }
 
-ls_status ls__readback_send(ls__readback *late)
+ls_status ls__readback_send(ls__readback *readback)
 {
-    ls__device *device = late->ctx->device;
-    LS_TRY(device->backend->download(device, late->host, late->memory, late->bytes));
-    const ls_status status = device->backend->event_record(device, late->come);
-    late->sent = status == LS_OK;
-    if (!late->sent) (void)device->backend->wait(device); /* nothing else can be waited for */
+    ls__device *device = readback->ctx->device;
+    LS_TRY(device->backend->download(device, readback->host, readback->memory, readback->bytes));
+    const ls_status status = device->backend->event_record(device, readback->come);
+    readback->sent = status == LS_OK;
+    if (!readback->sent) (void)device->backend->wait(device); /* there is no event to wait for */
     return status;
 }
 
-ls_status ls__readback_wait(ls__readback *late)
+ls_status ls__readback_wait(ls__readback *readback)
 {
-    ls__device *device = late->ctx->device;
-    if (!late->sent) return LS_OK;
-    LS_TRY(device->backend->event_wait(device, late->come));
-    late->sent = false;
+    ls__device *device = readback->ctx->device;
+    if (!readback->sent) return LS_OK;
+    LS_TRY(device->backend->event_wait(device, readback->come));
+    readback->sent = false;
     return LS_OK;
 }

@@ -1,12 +1,12 @@
-/* readback.h: a few bytes that the device works out and the host reads when they have come:
- * digests, losses. What fills them is queued; nobody waits for it before the bytes are needed. */
+/* readback.h: asynchronous copies of a few bytes from the device to the host: digests, losses. The
+ * host waits only when it needs the bytes. */
 #ifndef LS_BACKEND_READBACK_H
 #define LS_BACKEND_READBACK_H
 
 #include "backend/backend.h"
 
-/* How many steps behind the one that runs the host reads such bytes: as many as it takes for
- * neither to wait for the other. */
+/* The number of steps by which the host reads behind the device, so that neither waits for the
+ * other. */
 static inline int ls__readback_lag(const ls__device *device)
 {
     return device->backend->host_memory ? 0 : 1;
@@ -16,21 +16,22 @@ typedef struct ls__readback {
     ls_context *ctx; /* NULL: not open */
     size_t bytes;
     void *memory; /* device memory, to be filled by queued work */
-    void *host;   /* its copy, once it has come */
+    void *host;   /* its copy, valid after ls__readback_wait */
     ls__event *come;
     bool sent;
 } ls__readback;
 
 /* call: for errors. */
-ls_status ls__readback_open(ls__readback *late, ls_context *ctx, const char *call, size_t bytes);
-/* Waits for what was sent. Accepts one that was not opened, or not wholly. */
-void ls__readback_close(ls__readback *late);
+ls_status ls__readback_open(ls__readback *readback, ls_context *ctx, const char *call,
+                            size_t bytes);
+/* Waits for a pending copy. Accepts a readback that was not opened, or only in part. */
+void ls__readback_close(ls__readback *readback);
 
-/* Fills the device's bytes with zeros, before new work fills them; queued. The host's stay. */
-ls_status ls__readback_clear(ls__readback *late);
-/* Sends the device's bytes on their way; queued. They replace those that came before. */
-ls_status ls__readback_send(ls__readback *late);
-/* Waits until what was sent has come. */
-ls_status ls__readback_wait(ls__readback *late);
+/* Queues zeroing of the device's bytes, before new work fills them. The host's copy stays. */
+ls_status ls__readback_clear(ls__readback *readback);
+/* Queues the copy of the device's bytes to the host. */
+ls_status ls__readback_send(ls__readback *readback);
+/* Waits for the last copy. */
+ls_status ls__readback_wait(ls__readback *readback);
 
 #endif

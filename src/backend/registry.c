@@ -13,7 +13,7 @@ extern const ls__backend ls__cpu_backend; /* src/cpu */
 static ls_status open_cpu(ls_context *ctx, int index, ls__device **out)
 {
     if (index > 0)
-        return ls__fail(ctx, LS_ERR_NOT_FOUND, "ls_context_open: there is one cpu device, 0");
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "ls_context_open: the only cpu device is 0");
     return ls__cpu_backend.open(ctx, 0, out);
 }
 
@@ -24,8 +24,8 @@ static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
     return backend->open(ctx, index, out);
 }
 
-/* The fastest that can be opened; why a faster one can't goes to the log. With a CUDA module one
- * was probably expected. */
+/* Opens the fastest available device and logs why a faster one failed: a warning if there is a CUDA
+ * module. */
 static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
 {
     const ls__backend *cuda;
@@ -44,7 +44,7 @@ static const struct {
 } backends[] = { { "cpu", open_cpu }, { "cuda", open_cuda }, { "auto", open_auto } };
 enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]) };
 
-/* The number after "cuda:", 0 where there is none; -1 when it is no number. */
+/* The number after "cuda:"; 0 if there is none, -1 if it is not a number. */
 static int read_index(const char *text)
 {
     if (*text == '\0') return 0;

@@ -1,4 +1,4 @@
-/* registry.h: the one place that knows the backends' names. */
+/* registry.h: opens a backend by name; only this file names backends. */
 #ifndef LS_BACKEND_REGISTRY_H
 #define LS_BACKEND_REGISTRY_H
 

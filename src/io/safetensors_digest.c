@@ -1,5 +1,5 @@
-/* safetensors_digest.c: a digest of all that a safetensors file holds; see safetensors.h. A part's
- * place is the hash of its name, so that the order in a file is no matter. */
+/* safetensors_digest.c: a digest of a safetensors file's contents; see safetensors.h. The position
+ * of a part is the hash of its name, so that the order in the file does not matter. */
 #include "io/safetensors.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* safetensors_read.c: a safetensors file, checked as a whole when it is opened, so that a truncated
- * or foreign file is found before anything was changed. */
+ * or foreign file is rejected before anything changes. */
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
@@ -21,7 +21,7 @@ typedef struct entry {
     const char *dtype;
     int64_t begin, end; /* from the file's start */
     ls_spec spec;
-    const char *obstacle; /* why it cannot be a tensor of ours; NULL when it can */
+    const char *obstacle; /* why it is not supported, or NULL */
 } entry;
 
 struct ls_tensor_file {
@@ -35,7 +35,7 @@ struct ls_tensor_file {
     int64_t n_parameters;
 };
 
-/* Types of the format that we have none for, to check their sizes all the same. */
+/* Unsupported types of the format, to check their sizes. */
 static const struct {
     const char *name;
     size_t bytes;
@@ -118,7 +118,7 @@ static ls_status read_header(ls_tensor_file *file)
         json_error_t error;
         LS__IN_C_LOCALE;
         file->root = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
-        /* jansson reports only some of the requests that failed; the others leave no text */
+        /* jansson reports only some failed allocations; the others leave no error text */
         if (!file->root &&
             (*error.text == '\0' || json_error_code(&error) == json_error_out_of_memory)) {
             status = ls__fail_memory(ctx, file->path, (size_t)length);
@@ -148,7 +148,7 @@ static ls_status check_metadata(ls_tensor_file *file)
     return LS_OK;
 }
 
-/* Bytes of one element; 0 for a type that nobody told us of. Sets spec and obstacle. */
+/* Bytes of one element; 0 for an unknown type. Sets spec and obstacle. */
 static size_t resolve_type(entry *e)
 {
     for (int i = 0; i < LS_N_DTYPES; i++) {
@@ -350,7 +350,7 @@ const char *ls_tensor_file_metadata(const ls_tensor_file *file, const char *key)
     return file && key ? json_string_value(json_object_get(file->metadata, key)) : NULL;
 }
 
-/* The entry, or NULL with the error kept. */
+/* The tensor's entry; NULL and an error on failure. */
 static const entry *find_loadable(const ls_tensor_file *file, const char *name)
 {
     ls_context *ctx = file->owned.ctx;
@@ -369,7 +369,7 @@ static ls_status read_elements(const ls_tensor_file *file, const entry *e, ls_te
 {
     void *data = ls_tensor_data(out);
     if (data) return read_at(file, data, out->bytes, e->begin);
-    char buffer[LS__SAFETENSORS_PIECE];
+    char buffer[LS__SAFETENSORS_CHUNK];
     for (size_t done = 0; done < out->bytes;) {
         const size_t rest = out->bytes - done;
         const size_t n = rest < sizeof(buffer) ? rest : sizeof(buffer);

@@ -18,7 +18,7 @@ typedef struct entry {
     int64_t index; /* in the caller's lists */
 } entry;
 
-/* Wide elements first, so that each tensor is aligned to its elements; then by name. */
+/* Larger element types first, so that each tensor is aligned to its elements; then by name. */
 static int compare_entries(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -43,8 +43,8 @@ static ls_status make_entries(ls_context *ctx, int64_t n, const char *const *nam
     return LS_OK;
 }
 
-/* Adds a new value to an object, and refuses a key that is there or is not UTF-8. Takes value over,
- * which may be NULL when there was no memory for it. */
+/* Adds a value to an object; a duplicate key and one that is not UTF-8 are errors. Takes over the
+ * reference to value; NULL = LS_ERR_MEMORY. */
 static ls_status add_member(ls_context *ctx, json_t *object, const char *what, const char *key,
                             json_t *value)
 {
@@ -186,8 +186,8 @@ static ls_status put_tensor(void *user, int64_t i, ls__atomic_file *file)
     const ls_tensor *tensor = ((const ls_tensor *const *)user)[i];
     const void *data = ls_tensor_data_const(tensor);
     if (data) return ls__atomic_file_write(file, data, tensor->bytes);
-    /* elsewhere than on the host: piece by piece through a small buffer */
-    char buffer[LS__SAFETENSORS_PIECE];
+    /* from a device: in chunks through a small buffer */
+    char buffer[LS__SAFETENSORS_CHUNK];
     for (size_t done = 0; done < tensor->bytes;) {
         const size_t rest = tensor->bytes - done;
         const size_t n = rest < sizeof(buffer) ? rest : sizeof(buffer);

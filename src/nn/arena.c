@@ -1,4 +1,4 @@
-/* arena.c: the memory that all programs of a net share, and the report when there is none. */
+/* arena.c: the memory that all programs of a net share, and the error if it can't be allocated. */
 #include "backend/pool.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Sets the batch of every input that has the given one. */
+/* Sets the batch of every input whose batch is the given one. */
 static void set_batch(ls_spec *specs, const ls_spec *from, int n, int64_t old_batch, int64_t batch)
 {
     for (int i = 0; i < n; i++) {
@@ -37,7 +37,7 @@ static size_t arena_for(ls_net *net, ls_mode mode, bool gradients, const ls_spec
     return bytes;
 }
 
-/* Tries it: what a device says to be free may not be there in one piece. */
+/* Allocates and frees, because free memory may be fragmented. */
 bool ls__would_fit(ls__pool *pool, size_t bytes)
 {
     if (bytes > ls__pool_free_bytes(pool)) return false;
@@ -46,9 +46,9 @@ bool ls__would_fit(ls__pool *pool, size_t bytes)
     return memory != NULL;
 }
 
-/* The largest batch whose arena could be had: 0 when none can. Memory grows by nearly the same
- * number of bytes with each image, so a line through two plans points close to the answer; by
- * halves where less is to be had than what is said to be free, under a limit of the process's. */
+/* The largest batch whose arena can be allocated, or 0. Memory is nearly linear in the batch, so a
+ * line through two plans gives a close estimate. Under a limit of the process, which may allow less
+ * than the free memory, the batch is halved until it fits. */
 static int64_t largest_batch(ls_net *net, const ls__program *program, size_t free)
 {
     ls__pool *pool = net->owned.ctx->pool;
@@ -82,7 +82,7 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
     const size_t cached = ls__pool_stats(ctx->pool).cached_bytes;
     const int64_t batch = program->input_specs[0].shape.dims[0];
     const int64_t best = largest_batch(net, program, free);
-    /* Planning the smaller batches may have failed for want of memory, too. */
+    /* Planning the smaller batches may also have run out of memory. */
     if (ctx->error == LS_ERR_MEMORY) ctx->error = LS_OK;
     char advice[96];
     if (best > 0)
@@ -95,7 +95,7 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
                     (long long)batch, program->arena_bytes, free, cached, advice);
 }
 
-/* Whatever lies in the arena is over with the next forward. */
+/* The next forward overwrites the arena's contents. */
 void ls__drop_arena(ls_net *net)
 {
     ls__pool_release(net->owned.ctx->pool, net->cache.arena);
@@ -124,6 +124,6 @@ void ls__bind_to_arena(ls_net *net, ls__program *program)
                                         [LS__PLACE_VALUES] = blocks->values,
                                         [LS__PLACE_GRADIENTS] = blocks->gradients,
                                         [LS__PLACE_COMPUTE_WEIGHTS] = blocks->compute_weights,
-                                        [LS__PLACE_LOSS_SCALE] = blocks->scaler };
+                                        [LS__PLACE_LOSS_SCALE] = blocks->loss_scale };
     ls__program_bind(program, bases, net->cache.arena_generation);
 }

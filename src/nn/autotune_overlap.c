@@ -1,8 +1,7 @@
-/* autotune_overlap.c: benchmark = on: whether gradients of weights run beside the rest of the
- * backward part (overlap.c) goes by time as well. One kernel beside another changes the time of
- * both, so all of the backward part is timed, recorded as a step is: by the device's clock, with
- * and without in turn. Values that the forward part leaves hold a net's parameters over and over:
- * zeros would take less power. */
+/* autotune_overlap.c: with benchmark = on, timing decides whether weight gradients run in a second
+ * stream (overlap.c). Concurrent kernels slow each other, so the whole backward part is timed, as a
+ * captured graph, by the device's clock, alternately with and without overlap. The forward part's
+ * values are filled with copies of the parameters, because zeros would take less power. */
 #include "base/error.h"
 #include "backend/pool.h"
 #include "base/clock.h"
@@ -15,15 +14,14 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Launches of each side; the shortest counts. */
+/* Launches of each side; the shortest is its time. */
 enum { LAUNCHES = 5 };
-/* What it takes in all, in runs of the backward part: those, one that is queued op by op, and the
- * two recordings. */
+/* Total cost in runs of the backward part: the launches, one op-by-op run and two captures. */
 enum { RUNS = 2 * LAUNCHES + 3 };
 
 static const ls__step step; /* any */
 
-/* ---- What backward reads ---- */
+/* ---- Inputs of the backward part ---- */
 
 static bool is_float(ls_dtype dtype)
 {
@@ -49,8 +47,8 @@ static ls_status fill(const ls_net *net, const ls__program *p, int v)
     return LS_OK;
 }
 
-/* Labels and indices are zero: they must stay within their limits. The forward part would have cast
- * the parameters. */
+/* Labels and indices are zero, because they must be valid. Parameters are cast here, because the
+ * forward part does not run. */
 static ls_status fill_memory(const ls_net *net, const ls__program *p)
 {
     ls__device *device = p->ctx->device;
@@ -87,7 +85,7 @@ static ls_status record(ls__program *p, bool beside, ls__captured **out)
     return status == LS_OK ? ended : status;
 }
 
-/* recording NULL: op by op, in order. */
+/* captured NULL: op by op, in order. */
 static ls_status time_once(ls__program *p, ls__captured *recording, double *ms)
 {
     ls__device *device = p->ctx->device;
@@ -128,7 +126,7 @@ static ls_status time_backward(const ls_net *net, ls__program *p, double left_ms
     return RUNS * ms > left_ms ? LS_OK : time_recorded(p, best);
 }
 
-/* As they were when the net was opened. */
+/* Zero, as when the net was opened. */
 static ls_status clear_gradients(const ls_net *net)
 {
     ls__device *device = net->owned.ctx->device;
@@ -155,10 +153,10 @@ ls_status ls__time_overlap(const ls_net *net, ls__program *p, double left_ms, do
     return LS_OK;
 }
 
-/* ---- Which program is taken ---- */
+/* ---- Selecting a program ---- */
 
-/* Is there something to decide, in a program whose kernels were timed? Users' ops are not called
- * before a step. */
+/* True if the program was timed and has no selection yet. Users' ops must not be called before a
+ * step. */
 static bool is_open(const ls__program *p)
 {
     for (int i = p->n_forward; i < p->n_instructions; i++)
@@ -167,7 +165,7 @@ static bool is_open(const ls__program *p)
            p->ctx->selections->n_timed > 0 && !ls__find_overlap_selection(p) && ls__can_overlap(p);
 }
 
-/* Opens a program that overlaps, and times it where there is memory and time. */
+/* Opens a program that overlaps, and times it if memory and time allow. */
 static ls_status time_overlap(ls_net *net, const ls__program *p, ls__program **side,
                               double *main_ms, double *side_ms)
 {
@@ -186,8 +184,8 @@ static ls_status time_overlap(ls_net *net, const ls__program *p, ls__program **s
                             side_ms);
 }
 
-/* Puts the program that overlaps in the place of one that does not, if it is faster. Nothing is
- * decided where it can't be timed. */
+/* Replaces the program by one that overlaps, if that is faster. If it can't be timed, no selection
+ * is stored. */
 ls_status ls__autotune_overlap(ls_net *net, ls__program **program)
 {
     ls__program *p = *program, *side = NULL;
@@ -211,7 +209,7 @@ ls_status ls__autotune_overlap(ls_net *net, ls__program **program)
         *program = side;
         side = p;
     }
-    ls__drop_arena(net); /* it may be larger than what is needed now */
+    ls__drop_arena(net); /* it may be larger than necessary now */
     ls__program_close(&side);
     return status == LS_OK ? ls__fit_arena(net, *program) : status;
 }

@@ -10,10 +10,10 @@
 #include <string.h>
 
 enum { DESCRIBE_COLUMNS = 80 };
-static const char common_reason[] = "heuristic"; /* said once, not with each kernel */
+static const char common_reason[] = "heuristic"; /* printed once, not with each kernel */
 
 /* "layer1.0.bn2 + add + relu" */
-static void stage_name(const ls__fused_op *fused, char *out, size_t size)
+static void fused_name(const ls__fused_op *fused, char *out, size_t size)
 {
     const bool add = fused->addend != NULL;
     snprintf(out, size, "%s%s%s", fused->head->name, add ? " + add" : "",
@@ -40,8 +40,8 @@ static int64_t stage_multiply_adds(const ls__program *p, const ls__fused_op *fus
     return node->layer->multiply_adds(node, inputs, &p->specs[node->id]);
 }
 
-/* "conv2d_backward_data winograd 4x4 (timed ...) [block 16]". Ops that are not what a layer's own
- * is are named. */
+/* "conv2d_backward_data winograd 4x4 (timed ...) [block 16]". Ops other than the layer's own are
+ * named. */
 static void instruction_text(const ls__instruction *in, char *out, size_t size)
 {
     ls__text t = { out, size, 0 };
@@ -58,7 +58,7 @@ static void instruction_text(const ls__instruction *in, char *out, size_t size)
         ls__text_put(&t, " [block %lld]", (long long)first->block);
 }
 
-/* The kernels of one stage in lines of their own, those of the backward part last. */
+/* The kernels of one fused op on separate lines, those of the backward part last. */
 static void put_kernels(ls__text *t, const ls__program *p, const ls__fused_op *fused)
 {
     enum { INDENT = 4, TEXT_SIZE = 256 };
@@ -93,7 +93,7 @@ typedef struct widths {
 static void put_stage(ls__text *t, const ls__program *p, const ls__fused_op *fused, widths w)
 {
     char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
-    stage_name(fused, name, sizeof name);
+    fused_name(fused, name, sizeof name);
     const ls_spec *spec = &p->specs[fused->tail->id];
     ls__text_put(t, "%-*s %-*s %10lld %13lld %10zu\n", w.name, name, w.shape,
                  ls_shape_text(&spec->shape, shape, sizeof shape),
@@ -114,7 +114,7 @@ static void put_table(ls__text *t, const ls__program *p)
     for (int i = 0; i < p->n_fused_ops; i++) {
         char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
         const ls__fused_op *fused = &p->fused_ops[i];
-        stage_name(fused, name, sizeof name);
+        fused_name(fused, name, sizeof name);
         widen(&w.name, name);
         widen(&w.shape, ls_shape_text(&p->specs[fused->tail->id].shape, shape, sizeof shape));
         parameters += stage_parameters(p->graph, fused);
@@ -159,7 +159,7 @@ static void put_precision(ls__text *t, const ls_net *net)
 {
     ls__text_put(t, "precision: %s%s\n", ls__net_precision(net),
                  ls__emulates_precision(net) ? ", products made in f32" : "");
-    if (net->blocks.scaler) {
+    if (net->blocks.loss_scale) {
         const ls_loss_scale_config scale = ls__net_loss_scale_config(net);
         ls__text_put(t, "loss scale: %g at first, doubled after %lld updates without overflow\n",
                      (double)scale.initial, (long long)scale.growth_interval);
@@ -171,7 +171,7 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
     LS__DEFAULT_FLOATS;
     if (!net || (!buffer && size > 0) || ls__has_error(net->owned.ctx)) return -1;
     const ls__program *p = shown_program(net);
-    if (!p) { /* all were dropped, by freezing say: plan the recorded shapes again */
+    if (!p) { /* all were dropped, for example by freezing: plan the net's shapes again */
         ls__program *fresh;
         const ls__named_list *inputs = &net->graph.inputs;
         for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;

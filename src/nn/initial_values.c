@@ -1,5 +1,5 @@
-/* initial_values.c: what parameters and buffers begin with. Every element is drawn by (parameter,
- * element), so any thread may draw any part. */
+/* initial_values.c: the initial values of parameters and buffers. Every element is drawn by
+ * (parameter, element), so any thread may draw any range. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -7,13 +7,13 @@
 #include "nn/net_state.h"
 #include <math.h>
 
-/* Values are drawn a piece at a time and written to the device. Sizes are multiples of 4, the most
- * that one draw serves. */
-enum { TASK_ELEMENTS = 2048, PIECE_ELEMENTS = 128 * TASK_ELEMENTS };
+/* Values are drawn in chunks and written to the device. Sizes are multiples of 4, because one draw
+ * gives up to 4 elements. */
+enum { TASK_ELEMENTS = 2048, CHUNK_ELEMENTS = 128 * TASK_ELEMENTS };
 
 typedef struct draw_job {
     ls__philox_input input;
-    int64_t first, count; /* elements of this piece */
+    int64_t first, count; /* elements of this chunk */
     float *out;
     float scale;
     bool normal; /* otherwise uniform */
@@ -35,7 +35,7 @@ static void draw_task(void *arg, int64_t task, int thread)
         out[i] = job->scale * (job->normal ? out[i] : 2 * ls_random_uniform(words[i]) - 1);
 }
 
-/* Whether all elements are one value, and which. */
+/* True if all elements are one value; sets it. */
 static bool is_constant(const ls__parameter_init *init, ls_parameter_kind kind, float *value)
 {
     ls_init how = init->init;
@@ -58,8 +58,8 @@ static void set_scale(const ls__parameter_init *init, draw_job *job)
     }
 }
 
-/* Entry `i`, whose place in the block is zero so far. */
-static ls_status draw_entry(ls_net *net, int i, ls__threads *threads, float *piece)
+/* Draws parameter or buffer `i`, whose elements are zero before. */
+static ls_status draw_parameter(ls_net *net, int i, ls__threads *threads, float *piece)
 {
     ls_context *ctx = net->owned.ctx;
     const ls__parameter *parameter = &net->graph.parameters[i];
@@ -71,7 +71,7 @@ static ls_status draw_entry(ls_net *net, int i, ls__threads *threads, float *pie
     set_scale(&net->graph.inits[i], &job);
     for (; job.first < parameter->count; job.first += job.count) {
         const int64_t rest = parameter->count - job.first;
-        job.count = rest < PIECE_ELEMENTS ? rest : PIECE_ELEMENTS;
+        job.count = rest < CHUNK_ELEMENTS ? rest : CHUNK_ELEMENTS;
         if (constant)
             for (int64_t j = 0; j < job.count; j++) piece[j] = value;
         else
@@ -88,13 +88,13 @@ ls_status ls__net_set_initial_values(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
     ls__threads *threads = NULL;
-    const size_t bytes = PIECE_ELEMENTS * sizeof(float);
+    const size_t bytes = CHUNK_ELEMENTS * sizeof(float);
     float *piece = ls__alloc(ctx, bytes);
     ls_status status = piece ? LS_OK : ls__fail_memory(ctx, "initial values", bytes);
     if (status == LS_OK)
         status = ls__threads_open(ctx, ls_context_thread_count(ctx), NULL, &threads);
     for (int i = 0; i < net->graph.n_parameters && status == LS_OK; i++)
-        status = draw_entry(net, i, threads, piece);
+        status = draw_parameter(net, i, threads, piece);
     ls__threads_close(&threads);
     ls__free(ctx, piece);
     return status;

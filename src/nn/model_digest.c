@@ -1,5 +1,5 @@
-/* model_digest.c: which network a net is, as one digest: every node of its graph with its settings,
- * inputs, shape and entries, and the places that have names. */
+/* model_digest.c: a digest of the network: each node of the graph with settings, inputs, shape and
+ * parameters, and the named inputs and outputs. */
 #include "base/hash.h"
 #include "base/text.h"
 #include "nn/layers/layers.h"
@@ -9,7 +9,7 @@
 
 enum { LINE_SIZE = 1024 };
 
-/* 64 bits of each of two chains of hashes. */
+/* Two chains of hashes, 64 bits each. */
 typedef struct chain {
     uint64_t lanes[2];
 } chain;

@@ -49,11 +49,12 @@ static ls_status allocate(ls_net *net, const char *what, int64_t elements, ls_dt
 static ls_status open_scaler(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
-    const float scaler[LS__LOSS_SCALE_SIZE] = { net->config.loss_scale.initial };
-    if (scaler[LS__LOSS_SCALE_SCALE] == 0) return LS_OK;
-    LS_TRY(
-        allocate(net, "the loss scale", LS__LOSS_SCALE_SIZE, LS_F32, (void **)&net->blocks.scaler));
-    return ctx->device->backend->write(ctx->device, net->blocks.scaler, scaler, sizeof scaler);
+    const float loss_scale[LS__LOSS_SCALE_SIZE] = { net->config.loss_scale.initial };
+    if (loss_scale[LS__LOSS_SCALE_SCALE] == 0) return LS_OK;
+    LS_TRY(allocate(net, "the loss scale", LS__LOSS_SCALE_SIZE, LS_F32,
+                    (void **)&net->blocks.loss_scale));
+    return ctx->device->backend->write(ctx->device, net->blocks.loss_scale, loss_scale,
+                                       sizeof loss_scale);
 }
 
 ls_status ls__net_open_blocks(ls_net *net)
@@ -92,7 +93,7 @@ void ls__net_close_blocks(ls_net *net)
     ls__pool_release(ctx->pool, net->blocks.values);
     ls__pool_release(ctx->pool, net->blocks.gradients);
     ls__pool_release(ctx->pool, net->blocks.compute_weights);
-    ls__pool_release(ctx->pool, net->blocks.scaler);
+    ls__pool_release(ctx->pool, net->blocks.loss_scale);
     ls__free(ctx, net->value_views);
     ls__free(ctx, net->gradient_views);
 }
@@ -102,7 +103,7 @@ ls__net_blocks ls__net_get_blocks(const ls_net *net)
     return net->blocks;
 }
 
-/* ---- Entries ---- */
+/* ---- Parameters ---- */
 
 int64_t ls_net_parameter_count(const ls_net *net)
 {
@@ -153,8 +154,8 @@ static ls_status clear_gradient(ls_net *net, const ls__parameter *parameter)
                                   (size_t)parameter->count * sizeof(float));
 }
 
-/* A frozen entry's gradient is zero, so that a digest of the block does not depend on what was
- * there before. */
+/* A frozen parameter's gradient is zero, so that a digest of the block does not depend on earlier
+ * gradients. */
 static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, bool frozen)
 {
     if (!net) return LS_ERR_EARLIER;
@@ -177,7 +178,7 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
                                                false, pattern, names));
     }
     net->blocks.frozen_version++;
-    net->has_gradients = false; /* those in the block are for other parameters */
+    net->has_gradients = false; /* the block's gradients are of other parameters */
     ls__net_drop_training_programs(net);
     return LS_OK;
 }

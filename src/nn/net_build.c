@@ -1,4 +1,4 @@
-/* net_build.c: building a net: record the model, hang the loss on it, allocate, plan. */
+/* net_build.c: builds a net: calls the model function, adds the loss, allocates, plans. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
@@ -11,7 +11,7 @@
 
 enum { MAX_PLANS = 1024, TOP_FEW = 5 };
 
-/* ---- Recording ---- */
+/* ---- The graph ---- */
 
 static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_config *config)
 {
@@ -79,10 +79,11 @@ static bool record_loss(ls_net *net, ls_node *y)
     if (shape.n_dims != 2 ||
         (net->config.input.n_classes > 0 && shape.dims[1] != net->config.input.n_classes)) {
         char text[LS_SHAPE_TEXT_SIZE];
-        ls__fail(graph->ctx, LS_ERR_SHAPE,
-                 "ls_net_build: the model's output '%s' is %s; cross-entropy wants [N,K], with K = "
-                 "%d for this data",
-                 y->name, ls_shape_text(&shape, text, sizeof text), net->config.input.n_classes);
+        ls__fail(
+            graph->ctx, LS_ERR_SHAPE,
+            "ls_net_build: the model's output '%s' is %s; cross-entropy requires [N,K], with K = "
+            "%d for this data",
+            y->name, ls_shape_text(&shape, text, sizeof text), net->config.input.n_classes);
         return false;
     }
     ls_node *label = ls_input(graph, "label", (ls_spec){ LS_I32, LS_SHAPE(shape.dims[0]) });
@@ -155,7 +156,7 @@ static void set_environment(ls_net *net)
                                   .selector = &net->selector,
                                   .activations = ls__net_activations(net),
                                   .tf32 = net->config.precision == LS_PRECISION_TF32,
-                                  .scales_loss = net->blocks.scaler != NULL,
+                                  .scales_loss = net->blocks.loss_scale != NULL,
                                   .recompute = net->config.recompute,
                                   .expected_steps = net->config.steps,
                                   .parameter_elements = net->blocks.parameter_elements };
@@ -170,8 +171,8 @@ static ls_status make_programs(ls_net *net)
     for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
     if (!net->config.inference)
         LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
-    /* With benchmark on, the evaluation's kernels are timed now as well: later it would be too
-     * late. */
+    /* With benchmark on, the kernels of the evaluation are timed now too, because nothing is timed
+     * after the build. */
     if (net->config.inference || net->owned.ctx->config.benchmark == LS_BENCHMARK_ON)
         LS_TRY(ls__net_program(net, LS_EVAL, net->fed_specs, true, &program));
     return ls__selector_freeze(&net->selector);
@@ -195,7 +196,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     net->executor.ctx = ctx;
     ls__graph_open(&net->graph, ctx);
     ls_status status = record(net, model, options);
-    net->config.loss.class_weights = NULL; /* the caller's; the graph has its copy */
+    net->config.loss.class_weights = NULL; /* owned by the caller; the graph has a copy */
     if (status == LS_OK) status = ls__net_open_blocks(net);
     if (status == LS_OK) status = allocate_lists(net);
     if (status == LS_OK) status = ls__selector_open(&net->selector, ctx);

@@ -1,13 +1,13 @@
-/* net_labels.c: labels that are fed must be classes of the cross-entropies that read them: another
- * number would make the loss NaN, and with it every weight. */
+/* net_labels.c: checks that fed labels are classes of the cross-entropies that read them, because
+ * another number would make the loss and then every weight NaN. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/net_state.h"
 
-/* The first label outside -1..classes-1; -1 when there is none. */
+/* The first label outside -1..classes-1; -1 if there is none. */
 static int64_t find_bad_label(const int32_t *labels, int64_t n, int64_t classes)
 {
-    bool bad = false; /* without a branch, so that the loop is vectorised */
+    bool bad = false; /* no branch, so that the loop is vectorised */
     for (int64_t i = 0; i < n; i++) bad |= (uint32_t)labels[i] + 1 > (uint32_t)classes;
     for (int64_t i = 0; bad && i < n; i++)
         if (labels[i] < -1 || labels[i] >= classes) return i;
@@ -25,7 +25,7 @@ static ls_status check_values(ls_net *net, const ls_node *input, const int32_t *
                     (long long)(classes - 1));
 }
 
-/* Labels that only the device holds are read once, until their tensor is written again. */
+/* Labels in device memory are read back once after each write of their tensor. */
 static ls_status check_on_device(ls_net *net, const ls_node *input, const ls_tensor *tensor)
 {
     ls_context *ctx = net->owned.ctx;
@@ -34,7 +34,7 @@ static ls_status check_on_device(ls_net *net, const ls_node *input, const ls_ten
     if (!labels) return ls__fail_memory(ctx, input->name, tensor->bytes);
     ls_status status = ls__table(tensor)->read(ctx->device, labels, tensor->data, tensor->bytes);
     if (status == LS_OK) status = check_values(net, input, labels, tensor->count);
-    /* a note about the elements, which stay as they are: callers pass tensors of their own */
+    /* caches the check's result; the elements do not change */
     if (status == LS_OK) ((ls_tensor *)tensor)->checked_classes = input->u.input.classes;
     ls__free(ctx, labels);
     return status;

@@ -1,5 +1,4 @@
-/* net_results.c: what a forward leaves behind: losses, metrics, outputs; at once, or as they come.
- */
+/* net_results.c: the results of a forward: losses, metrics, outputs; waiting, or by readback. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
@@ -15,7 +14,7 @@ ls_status ls__net_need_results(ls_net *net, const char *call)
     return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the net has not been run", call);
 }
 
-/* Refuses what only a batch with labels gives. */
+/* Fails unless the last batch had labels. */
 static ls_status need_labels(ls_net *net, const char *call)
 {
     LS_TRY(ls__net_need_results(net, call));
@@ -23,13 +22,13 @@ static ls_status need_labels(ls_net *net, const char *call)
     return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the last batch had no labels", call);
 }
 
-/* Where a scalar of the last forward lies. */
+/* The address of a scalar of the last forward. */
 static const float *address(const ls_net *net, const ls_node *node)
 {
     return ls__program_address(net->current, net->current->full_values[node->id]);
 }
 
-/* ---- As they come ---- */
+/* ---- By readback ---- */
 
 /* In the device's bytes: the losses, the metrics, the gradients' norm. */
 static int count_scalars(const ls_net *net)
@@ -85,7 +84,7 @@ double ls_results_metric(const ls_results *results, const char *name)
     return 0;
 }
 
-/* Leaves the last `left` for later. */
+/* Returns all but the last `left`. */
 static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *out)
 {
     LS__DEFAULT_FLOATS;
@@ -132,7 +131,7 @@ int ls__net_losses(const ls_net *net, const float **scalars, double *weights, in
     return losses->n;
 }
 
-/* ---- At once ---- */
+/* ---- Waiting ---- */
 
 static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out)
 {

@@ -127,7 +127,7 @@ static void view_outputs(ls_net *net, const ls__program *program)
     }
 }
 
-/* Makes the list of a step over what has been fed. */
+/* Makes the call list of a step over the fed inputs. */
 static ls_status begin(ls_net *net, ls__program *program, ls__update *update, double lr)
 {
     net->unlabelled = false;
@@ -143,7 +143,7 @@ static ls_status begin(ls_net *net, ls__program *program, ls__update *update, do
     return LS_OK;
 }
 
-/* What was fed is the caller's, and serves one forward. */
+/* Fed tensors are the caller's and valid for one forward. */
 static void forget_feeds(ls_net *net)
 {
     for (int i = 0; i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
@@ -221,8 +221,8 @@ static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const l
     return feed(net, call, label, &net->no_labels);
 }
 
-/* The program that will run this batch. On failure nothing of the batch, which is not the net's to
- * keep, stays fed. */
+/* Finds the program for this batch and feeds the batch. On failure nothing stays fed, because the
+ * caller may free the batch. */
 static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
                             ls__program **out)
 {
@@ -265,7 +265,7 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
 ls_status ls__net_run_to(ls_net *net, int end)
 {
     LS_TRY(run_to(net, end));
-    /* An update has used them; without one they wait for theirs. */
+    /* Without an update in this step, the gradients are still unused. */
     if (!net->executor.update && end == net->executor.n_calls) net->has_gradients = true;
     return LS_OK;
 }

@@ -1,4 +1,4 @@
-/* net_state.h: what a net is made of, for the files of this folder. */
+/* net_state.h: the struct of a net, for the files of this folder. */
 #ifndef LS_NN_NET_STATE_H
 #define LS_NN_NET_STATE_H
 
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Programs by mode and input shapes, least recently used out, all over one arena. */
+/* Programs by mode and input shapes over one arena; the least recently used is dropped first. */
 typedef struct ls__plan_cache {
     ls__program **programs;
     int n_programs, max_programs;
@@ -17,7 +17,7 @@ typedef struct ls__plan_cache {
     uint64_t arena_generation;
 } ls__plan_cache;
 
-/* The results of a batch on their way; what is read last is one behind what is run. */
+/* The results of a batch during their readback, which is one batch behind the last step. */
 typedef struct ls__results {
     ls__readback readback;
     bool unlabelled, has_norm;
@@ -39,22 +39,22 @@ struct ls_net {
     ls__executor executor;
     uint64_t n_optimizers; /* opened so far */
 
-    const ls_tensor **feeds;       /* per graph input: what the next forward copies */
-    ls_spec *fed_specs;            /* room for a program's key */
+    const ls_tensor **feeds;       /* per graph input: the source of the next forward's copy */
+    ls_spec *fed_specs;            /* buffer for a program's key */
     ls_tensor no_labels;           /* fed where a batch has none: a view of -1s, or empty */
     bool unlabelled;               /* that is what the last forward was fed */
     ls_tensor *output_views;       /* per graph output */
     ls_tensor *gradient_of_inputs; /* per graph input */
-    ls__program *current;          /* ran last */
+    ls__program *current;          /* the last program that ran */
     bool forward_done;             /* current is a train program whose backward may run */
-    bool has_gradients;            /* of a backward pass that no update has used */
-    atomic_bool busy;              /* a call is running it */
+    bool has_gradients;            /* the last backward pass's gradients are unused */
+    atomic_bool busy;              /* a call is running on the net */
     bool has_run;                  /* and then by which thread last */
     pthread_t last_thread;
 
     ls__results results[LS__N_RESULTS]; /* used alternately */
     int64_t n_sent, n_taken;            /* of them */
-    const float **scalars;              /* room for a list of theirs */
+    const float **scalars;              /* buffer for a list of addresses */
 };
 
 /* ---- net_blocks.c, initial_values.c ---- */
@@ -62,12 +62,12 @@ struct ls_net {
 /* Allocates the blocks, sets offsets, draws initial values, makes the views. */
 ls_status ls__net_open_blocks(ls_net *net);
 void ls__net_close_blocks(ls_net *net);
-/* Draws them for a block of zeros. */
+/* Draws initial values into a block of zeros. */
 ls_status ls__net_set_initial_values(ls_net *net);
 
 /* ---- precision.c ---- */
 
-/* Errors in config's precision and loss scale. */
+/* Fails on an invalid precision or loss scale. */
 ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config);
 /* Fills in the loss scale's defaults, and warns of emulation. */
 void ls__precision_fill(ls_net *net);
@@ -79,7 +79,7 @@ bool ls__emulates_precision(const ls_net *net);
 /* Makes the arena at least as large as the program's. */
 ls_status ls__fit_arena(ls_net *net, const ls__program *program);
 void ls__drop_arena(ls_net *net);
-/* True when so many bytes can be allocated now. */
+/* True if `bytes` can be allocated now. */
 bool ls__would_fit(ls__pool *pool, size_t bytes);
 void ls__bind_to_arena(ls_net *net, ls__program *program);
 
@@ -87,32 +87,32 @@ void ls__bind_to_arena(ls_net *net, ls__program *program);
 
 ls_status ls__plan_cache_open(ls_net *net);
 void ls__plan_cache_close(ls_net *net);
-/* The program for these inputs, from the cache or made now; bound to the arena. */
+/* The program for these inputs, cached or compiled now, bound to the arena. */
 ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs, bool timed,
                           ls__program **out);
-/* Forgets programs whose gradients were planned for other frozen parameters or wanted inputs. */
+/* Drops training programs, whose gradients depend on frozen parameters and wanted inputs. */
 void ls__net_drop_training_programs(ls_net *net);
-/* Replaces the program by one that computes weight gradients in a second stream, if the policy
- * times and that one is faster. */
+/* Replaces the program by one that computes weight gradients in a second stream, if timing is
+ * on and shows that it is faster. */
 ls_status ls__autotune_overlap(ls_net *net, ls__program **program);
 
-/* Times the backward part of a bound program that overlaps, in order and not; both negative when
- * that takes more than left_ms, or failed, which is logged. */
+/* Times the backward part of a bound program that overlaps, with and without overlap. Both times
+ * are negative if that takes more than left_ms or fails, which is logged. */
 ls_status ls__time_overlap(const ls_net *net, ls__program *program, double left_ms, double *main_ms,
                            double *side_ms);
 
 /* ---- net_run.c ---- */
 
-/* All of ls_net_step but the running. */
+/* Prepares a step like ls_net_step, but runs nothing. */
 ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
                             const ls_batch *batch, double lr);
-/* Continues that step up to position `end`. */
+/* Runs that step up to position `end`. */
 ls_status ls__net_run_to(ls_net *net, int end);
 
 /* ---- net_labels.c ---- */
 
-/* An error when an input that is fed, and that a cross-entropy reads as labels, has one that is no
- * class. Waits for the device where only that has them. */
+/* Fails if a fed label is not a class of the cross-entropy that reads it. Waits for the device if
+ * only that has the labels. */
 ls_status ls__net_check_labels(ls_net *net);
 /* Makes net->no_labels n labels of -1, which cross-entropy and top-k leave out. */
 ls_status ls__net_fill_no_labels(ls_net *net, int64_t n);
@@ -122,7 +122,7 @@ void ls__net_drop_no_labels(ls_net *net);
 
 ls_status ls__net_open_results(ls_net *net);
 void ls__net_close_results(ls_net *net);
-/* Sends the results of the batch that has been run to the host; queued. */
+/* Queues the readback of the batch's results. */
 ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__update *update);
 
 #endif

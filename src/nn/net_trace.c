@@ -27,7 +27,7 @@ static void describe(const ls__executor *x, int position, ls__trace_op *out)
     while (ls__call_value(call, x->blocks, out->n_values, &value)) out->n_values++;
 }
 
-/* The first position from `position` on at which something happens. */
+/* The first call at or after `position` that is not skipped. */
 static int next_call(const ls__executor *x, int position)
 {
     while (position < x->n_calls && x->calls[position]->skipped) position++;

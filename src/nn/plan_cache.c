@@ -1,4 +1,4 @@
-/* plan_cache.c: programs kept by mode and input shapes, least recently used out, over one arena. */
+/* plan_cache.c: programs by mode and input shapes over one arena; drops the least recently used. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/net_state.h"
@@ -85,7 +85,7 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
         make_room(net);
         net->cache.programs[net->cache.n_programs++] = program;
     }
-    LS_TRY(ls__fit_arena(net, program)); /* an earlier, larger one may have failed and left none */
+    LS_TRY(ls__fit_arena(net, program)); /* there is none after a failure to make a larger one */
     program->last_used = ++net->cache.clock;
     ls__bind_to_arena(net, program);
     *out = program;

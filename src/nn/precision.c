@@ -1,4 +1,4 @@
-/* precision.c: what a net's precision means, and its loss scale. */
+/* precision.c: a net's precision and its loss scale. */
 #include "base/element.h"
 #include "base/error.h"
 #include "nn/net_state.h"
@@ -20,7 +20,7 @@ static const precision_rules precisions[] = {
 };
 enum { N_PRECISIONS = sizeof precisions / sizeof precisions[0] };
 
-/* The scale is exact in f32, and so are the counts beside it. */
+/* The scale and its counts are exact in f32. */
 static const float FIRST_SCALE = 65536, LARGEST_SCALE = 16777216;
 enum { GROWTH_INTERVAL = 2000, LONGEST_INTERVAL = 1 << 24 };
 
@@ -96,13 +96,14 @@ ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped)
     if (!net) return LS_ERR_EARLIER;
     ls_context *ctx = net->owned.ctx;
     LS__ENTER(ctx);
-    if (!net->blocks.scaler)
+    if (!net->blocks.loss_scale)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "ls_net_loss_scale: the net has none: %s, precision %s",
                         net->config.inference ? "inference" : "training", ls__net_precision(net));
-    float scaler[LS__LOSS_SCALE_SIZE];
-    LS_TRY(ctx->device->backend->read(ctx->device, scaler, net->blocks.scaler, sizeof scaler));
-    if (scale) *scale = (double)scaler[LS__LOSS_SCALE_SCALE];
-    if (skipped) *skipped = (int64_t)scaler[LS__LOSS_SCALE_SKIPPED];
+    float loss_scale[LS__LOSS_SCALE_SIZE];
+    LS_TRY(ctx->device->backend->read(ctx->device, loss_scale, net->blocks.loss_scale,
+                                      sizeof loss_scale));
+    if (scale) *scale = (double)loss_scale[LS__LOSS_SCALE_SCALE];
+    if (skipped) *skipped = (int64_t)loss_scale[LS__LOSS_SCALE_SKIPPED];
     return LS_OK;
 }

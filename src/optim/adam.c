@@ -1,10 +1,10 @@
 /* adam.c: Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019). With g the clipped gradient
  * and t the number of this update, from 1:
  *
- *   Adam:  g = g + weight_decay p             AdamW:  p = (1 - rate weight_decay) p
+ *   Adam:  g = g + weight_decay p             AdamW:  p = (1 - lr weight_decay) p
  *   m = beta1 m + (1 - beta1) g
  *   v = beta2 v + (1 - beta2) g^2
- *   p = p - rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
+ *   p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
  */
 #include "base/error.h"
 #include "base/floats.h"
@@ -43,7 +43,7 @@ static ls_optimizer *open(ls_net *net, const ls_adam_config *config, bool decoup
     op.u.adam.epsilon = ls__or_default(c.epsilon, 1e-8f);
     op.u.adam.decoupled = decoupled;
     const float weight_decay = ls__or_default(c.weight_decay, decoupled ? 0.01f : 0.0f);
-    /* epsilon above 0: where a gradient never was anything but 0, sqrt(v) is 0 */
+    /* epsilon must be above 0, because sqrt(v) is 0 if all gradients were 0 */
     const ls__field fields[] = { { "beta1", (double)op.u.adam.beta1, LS__BELOW_ONE },
                                  { "beta2", (double)op.u.adam.beta2, LS__BELOW_ONE },
                                  { "epsilon", (double)op.u.adam.epsilon, LS__POSITIVE },

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LARGEST     1e30 /* of a float that still leaves room to be multiplied */
+#define LARGEST     1e30 /* products of such floats do not overflow */
 #define MOST        (double)(INT64_C(1) << 40)
 #define MOST_EPOCHS (double)(1 << 20)
 
 static const struct {
     double low, high;
-    bool above, below; /* not the bound itself */
+    bool above, below; /* excludes the bound itself */
     const char *text;
 } ranges[] = {
     [LS__NOT_NEGATIVE] = { 0, LARGEST, false, false, "a number of at least 0" },
@@ -60,7 +60,8 @@ void ls__put_setting(ls__setting_fn put, void *user, const char *name, double va
 
 double ls__shortest(float value)
 {
-    /* 9 digits always do. Text and back within one locale, so the decimal point cancels out. */
+    /* 9 digits are always exact. Writes and reads in one locale, so its decimal point does not
+     * matter. */
     char text[32];
     double out = (double)value;
     for (int digits = 1; digits <= 9; digits++) {

@@ -1,12 +1,11 @@
-/* config.h: checking and filling in config structs; what a thing was configured as, for
- * checkpoints. */
+/* config.h: checks and defaults of config structs; settings as numbers, for checkpoints. */
 #ifndef LS_OPTIM_CONFIG_H
 #define LS_OPTIM_CONFIG_H
 
 #include "base/strict_math.h"
 #include <lockstep/context.h>
 
-/* What a field may hold. */
+/* The range of a field. */
 typedef enum ls__range {
     LS__NOT_NEGATIVE,
     LS__POSITIVE,
@@ -16,7 +15,7 @@ typedef enum ls__range {
     LS__SHARE,         /* (0, 1] */
     LS__COUNT,         /* 0 to 2^40 */
     LS__SOME,          /* 1 to 2^40 */
-    LS__EPOCHS,        /* 0 to 2^20: the most that random draws tell apart */
+    LS__EPOCHS,        /* 0 to 2^20, the range of epochs in random draws */
     LS__SOME_EPOCHS,   /* 1 to 2^20 */
     LS__SELECTION_OF_2 /* an enum of two */
 } ls__range;
@@ -27,15 +26,15 @@ typedef struct ls__field {
     ls__range range;
 } ls__field;
 
-/* Never for NaN. */
+/* False for NaN. */
 bool ls__in_range(double value, ls__range range);
-/* false, and an error that names the call, the first wrong field, its value and what was wanted. */
+/* On failure false, and an error with the call, the first wrong field, its value and its range. */
 bool ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n);
 
-/* The value of a field whose 0 stands for `fallback`, and whose LS_ZERO for 0. */
+/* The value of a field: `fallback` for 0, 0 for LS_ZERO. */
 float ls__or_default(float value, float fallback);
 
-/* Called once for each setting that is not 0. A float comes as the shortest decimal that gives it:
+/* Called once for each setting that is not 0. A float is passed as its shortest exact decimal:
  * 0.9, not 0.899999976. */
 typedef void (*ls__setting_fn)(void *user, const char *name, double value);
 void ls__put_setting(ls__setting_fn put, void *user, const char *name, double value);

@@ -1,4 +1,4 @@
-/* optimizer.c: one pass over the parameter block per update, whatever the optimizer. */
+/* optimizer.c: one pass over the parameter block per update, for each optimizer. */
 #include "optim/optimizer.h"
 
 #include "base/alloc.h"
@@ -11,15 +11,15 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---- Segments: runs of trained entries with one weight decay. Gaps between entries hold zeros in
- * every block, and every update keeps zeros zero, so a run may go over them. ---- */
+/* ---- Segments: consecutive trained parameters with one weight decay. Gaps between parameters are
+ * zero in every block, and every update keeps zeros, so a segment may include them. ---- */
 
 static void find_segments(ls_optimizer *opt)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     opt->frozen_version = blocks.frozen_version;
     opt->n_segments = 0;
-    int64_t run_end = -1; /* where the last segment's parameter ends, gap included */
+    int64_t run_end = -1; /* end of the last segment's parameter, with its gap */
     for (int64_t i = 0; i < blocks.n_parameters; i++) {
         const ls__parameter *parameter = &blocks.parameters[i];
         if (parameter->kind == LS_PARAMETER_BUFFER || parameter->frozen) continue;
@@ -72,11 +72,11 @@ ls_status ls_optimizer_step(ls_optimizer *opt, double lr)
 
 /* ---- Opening and closing ---- */
 
-/* How many updates the net's loss scaling has skipped so far, before this optimizer's first. */
+/* Reads the number of updates that the net's loss scaling skipped before this optimizer's first. */
 static ls_status read_skipped(ls_net *net, int64_t *skipped)
 {
     *skipped = 0;
-    return ls__net_get_blocks(net).scaler ? ls_net_loss_scale(net, NULL, skipped) : LS_OK;
+    return ls__net_get_blocks(net).loss_scale ? ls_net_loss_scale(net, NULL, skipped) : LS_OK;
 }
 
 static void close_optimizer(ls__owned *owned)
@@ -125,7 +125,7 @@ static ls_status open_states(ls_optimizer *opt)
                             parameter->shape, opt->states[s] + parameter->offset);
         }
     }
-    if (opt->clip_norm > 0 || blocks.scaler)
+    if (opt->clip_norm > 0 || blocks.loss_scale)
         LS_TRY(allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
     opt->update.norm = opt->norm;
     return LS_OK;
@@ -138,8 +138,7 @@ static ls__operand operand(int64_t count)
                           .shape = { .n_dims = count > 0 ? 1 : -1, .dims = { count } } };
 }
 
-/* Opens the kernel of a part, whose op has its kind, operands and settings; its call comes after
- * those of the parts so far. */
+/* Opens the kernel of a part's op, which must be complete, and appends its call. */
 static ls_status open_part(ls_optimizer *opt, ls__optimizer_part part, void *const *buffers)
 {
     ls__why why;
@@ -159,22 +158,22 @@ static ls_status open_part(ls_optimizer *opt, ls__optimizer_part part, void *con
     return allocate(opt, "a workspace", call->kernel->workspace_bytes, &call->workspace);
 }
 
-static ls_status open_norm(ls_optimizer *opt, int64_t n, const ls__operand *scaler)
+static ls_status open_norm(ls_optimizer *opt, int64_t n, const ls__operand *loss_scale)
 {
     ls__op *op = &opt->ops[LS__PART_NORM];
     if (!opt->norm) return LS_OK;
     *op = (ls__op){ .kind = LS__OP_L2_NORM, .n_operands = 3 };
     op->operands[0] = operand(n);
-    op->operands[1] = *scaler;
+    op->operands[1] = *loss_scale;
     op->operands[2] = operand(1);
     op->u.l2_norm.segments = opt->segments;
     op->u.l2_norm.n_segments = &opt->n_segments;
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     return open_part(opt, LS__PART_NORM,
-                     (void *const[]){ blocks.gradients, blocks.scaler, opt->norm });
+                     (void *const[]){ blocks.gradients, blocks.loss_scale, opt->norm });
 }
 
-static ls_status open_update(ls_optimizer *opt, int64_t n, const ls__operand *scaler)
+static ls_status open_update(ls_optimizer *opt, int64_t n, const ls__operand *loss_scale)
 {
     const int n_states = opt->kind->n_states;
     ls__op *op = &opt->ops[LS__PART_UPDATE];
@@ -182,7 +181,7 @@ static ls_status open_update(ls_optimizer *opt, int64_t n, const ls__operand *sc
     op->operands[0] = op->operands[1] = operand(n);
     for (int i = 0; i < n_states; i++) op->operands[2 + i] = operand(opt->n_states ? n : 0);
     op->operands[2 + n_states] = operand(opt->norm ? 1 : 0);
-    op->operands[3 + n_states] = *scaler;
+    op->operands[3 + n_states] = *loss_scale;
     if (op->kind == LS__OP_SGD) {
         op->u.sgd.clip_norm = opt->clip_norm;
         op->u.sgd.segments = opt->segments;
@@ -196,23 +195,23 @@ static ls_status open_update(ls_optimizer *opt, int64_t n, const ls__operand *sc
     void *buffers[4 + LS__MAX_STATES] = { blocks.values, blocks.gradients };
     for (int i = 0; i < opt->n_states; i++) buffers[2 + i] = opt->states[i];
     buffers[2 + n_states] = opt->norm;
-    buffers[3 + n_states] = blocks.scaler;
+    buffers[3 + n_states] = blocks.loss_scale;
     return open_part(opt, LS__PART_UPDATE, buffers);
 }
 
 static ls_status open_kernels(ls_optimizer *opt)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    const ls__operand scaler = operand(blocks.scaler ? LS__LOSS_SCALE_SIZE : 0);
-    LS_TRY(open_norm(opt, blocks.parameter_elements, &scaler));
-    LS_TRY(open_update(opt, blocks.parameter_elements, &scaler));
-    if (!blocks.scaler) return LS_OK;
+    const ls__operand loss_scale = operand(blocks.loss_scale ? LS__LOSS_SCALE_SIZE : 0);
+    LS_TRY(open_norm(opt, blocks.parameter_elements, &loss_scale));
+    LS_TRY(open_update(opt, blocks.parameter_elements, &loss_scale));
+    if (!blocks.loss_scale) return LS_OK;
     ls__op *op = &opt->ops[LS__PART_SCALE];
     *op = (ls__op){ .kind = LS__OP_LOSS_SCALE_UPDATE, .n_operands = 2 };
     op->operands[0] = operand(1);
-    op->operands[1] = scaler;
+    op->operands[1] = loss_scale;
     op->u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
-    return open_part(opt, LS__PART_SCALE, (void *const[]){ opt->norm, blocks.scaler });
+    return open_part(opt, LS__PART_SCALE, (void *const[]){ opt->norm, blocks.loss_scale });
 }
 
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
@@ -265,7 +264,7 @@ void ls_optimizer_close(ls_optimizer **opt)
     *opt = NULL;
 }
 
-/* ---- Looking inside ---- */
+/* ---- Accessors ---- */
 
 int64_t ls_optimizer_step_count(const ls_optimizer *opt)
 {

@@ -1,5 +1,4 @@
-/* schedule.c: what all learning-rate schedules have in common: the warm-up, the state that reports
- * leave, checks, lifetime. */
+/* schedule.c: the common part of all learning-rate schedules: warm-up, state, checks, lifetime. */
 #include "optim/schedule.h"
 
 #include "base/alloc.h"
@@ -10,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Beyond these no rate changes any more, and the sum of steps cannot overflow. */
+/* The lr is constant beyond these, and the sum of steps cannot overflow. */
 static const int64_t MAX_EPOCHS = INT64_C(1) << 22, MAX_STEPS = INT64_C(1) << 61;
 
 double ls_schedule_lr(const ls_schedule *s, int64_t epoch, int64_t step)
@@ -26,7 +25,7 @@ double ls_schedule_lr(const ls_schedule *s, int64_t epoch, int64_t step)
         const double share = (double)now / (double)warmup;
         return target * (s->warmup_start + (1 - s->warmup_start) * share);
     }
-    /* epoch can lag behind when `step` goes on counting past an epoch's end */
+    /* `step` may count past an epoch's end while `epoch` stays */
     const int64_t since = epoch > s->warmup_epochs ? epoch - s->warmup_epochs : 0;
     return s->kind->lr(s, (ls__schedule_time){ since, now - warmup });
 }
@@ -164,7 +163,7 @@ void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
                      { "div_factor", s->div_factor },
                      { "final_div_factor", s->final_div_factor },
                      { "step_size", (double)s->step_size },
-                     /* as it was asked for: with the warm-up */
+                     /* as configured, warm-up included */
                      { "epochs", s->epochs > 0 ? (double)(s->epochs + s->warmup_epochs) : 0 },
                      { "patience", (double)s->patience },
                      { "cooldown", (double)s->cooldown },

@@ -1,6 +1,5 @@
-/* schedules.c: the kinds of learning-rate schedules. Conventions and constants are PyTorch's;
- * formulas are in closed form, so that any step's rate can be had without having run those before.
- */
+/* schedules.c: the kinds of learning-rate schedules. Conventions and constants are PyTorch's. The
+ * formulas are in closed form, so that the lr of a step does not depend on earlier calls. */
 #include "optim/schedule.h"
 
 #include "base/alloc.h"
@@ -11,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Is there a context without a waiting error, and a config? */
+/* True if there is a config and a context without an unread error. */
 static bool enter(ls_context *ctx, const ls__schedule_kind *kind, const void *config)
 {
     if (!ctx || ls__has_error(ctx)) return false;
@@ -46,7 +45,7 @@ ls_schedule *ls_schedule_constant(ls_context *ctx, const ls_schedule_constant_co
     return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
 }
 
-/* ---- Step, multi-step, exponential: rate gamma^n ---- */
+/* ---- Step, multi-step, exponential: lr gamma^n ---- */
 
 static double step_rate(const ls_schedule *s, ls__schedule_time t)
 {
@@ -134,7 +133,7 @@ ls_schedule *ls_schedule_exponential(ls_context *ctx, const ls_schedule_exponent
     return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
 }
 
-/* ---- Cosine: floor + (peak - floor) (1 + cos(pi t / T)) / 2 ---- */
+/* ---- Cosine: min_lr + (lr - min_lr) (1 + cos(pi t / T)) / 2 ---- */
 
 static double cosine_rate(const ls_schedule *s, ls__schedule_time t)
 {
@@ -147,7 +146,7 @@ static double cosine_rate(const ls_schedule *s, ls__schedule_time t)
 
 static const ls__schedule_kind cosine = { "cosine", "ls_schedule_cosine", cosine_rate, NULL };
 
-/* The epochs of a schedule's own clock, when `epochs` counts the warm-up too. */
+/* The epochs after the warm-up; `epochs` includes it. */
 static bool check_epochs(ls_context *ctx, const ls__schedule_kind *kind, int epochs, int warmup)
 {
     if (!CHECK(ctx, *kind, { "epochs", epochs, LS__SOME_EPOCHS },
@@ -172,7 +171,7 @@ ls_schedule *ls_schedule_cosine(ls_context *ctx, const ls_schedule_cosine_config
                              (ls_schedule_warmup){ config->warmup_epochs, config->warmup_start });
 }
 
-/* ---- Polynomial: floor + (rate - floor) (1 - t / T)^power, t counted in epochs ---- */
+/* ---- Polynomial: min_lr + (lr - min_lr) (1 - t / T)^power, t counted in epochs ---- */
 
 static double polynomial_rate(const ls_schedule *s, ls__schedule_time t)
 {
@@ -198,8 +197,8 @@ ls_schedule *ls_schedule_polynomial(ls_context *ctx, const ls_schedule_polynomia
     return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);
 }
 
-/* ---- One cycle: half a cosine up, half a cosine down. The rise ends at step rise T - 1, the fall
- * at T - 1, as in PyTorch's OneCycleLR. ---- */
+/* ---- One cycle: half a cosine up, half a cosine down. The first ends at step pct_start T - 1,
+ * the second at T - 1, as in PyTorch's OneCycleLR. ---- */
 
 static double cosine_between(double start, double end, double share)
 {
@@ -246,12 +245,12 @@ static double plateau_rate(const ls_schedule *s, ls__schedule_time t)
     return lr > s->min_lr ? lr : s->min_lr;
 }
 
-/* As PyTorch's ReduceLROnPlateau with a relative threshold, but that its eps, which keeps rates
- * from changing by less than 1e-8, is left out. */
+/* PyTorch's ReduceLROnPlateau with a relative threshold, but without its eps, which suppresses
+ * changes of lr below 1e-8. */
 static void plateau_report(ls_schedule *s, double metric)
 {
     const double bar = s->best * (s->maximize ? 1 + s->threshold : 1 - s->threshold);
-    if (s->maximize ? metric > bar : metric < bar) { /* never so for NaN */
+    if (s->maximize ? metric > bar : metric < bar) { /* false for NaN */
         s->best = metric;
         s->n_bad = 0;
     } else {

@@ -1,10 +1,10 @@
 /* sgd.c: stochastic gradient descent. With g the clipped gradient plus weight_decay p:
  *
  *   m = momentum m + (1 - dampening) g         (in the first update m = g)
- *   p = p - rate (g + momentum m) if nesterov, else p - rate m
+ *   p = p - lr (g + momentum m) if nesterov, else p - lr m
  *
- * Without momentum p = p - rate g. The momentum m holds no rate, as PyTorch's and unlike
- * Sutskever et al. 2013, so a change of rate takes effect at once. */
+ * Without momentum p = p - lr g. As in PyTorch, and unlike Sutskever et al. 2013, m does not
+ * contain lr, so that a change of lr takes effect at once. */
 #include "base/error.h"
 #include "base/floats.h"
 #include "optim/optimizer.h"
@@ -33,7 +33,7 @@ static bool check(ls_context *ctx, const ls_sgd_config *c)
     if (!ls__check_fields(ctx, kind.call, fields, sizeof fields / sizeof fields[0])) return false;
     if (c->nesterov && (c->momentum == 0 || c->dampening != 0)) {
         ls__fail(ctx, LS_ERR_INVALID,
-                 "ls_sgd: nesterov wants momentum above 0 (got %g) and no dampening (got %g)",
+                 "ls_sgd: nesterov requires momentum above 0 (got %g) and no dampening (got %g)",
                  (double)c->momentum, (double)c->dampening);
         return false;
     }

@@ -1,4 +1,4 @@
-/* compare.c: how far two tensors are apart, and digests. */
+/* compare.c: differences of two tensors, and digests. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
@@ -31,10 +31,10 @@ double ls__element_value(ls_dtype dtype, const void *element)
     return 0.0;
 }
 
-/* a - b of two elements whose bits differ; infinite where that is not a number. */
+/* a - b of two elements whose bits differ; infinite instead of NaN. */
 static double distance(ls_dtype dtype, const void *a, const void *b)
 {
-    if (dtype == LS_I64) { /* may be close and both beyond what double holds */
+    if (dtype == LS_I64) { /* close values may both be inexact as double */
         int64_t x, y;
         memcpy(&x, a, sizeof(x));
         memcpy(&y, b, sizeof(y));
@@ -44,7 +44,7 @@ static double distance(ls_dtype dtype, const void *a, const void *b)
     return isnan(d) ? INFINITY : d;
 }
 
-/* Sums of a comparison so far. */
+/* Partial sums of a comparison. */
 typedef struct comparison {
     ls_difference difference;
     double squares_apart, squares_b;
@@ -115,7 +115,7 @@ ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum
 {
     ls__digest_sum sum = *elements;
     ls_digest out;
-    /* type and shape, at positions that no element has */
+    /* type and shape, at positions beyond all elements */
     uint64_t position = UINT64_MAX;
     ls__digest_word(&sum, (uint64_t)tensor->dtype, position--);
     ls__digest_word(&sum, (uint64_t)tensor->shape.n_dims, position--);

@@ -1,4 +1,4 @@
-/* format.c: a tensor as text, the middle of long dimensions left out. */
+/* format.c: a tensor as text; the middle of long dimensions is omitted. */
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EDGE = 3 }; /* elements at each end of a dimension; up to twice that all are shown */
+enum { EDGE = 3 }; /* elements shown at each end of a dimension with more than twice as many */
 
-/* Between two parts along dimension dim: the innermost stay on one line. */
+/* Separates two parts along dimension dim. The innermost dimension is on one line. */
 static void put_separator(ls__text *w, const ls_shape *shape, int dim)
 {
     if (dim == shape->n_dims - 1) {

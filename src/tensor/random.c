@@ -1,12 +1,12 @@
-/* random.c: tensors of random numbers. One draw per element, named by its number, so an element's
- * value does not depend on the shape or on the others. */
+/* random.c: tensors of random numbers. One draw per element, named by its index, so that its value
+ * does not depend on the shape. */
 #include "base/random.h"
 #include "base/error.h"
 #include "base/floats.h"
 #include "tensor/tensor.h"
 #include <math.h>
 
-/* What an element's four words become. */
+/* The distribution of the elements. */
 typedef struct distribution {
     bool normal;
     float low, high; /* uniform */
@@ -17,7 +17,7 @@ static float element_value(const distribution *d, const uint32_t words[4])
 {
     if (d->normal) return d->mean + d->std * ls__random_normal(words[0], words[1]);
     const float value = d->low + (d->high - d->low) * ls_random_uniform(words[0]);
-    return value < d->high ? value : nextafterf(d->high, d->low); /* the sum may round up */
+    return value < d->high ? value : nextafterf(d->high, d->low); /* because the sum may round up */
 }
 
 static ls_status fill_random(ls_tensor *tensor, const char *call, uint64_t draw,
@@ -28,7 +28,7 @@ static ls_status fill_random(ls_tensor *tensor, const char *call, uint64_t draw,
         return ls__fail(ctx, LS_ERR_TYPE, "%s: got a tensor of %s, wanted F32", call,
                         ls_dtype_name(tensor->dtype));
     }
-    /* the 64 bits of draw go to the three fields that nothing else needs here */
+    /* three unused fields hold the 64 bits of `draw` */
     ls_draw name = { .stream = LS_RANDOM_TENSOR,
                      .step = draw & 0xfffffffffu,
                      .epoch = (uint32_t)(draw >> 36 & 0xfffffu),

@@ -27,7 +27,7 @@ static void close_owned(ls__owned *self)
     ls__free(ctx, tensor);
 }
 
-/* A tensor whose elements are not set yet. */
+/* A tensor with undefined elements. */
 static ls_tensor *open_unset(ls_context *ctx, const char *call, ls_dtype dtype, ls_shape shape)
 {
     if ((unsigned)dtype >= LS_N_DTYPES) {
@@ -203,16 +203,15 @@ ls_status ls_tensor_cast(ls_tensor *dst, const ls_tensor *src)
                                 src->count);
 }
 
-/* To f32 rounding to odd: where inexact, the neighbour with an odd last bit. Rounding that once
- * more to a type at least two bits narrower gives what rounding the double at once would have
- * given. */
+/* Rounds to odd: an inexact result is the neighbour with an odd last bit. A second rounding, to a
+ * type with at least two bits less, then equals a direct rounding of the double. */
 static float round_to_odd(double value)
 {
     float f = (float)value;
     uint32_t bits;
     memcpy(&bits, &f, sizeof(bits));
     if ((double)f == value || isnan(value) || bits & 1u) return f;
-    if (isinf(f)) return f; /* beyond every narrower type too */
+    if (isinf(f)) return f; /* overflows every 16-bit type too */
     return nextafterf(f, value > (double)f ? INFINITY : -INFINITY);
 }
 
@@ -226,7 +225,7 @@ static int64_t to_integer(double value, int64_t low, int64_t high)
     return (int64_t)value;
 }
 
-/* One element's bytes; returns how many. */
+/* Writes one element's bytes; returns their number. */
 static size_t encode(ls_dtype dtype, double value, unsigned char out[8])
 {
     const size_t bytes = ls_dtype_bytes(dtype);
@@ -260,7 +259,7 @@ ls_status ls_tensor_fill(ls_tensor *tensor, double value)
     for (size_t i = 0; i < sizeof(pattern); i += element_bytes) {
         memcpy(pattern + i, element, element_bytes);
     }
-    /* the pattern once from the host, then doubled on the device */
+    /* writes the pattern once, then doubles it on the device */
     const ls__backend *table = ls__table(tensor);
     char *data = tensor->data;
     size_t done = tensor->bytes < sizeof(pattern) ? tensor->bytes : sizeof(pattern);

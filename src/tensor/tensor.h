@@ -1,4 +1,4 @@
-/* tensor.h: what a tensor is made of, for the folders above. */
+/* tensor.h: the struct of a tensor, for other folders. */
 #ifndef LS_TENSOR_TENSOR_H
 #define LS_TENSOR_TENSOR_H
 
@@ -12,12 +12,11 @@ struct ls_tensor {
     int64_t count;
     size_t bytes;
     void *data; /* device memory */
-    /* Labels, where the host cannot read `data`: a copy in host memory, or NULL; and the number of
-     * classes among which they all are, 0 = not known. Whatever writes the elements sets it to 0.
-     */
+    /* For labels on a device: a copy in host memory, or NULL, and a number of classes that exceeds
+     * all labels; 0 = unknown. Each write of the elements sets it to 0. */
     const int32_t *host_copy;
     int64_t checked_classes;
-    bool view; /* data is somebody else's; the tensor lies inside another object and is never closed
+    bool view; /* data is borrowed; the tensor is part of another object and is never closed
                   alone */
 };
 
@@ -30,13 +29,13 @@ static inline const ls__backend *ls__table(const ls_tensor *tensor)
 /* Makes `out` a view of `data`, which must outlive it. shape must be valid. */
 void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape shape, void *data);
 
-/* The two halves of ls_tensor_digest: *sum, in device memory, gets the elements' sum added; queued.
- * Then the digest from that sum, of which the tensor's dtype, shape and bytes are used. */
+/* The two halves of ls_tensor_digest. The first queues the addition of the elements' sum to *sum,
+ * in device memory. The second makes the digest of that sum and the tensor's dtype, shape and size.
+ */
 ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum);
 ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements);
 
-/* Refuses two tensors that do not go together: a kept error, different contexts, shapes, types.
- */
+/* Fails on a kept error and on tensors of different contexts, shapes or types. */
 ls_status ls__tensor_check_pair(const char *call, const ls_tensor *a, const ls_tensor *b,
                                 bool same_type);
 

@@ -30,7 +30,7 @@ static int n_passed_over; /* kernels of the libraries that failed when they were
 static void keep_log(void *user, ls_log_level level, const char *message)
 {
     (void)user;
-    n_passed_over += strstr(message, " fails when it is run, another is taken: ") != NULL;
+    n_passed_over += strstr(message, " fails when it is run, another is used: ") != NULL;
     if (level != LS_LOG_WARNING) return;
     strncat(logged, message, sizeof(logged) - strlen(logged) - 2);
     strcat(logged, "\n");

@@ -150,7 +150,7 @@ START_TEST(refused_kernels_are_passed_over)
     ls_context *ctx = open_context(NULL);
     ls_net *net = build(ctx);
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
-    ck_assert_int_eq(count(logged, "emulated 1 can't be made, another is taken"), 5);
+    ck_assert_int_eq(count(logged, "emulated 1 can't be made, another is used"), 5);
     ck_assert_int_eq(count(logged, ": emulated 2 (heuristic) for conv2d"), 5);
     step_digest(ctx, net);
     ls_context_close(&ctx);
@@ -352,7 +352,8 @@ START_TEST(a_timed_kernel_that_fails)
     ck_assert_ptr_nonnull(build(ctx));
     setenv("LOCKSTEP_EMULATED_FAULTS", "emulated 2=run, emulated 3=run", 1);
     ck_assert_ptr_null(build(ctx));
-    expect_error(ctx, LS_ERR_UNSUPPORTED, ", chosen before (timed 0.1 ms of 2 candidates), fails");
+    expect_error(ctx, LS_ERR_UNSUPPORTED,
+                 ", selected before (timed 0.1 ms of 2 candidates), fails");
     ls_context_close(&ctx);
 }
 END_TEST
@@ -404,7 +405,7 @@ START_TEST(failing_kernels_are_passed_over)
             const bool timed = benchmark && steps > 1;
             if (!timed)
                 ck_assert_int_eq(
-                    count(logged, "emulated 2 fails when it is run, another is taken: "), 5);
+                    count(logged, "emulated 2 fails when it is run, another is used: "), 5);
             else
                 ck_assert_int_eq(count(logged, "emulated 2 can't be timed: "), 5);
             ck_assert_int_eq(count(logged, ": emulated 2 ("), 0);

@@ -255,7 +255,7 @@ START_TEST(wrong_configs_are_refused)
         { { .weight_decay = -1e-4f }, "weight_decay is -9.99999975e-05" },
         { { .momentum = 0.9f, .dampening = -1 }, "dampening is -1" },
         { { .dampening = 0.5f }, "no momentum to damp" },
-        { { .nesterov = true }, "nesterov wants momentum above 0 (got 0)" },
+        { { .nesterov = true }, "nesterov requires momentum above 0 (got 0)" },
         { { .nesterov = true, .momentum = 0.9f, .dampening = 0.25f }, "no dampening (got 0.25)" },
         { { .clip_norm = INFINITY }, "clip_norm is inf" },
         { { .decay = (ls_decay)2 }, "decay is 2" }

@@ -1,8 +1,8 @@
-/* choose_layout.c: which block each activation has. Values that one op handles in one layout form a
- * group; convolutions stand between groups and may run in other blocks than their groups have, at
- * the price of reorders. The cheapest assignment is sought by descent over the groups, one at a
- * time, from two starts: everything dense, everything blocked. All costs come from the backend's
- * candidates, reorders included, so choosing kernels and choosing layouts is one decision. */
+/* choose_layout.c: the layout block of each activation. Values that an op requires in one layout
+ * form a group. Convolutions connect groups and may run in other blocks, at the cost of reorders.
+ * The cheapest assignment is searched by descent over the groups, one at a time, from two starts:
+ * all dense and all blocked. All costs, with those of reorders, are those of the backend's
+ * candidates, so kernels and layouts are selected together. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/compile/compile.h"
@@ -18,7 +18,7 @@ typedef struct layout_group {
     int64_t blocks[MAX_BLOCKS];
 } layout_group;
 
-/* Costs of one instruction by the blocks of its (at most two) groups; how it then runs inside. */
+/* Costs of one instruction by the blocks of its (at most two) groups, and its inner blocks. */
 typedef struct op_price {
     int groups[2]; /* -1 = none */
     double cost[MAX_BLOCKS][MAX_BLOCKS];
@@ -47,7 +47,7 @@ static int root_of(const ls__program *p, int v)
     return v;
 }
 
-/* The cheapest allowed candidate's cost; the same op is asked for once. */
+/* The cost of the cheapest allowed candidate, cached by op. */
 static double op_cost(search *s, const ls__op *op)
 {
     for (int i = 0; i < s->n_known; i++)
@@ -58,7 +58,7 @@ static double op_cost(search *s, const ls__op *op)
     const double cost = best < 0 ? IMPOSSIBLE : found[best].cost_ms;
     known_cost *known =
         ls__bump_room(&s->p->bump, s->known, (size_t)s->n_known, 1, &s->known_room, sizeof *known);
-    if (!known) return cost; /* only slower */
+    if (!known) return cost; /* the cache is only an optimisation */
     s->known = known;
     s->known[s->n_known].cost = cost;
     memcpy(&s->known[s->n_known++].op, op, sizeof *op);
@@ -134,7 +134,7 @@ static void make_price(search *s, ls__instruction *in, op_price *price)
     ls__instruction_fill(s->p, in);
     const int n0 = s->groups[price->groups[0]].n_blocks;
     const int n1 = price->groups[1] < 0 ? 1 : s->groups[price->groups[1]].n_blocks;
-    if (n0 == 1 && n1 == 1) return; /* nothing to choose */
+    if (n0 == 1 && n1 == 1) return; /* one candidate */
     double inner_costs[MAX_BLOCKS][MAX_BLOCKS];
     for (int i0 = 0; i0 < n0; i0++)
         for (int i1 = 0; i1 < n1; i1++)
@@ -220,7 +220,7 @@ static void collect_groups(search *s)
     }
 }
 
-/* The better of the two starts' descents. */
+/* The better result of both starts. */
 static ls_status choose_blocks(search *s)
 {
     int *first = ls__bump_alloc(&s->p->bump, (size_t)(s->n_groups + 1) * sizeof *first);
@@ -257,7 +257,7 @@ static ls__instruction reorder_instruction(const ls__instruction *around, int fr
     return in;
 }
 
-/* Puts an instruction into the new list, with the reorders that its inner blocks ask for. */
+/* Puts an instruction into the new list, with the reorders that its inner blocks require. */
 static ls_status place(search *s, const ls__instruction *old, const op_price *price,
                        ls__instruction *list, int *n)
 {

@@ -39,7 +39,7 @@ static ls_status upload_constants(ls__program *p)
     return p->ctx->device->backend->write(p->ctx->device, p->constant_memory, p->constants, bytes);
 }
 
-/* Whether weight gradients run in the second stream. */
+/* True if weight gradients run in the second stream. */
 static bool takes_overlap(const ls__program *p, const ls__compile_request *request)
 {
     const ls__selection *selected = ls__find_overlap_selection(p);

@@ -1,18 +1,17 @@
-/* fuse_batch_norm.c: batch norms taken apart into the convolutions around them, where the backend
- * has kernels for it; see the optional ops of LS__OP_LIST. Two fusions, each taken when the policy
- * allows a kernel for every op of it and these cost no more than those that they replace
- * (choose_fusion.c):
+/* fuse_batch_norm.c: splits batch norms and fuses the parts into the adjacent convolutions, if the
+ * backend has kernels for that (the optional ops of LS__OP_LIST). Each of two fusions is used if
+ * the policy allows a kernel for each of its ops and these cost no more than the replaced ones
+ * (select_fusion.c):
  *
  *   statistics    conv -> norm becomes conv with sums -> finalize -> apply: no pass over the conv's
- *                 output to get its statistics
- *   application   and where the next op is a convolution as well, with sums of its own: that one
- *                 applies the norm and the ReLU to what it reads, forward and for its weights'
- *                 gradient, and its data gradient comes with the norm's gradients. The normalised
- *                 activation is never written, nor are two passes made over its gradient
+ *                 output for its statistics
+ *   application   if the next op is a convolution with sums too, it applies the norm and the ReLU
+ * to its input, in the forward and for its weights' gradient, and its data gradient also gives the
+ * norm's gradients. This saves writing the normalised activation and two passes over its gradient
  *
- * It works on instructions, after lowering: what reads and writes a value is all there is to know.
- * Whoever else reads the normalised activation (a named output, a residual add, a second
- * convolution) rules out the second fusion, not the first. */
+ * The pass works on instructions, after lowering, and reads only which instructions read and write
+ * a value. Another reader of the normalised activation (a named output, a residual add, a second
+ * convolution) prevents the second fusion, not the first. */
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/select/select_fusion.h"
@@ -63,7 +62,7 @@ static ls__instruction changed(const ls__instruction *from, ls__op_kind kind, in
     return in;
 }
 
-/* ---- Who reads and writes a value ---- */
+/* ---- Readers and writers of a value ---- */
 
 static int writer_of(const ls__program *p, int value)
 {
@@ -75,7 +74,7 @@ static int writer_of(const ls__program *p, int value)
     return -1;
 }
 
-/* How many operands read it; being read after the program counts as well. */
+/* The number of operands that read it; a read after the program counts too. */
 static int count_readers(const ls__program *p, int value)
 {
     int n = p->values[value].pinned;
@@ -85,7 +84,7 @@ static int count_readers(const ls__program *p, int value)
     return n;
 }
 
-/* The instruction of that kind that reads it as that operand, -1 when there is none. */
+/* The instruction of that kind that reads it as that operand, -1 if there is none. */
 static int find_reader(const ls__program *p, int value, ls__op_kind kind, int operand)
 {
     for (int i = 0; i < p->n_instructions; i++) {
@@ -158,13 +157,13 @@ static void fuse_statistics(ls__builder *b, int i)
 
 /* ---- Application ---- */
 
-/* The instructions around a normalised activation; -1 where there is none: what is frozen has no
+/* The instructions around a normalised activation; -1 = none, because frozen parameters have no
  * backward part. */
 typedef struct neighbours {
     int conv, weights, data, norm;
 } neighbours;
 
-/* False when anyone else reads it, or its gradient. */
+/* False if another instruction reads it or its gradient. */
 static bool find_neighbours(const ls__program *p, int z, neighbours *out)
 {
     out->conv = find_reader(p, z, LS__OP_CONV2D_STATISTICS, STATISTICS_X);
@@ -214,7 +213,7 @@ static void propose_backward(ls__builder *b, const neighbours *at, const ls__ins
                                                     compute_weights[2], of[BACK_DX] });
 }
 
-/* The apply at i goes into the convolution after it, where it can; false: it stays. */
+/* Moves the apply at i into the next convolution; false if that is not possible. */
 static bool fuse_application(ls__builder *b, int i)
 {
     ls__program *p = b->program;
@@ -237,7 +236,7 @@ static bool fuse_application(ls__builder *b, int i)
         p->n_values = n_values;
         return false;
     }
-    p->values[z].bytes = 0; /* nobody writes it any more */
+    p->values[z].bytes = 0; /* it is not written any more */
     int next = 0;
     p->instructions[at.conv] = f.fused[next++];
     if (at.weights >= 0) p->instructions[at.weights] = f.fused[next++];
@@ -256,7 +255,7 @@ ls_status ls__fuse_batch_norms(ls__builder *b)
     for (int i = 0; i < p->n_instructions; i++)
         n_norms += p->instructions[i].op.kind == LS__OP_BATCH_NORM;
     if (n_norms == 0) return LS_OK;
-    /* Room for every norm to become two instructions, and for two decisions about each. */
+    /* Room for two instructions and two selections per norm. */
     const size_t bytes = 2 * (size_t)n_norms * sizeof *p->fusions;
     ls__instruction *list = ls__bump_room(&p->bump, p->instructions, (size_t)p->n_instructions,
                                           (size_t)n_norms, &p->instruction_room, sizeof *list);

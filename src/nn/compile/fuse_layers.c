@@ -1,10 +1,10 @@
-/* fuse_layers.c: which nodes run as one op. What holds on every backend: batch norm + ReLU, batch
- * norm + add, batch norm + add + ReLU, add + ReLU, linear + ReLU. A node is absorbed only when the
- * next one is all that needs it. */
+/* fuse_layers.c: fuses nodes, on every backend: batch norm + ReLU, batch norm + add, batch norm +
+ * add + ReLU, add + ReLU, linear + ReLU. A node is absorbed only if the next node is its only
+ * consumer. */
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 
-/* Marks what the named nodes need; counts the consumers of each node, names included. */
+/* Marks the nodes that named nodes depend on; counts the consumers of each node, names included. */
 static void mark(const ls_graph *graph, bool *needed, int *consumers)
 {
     const ls__named_list *const lists[] = { &graph->outputs, &graph->losses, &graph->metrics };
@@ -24,7 +24,7 @@ static void mark(const ls_graph *graph, bool *needed, int *consumers)
     }
 }
 
-/* The stage that ends with this node so far, if the node could be absorbed by its only consumer. */
+/* The fused op that ends with this node, if the node's only consumer can absorb it. */
 static ls__fused_op *absorbable(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
                                 const ls_node *node, const ls__layer *head)
 {
@@ -33,7 +33,7 @@ static ls__fused_op *absorbable(ls__fused_op *fused_ops, const int *stage_of, co
     return fused->head->layer == head && !fused->relu ? fused : NULL;
 }
 
-/* Extends an earlier stage by `node` when it can, and gives that stage. */
+/* Extends an earlier fused op by `node` if possible, and returns it. */
 static ls__fused_op *absorb(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
                             const ls_node *node)
 {
@@ -46,7 +46,7 @@ static ls__fused_op *absorb(ls__fused_op *fused_ops, const int *stage_of, const 
         return fused;
     }
     if (node->layer == &ls__add_layer && node->inputs[0] != node->inputs[1]) {
-        for (int i = 0; i < 2; i++) { /* the main path comes first by custom */
+        for (int i = 0; i < 2; i++) { /* the main path is usually first */
             ls__fused_op *fused =
                 absorbable(fused_ops, stage_of, consumers, node->inputs[i], &ls__batch_norm_layer);
             if (!fused || fused->addend) continue;
@@ -80,7 +80,7 @@ ls__fused_op *ls__fuse_layers(const ls_graph *graph, ls__bump *bump, int *n_fuse
         fused->tail = node;
         stage_of[i] = (int)(fused - fused_ops);
     }
-    /* A stage runs where its last node stands: only there its addend is known to be computed. */
+    /* A fused op runs at the position of its last node, because its addend is computed by then. */
     int placed = 0;
     for (int i = 0; i < graph->n_nodes; i++)
         if (stage_of[i] >= 0 && fused_ops[stage_of[i]].tail->id == i)

@@ -1,10 +1,11 @@
-/* lower.c: fused ops become instructions over values: the forward part, and the order of all. */
+/* lower.c: fused ops become instructions over values: the forward part and the order of the whole.
+ */
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 
-/* Weights and biases of the layers that multiply by them are taken from a 16-bit copy of the
- * parameters. It is made anew in each program, so that no one's write to a parameter is missed. */
+/* Casts the parameters to the compute weights. Each program does this at its beginning, so that it
+ * sees every write to a parameter. */
 static void cast_compute_weights(ls__builder *b)
 {
     static const ls_node parameters = { .layer = &ls__parameter_layer, .name = "parameters" };

@@ -1,5 +1,5 @@
-/* lower_backward.c: the backward part of a program: whose gradients are needed, in which order
- * stages run, and when what they compute is. */
+/* lower_backward.c: the backward part of a program: the required gradients, the order of fused ops
+ * and the order of their instructions. */
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
@@ -18,23 +18,23 @@ void ls__find_wants(ls__builder *b)
     }
 }
 
-/* The gradient of all losses' sum by one of them: its weight, times the loss scale if there is one.
- */
+/* The gradient of the sum of losses with respect to one loss: its weight, times the loss scale if
+ * there is one. */
 static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
 {
     const int weight = ls__value_constant(b, &loss->weight, 1);
     if (!b->program->env->scales_loss) return weight;
-    const int scaler = ls__value_loss_scale(b);
+    const int loss_scale = ls__value_loss_scale(b);
     const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
-    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, scaler }, 1,
+    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, loss_scale }, 1,
              &dloss);
     return dloss;
 }
 
-/* ---- The order of stages ---- */
+/* ---- The order of fused ops ---- */
 
-/* What a stage reads; returns how many there are. */
-static int stage_inputs(const ls__fused_op *fused, const ls_node *out[LS__MAX_NODE_INPUTS + 1])
+/* The inputs of a fused op; returns their number. */
+static int fused_inputs(const ls__fused_op *fused, const ls_node *out[LS__MAX_NODE_INPUTS + 1])
 {
     int n = 0;
     for (; n < fused->head->n_inputs; n++) out[n] = fused->head->inputs[n];
@@ -42,15 +42,16 @@ static int stage_inputs(const ls__fused_op *fused, const ls_node *out[LS__MAX_NO
     return n;
 }
 
-/* The order in which stages run backward: each after all that read it, and of two that could, the
- * one with the longer way from the inputs. So a block's main path runs before its shortcut, whose
- * gradient has the size of the block's input, and reads that. */
+/* The backward order of fused ops: each after all its readers; of two candidates the deeper one
+ * first. So a block's main path runs before its shortcut, whose gradient has the size of the
+ * block's input. */
 static int *backward_order(ls__builder *b)
 {
     ls__program *p = b->program;
     const size_t n_fused_ops = (size_t)p->n_fused_ops, n_nodes = (size_t)p->graph->n_nodes;
     int *order = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *order);
-    int *depth = ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a stage */
+    int *depth =
+        ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a fused op */
     int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* that have not run */
     bool *done = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *done);
     if (!order || !depth || !readers || !done) {
@@ -60,7 +61,7 @@ static int *backward_order(ls__builder *b)
     const ls_node *inputs[LS__MAX_NODE_INPUTS + 1];
     for (int i = 0; i < p->n_fused_ops; i++) {
         int *own = &depth[p->fused_ops[i].tail->id];
-        for (int j = stage_inputs(&p->fused_ops[i], inputs) - 1; j >= 0; j--) {
+        for (int j = fused_inputs(&p->fused_ops[i], inputs) - 1; j >= 0; j--) {
             readers[inputs[j]->id]++;
             if (depth[inputs[j]->id] >= *own) *own = depth[inputs[j]->id] + 1;
         }
@@ -74,7 +75,7 @@ static int *backward_order(ls__builder *b)
         }
         order[n] = next;
         done[next] = true;
-        for (int j = stage_inputs(&p->fused_ops[next], inputs) - 1; j >= 0; j--)
+        for (int j = fused_inputs(&p->fused_ops[next], inputs) - 1; j >= 0; j--)
             readers[inputs[j]->id]--;
     }
     return order;
@@ -82,11 +83,10 @@ static int *backward_order(ls__builder *b)
 
 /* ---- The order of instructions ---- */
 
-/* A convolution's weights are wanted before what it reads is let go of, its input's gradient only
- * when the next stage reads it. Where a value has several readers, a block's main path and its
- * shortcut, all their gradients of it would wait while the others' weights are made. So the
- * gradient of an input is computed right before it is read where it is larger than dy, which then
- * is kept until there. */
+/* A convolution's weight gradient is computed early, because its input can be freed then. If a
+ * value has several readers (a block's main path and shortcut), all their gradients of it would
+ * occupy memory while the weight gradients are computed. So an input's gradient that is larger than
+ * dy is computed just before it is read, and dy is kept until then. */
 static bool should_wait(const ls__program *p, const ls__instruction *in)
 {
     return in->op.kind == LS__OP_CONV2D_BACKWARD_DATA &&

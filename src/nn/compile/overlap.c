@@ -1,14 +1,14 @@
-/* overlap.c: gradients of weights beside the rest of the backward part. Nothing else in it reads
- * them, so that they can be computed in LS__STREAM_SIDE while the gradients of activations go on in
- * COMPUTE: memory-bound norms then run beside compute-bound weight gradients.
+/* overlap.c: overlaps weight gradients with the rest of the backward part. No instruction of it
+ * reads them, so they can run in LS__STREAM_SIDE, concurrent with the gradients of activations in
+ * COMPUTE: memory-bound norms then overlap with compute-bound weight gradients.
  *
- * SIDE waits for what COMPUTE has queued before such an instruction; COMPUTE waits for SIDE before
- * the next one, unless nothing lies between the two, and behind the last instruction, before
- * gradients are read. The memory that one uses is kept until COMPUTE has waited for it, which
- * memory.c sees to. Sums have the same order, so bits do not depend on it.
+ * Before such an instruction SIDE waits for all work queued in COMPUTE. COMPUTE waits for SIDE
+ * before the next such instruction, unless that follows directly, and after the last instruction,
+ * before gradients are read. plan_memory.c keeps the instruction's memory until COMPUTE has waited.
+ * The order of sums is the same, so no bit of a result changes.
  *
- * It is off unless a plan file, a checkpoint or timing (autotune_overlap.c) has decided otherwise.
- * It is no part of a run's identity. */
+ * Overlap is off unless an algorithm cache, a checkpoint or timing (autotune_overlap.c) selects it.
+ * It is not part of a run's identity. */
 #include "base/error.h"
 #include "base/text.h"
 #include "nn/compile/compile.h"

@@ -1,9 +1,9 @@
-/* plan_memory.c: one arena for all values that live during a program. Values may share memory in
- * two ways: a result takes over the memory of an input that nobody needs afterwards (in-place ReLU
- * and the like), and values whose lives do not overlap get the same place. Operands of an
- * instruction in the side stream live until the main stream has waited for it. Offsets: one after
- * the other, each at the lowest gap among those that live at the same time. In which order is found
- * by trying; nearly always it ends at what lives at once. */
+/* plan_memory.c: plans one arena for all values of a program. Values share memory in two ways. An
+ * output reuses the memory of an input that is not read afterwards (in-place ReLU and others).
+ * Values whose lifetimes do not overlap may have the same offset. Operands of an instruction in the
+ * side stream live until the main stream has waited for it. Values are placed one after the other,
+ * each at the lowest gap among values of overlapping lifetime. Several orders are tried; the best
+ * one nearly always needs only the largest sum of simultaneously live bytes. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/compile/compile.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Only values of a share of the largest one's bytes are put in order; the others find gaps. So many
- * orders are tried from each start, which takes a resnet at most some milliseconds. */
+/* Only values of at least 1 / LARGE_SHARE of the largest one's bytes are ordered; smaller ones fill
+ * gaps. MANY_TRIES orders are tried from each start, which takes some milliseconds for a resnet. */
 enum { LARGE_SHARE = 64, MANY_TRIES = 256 };
 
 static int storage_of(const ls__program *p, int v)
@@ -21,7 +21,7 @@ static int storage_of(const ls__program *p, int v)
     return v;
 }
 
-/* The last instruction that may run while this one does. */
+/* The last instruction that may run concurrently with this one. */
 static int end_of(const ls__program *p, int i)
 {
     return p->instructions[i].side ? p->instructions[i].joined - 1 : i;
@@ -56,7 +56,7 @@ static void join(ls__program *p, int storage, int v)
     if (p->values[storage].last < p->values[v].last) p->values[storage].last = p->values[v].last;
 }
 
-/* Does a kernel in the side stream use this memory while instruction i runs? */
+/* True if a kernel in the side stream may use this memory while instruction i runs. */
 static bool is_used_beside(const ls__program *p, int storage, int i)
 {
     for (int s = p->n_forward; s < i; s++) {
@@ -80,7 +80,7 @@ static void share_in_place(ls__program *p, int i)
             p->values[y].place != LS__PLACE_ARENA || p->values[y].storage != y ||
             p->values[storage].bytes != p->values[y].bytes || is_used_beside(p, storage, i))
             continue;
-        /* The same memory must not come in through another operand as well. */
+        /* No other operand may have the same memory. */
         bool twice = false;
         for (int j = 0; j < in->n_inputs; j++)
             twice |=
@@ -131,8 +131,8 @@ static size_t alignment_of(const ls__program *p)
     return p->ctx->device->backend->alignment;
 }
 
-/* The lowest offset at which `value` meets none of the placed ones (sorted by offset) that live
- * while it does. */
+/* The lowest offset at which `value` overlaps no placed value (sorted by offset) of overlapping
+ * lifetime. */
 static size_t lowest_gap(ls__value *const *placed, int n, const ls__value *value, size_t alignment)
 {
     size_t offset = 0;
@@ -166,7 +166,7 @@ static int place(const ls__program *p, ls__value **order, ls__value **placed, in
     return n;
 }
 
-/* The most bytes that live at once: no order takes less. */
+/* The largest sum of simultaneously live bytes, a lower bound for every order. */
 static size_t most_alive(const ls__program *p, ls__value *const *values, int n)
 {
     size_t most = 0;
@@ -180,8 +180,8 @@ static size_t most_alive(const ls__program *p, ls__value *const *values, int n)
     return most;
 }
 
-/* Puts the n values into an order that takes little memory: from each start, what reaches above the
- * best order so far goes first in the next try. */
+/* Searches an order of the n values that needs little memory. From each start, the first value that
+ * ends above the best result is placed first in the next try. */
 static void find_order(const ls__program *p, ls__value **order, ls__value **placed,
                        ls__value **best, int n)
 {

@@ -1,26 +1,26 @@
-/* recompute.c: what is cheap is computed again in the backward part instead of being kept. It works
- * on instructions, after kernels are chosen and before memory is planned: a value of the forward
- * part that backward reads is written a second time, right before the first of these readers, and
- * the memory of the first one is free for others in between. No bit changes: the same kernel
- * computes it again from the same operands, a batch norm's result by the norm_apply kernel of the
- * same name, to whose contract that belongs.
+/* recompute.c: recomputes cheap values in the backward part instead of keeping them. The pass works
+ * on instructions, after kernel selection and before memory planning. A value of the forward part
+ * that the backward part reads is computed again just before its first reader there, so that its
+ * memory is free in between. No bit changes, because the same kernel reads the same operands; a
+ * batch norm's result is recomputed by the norm_apply kernel of the same name, whose contract
+ * requires equal bits.
  *
- * Which values: results of ops that do little more than pass over memory, and of convolutions of
- * few products, of which no operand is kept for that purpose alone, or only small ones. So
- * relu(norm(z) + skip) is never kept, for z is, which the norm's own gradient needs; nor is what a
- * norm without ReLU adds to the next, nor a stem's z, which comes from the images. But relu(z) of
- * a z that nobody else reads stays. What is pinned, drawn at random or made by a user's op is kept.
+ * A value is recomputed if its op is memory-bound, or a convolution with few products, and if no
+ * operand, or only small ones, must be kept for that alone. So relu(norm(z) + skip) is recomputed,
+ * because the norm's gradient needs z anyway; also the addend that a norm without ReLU computes for
+ * the next norm, and a stem's z, which is computed from the images. relu(z) of a z without other
+ * readers is kept. Pinned values, random values and values of users' ops are kept.
  *
- * Chains: a block's output needs the one before it, and so on to the stage's first. When the last
- * one is wanted, all are computed, but not all of them held until it is their turn: of a chain of
- * depth L every S-th, S = sqrt(L), and those from the last held one on. The others are computed
- * once more. So a chain takes at most twice its time forward, and holds S + L/S values instead of
- * L.
+ * Chains: a block's output depends on the previous block's, back to the first block of the stage.
+ * The last one needs all others, but not all are held until they are read: in a chain of depth L
+ * every S-th value is held, S = sqrt(L), and those after the last held one. The others are
+ * recomputed once more. So a chain takes at most twice its forward time and holds S + L/S values
+ * instead of L.
  *
- * AUTO does none of this where everything fits into the memory that is available. Where it does
- * not, ops that only pass over memory are recomputed first, and convolutions where that is not
- * enough: a resnet50's 1x1 convolutions cost up to 11 % of its step (224 px, batch 16). What is
- * recomputed follows from ops and shapes, and with AUTO from the memory as well; no bit does. */
+ * AUTO recomputes nothing if all values fit into the available memory. Otherwise it recomputes
+ * memory-bound ops, and convolutions only if that is not enough: a resnet50's 1x1 convolutions cost
+ * up to 11 % of its step (224 px, batch 16). The selection depends on ops and shapes, with AUTO
+ * also on the memory; no bit of a result depends on it. */
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "backend/pool.h"
@@ -33,18 +33,17 @@
 /* Operands, as in LS__OP_LIST. */
 enum { NORM_X, NORM_SCALE, NORM_SHIFT, NORM_ADD = 5, NORM_MEAN = 7, NORM_INVSTD };
 
-/* Convolutions with at most so many products for a result are cheap: a 3x3 stem's 27, a 1x1's from
- * 64 channels, whose four results are a quarter of what a resnet50 would keep otherwise. */
+/* Convolutions with at most this many products per result are cheap: a 3x3 stem with 27, a 1x1
+ * convolution of 64 channels, whose four results are a quarter of a resnet50's kept values. */
 enum { MOST_PRODUCTS = 64 };
-/* And so deep may lie what they read: a norm and a pooling. Otherwise a shortcut into
- * the next stage makes all blocks of its own stage be computed again before their turn. */
+/* The largest depth of their inputs: a norm and a pooling. With more, a shortcut into the next
+ * stage would recompute all blocks of its own stage too early. */
 enum { MOST_BEFORE_CONVOLUTION = 2 };
-/* Operands that would be kept for the recomputation alone must be so much smaller than its result
- * in all. Images of u8 are 4 times smaller than normalised ones. */
+/* All operands that are kept for the recomputation alone must be this many times smaller than its
+ * result. u8 images are 4 times smaller than normalised ones. */
 enum { LEAST_GAIN = 4 };
-/* AUTO keeps everything where the arena then takes no more than this share of the memory that is
- * available, in per cent. The rest is for what comes later: the optimizer's state, batches, files
- * that the system caches. */
+/* AUTO keeps all values if the arena then takes at most this percentage of the available memory.
+ * The rest is for later allocations: optimizer states, batches, cached files. */
 enum { AUTO_SHARE = 75 };
 
 typedef struct pass {
@@ -54,13 +53,13 @@ typedef struct pass {
     int n;
     size_t room;
     /* Per value: */
-    bool *saved;  /* backward reads it, or a recomputation needs it kept */
-    bool *cheap;  /* it is computed again */
-    int *depth;   /* how many values in a row are computed again up to this one, reorders not
-                     counted: which there are depends on kernels, all else on the model alone */
-    int *now;     /* what holds its contents in backward: itself or a copy; -1: it has to be
-                     computed */
-    bool *wanted; /* by the instruction at hand, directly or not */
+    bool *saved;  /* backward or a recomputation reads it, so it is kept */
+    bool *cheap;  /* it is recomputed */
+    int *depth;   /* number of recomputed values in its chain, without reorders, because those
+                     depend on kernels and the rest on the model alone */
+    int *now;     /* the value that holds its contents in backward: itself or a copy; -1: not
+                     computed yet */
+    bool *wanted; /* the current instruction depends on it */
     int segment;  /* S */
 } pass;
 
@@ -70,7 +69,7 @@ static int64_t products_of(const ls__op *op)
     return w->dims[1] * w->dims[2] * (w->dims[3] - op->u.conv.padding_channels);
 }
 
-/* Is the first output cheap to have once more? */
+/* True if the first output is cheap to recompute. */
 static bool is_cheap(const ls__instruction *in, ls__recomputed level)
 {
     if (in->custom || !ls__op_traits_of(in->op.kind)->cheap_to_recompute) return false;
@@ -79,7 +78,7 @@ static bool is_cheap(const ls__instruction *in, ls__recomputed level)
     return true;
 }
 
-/* The instruction that computes in's first output again, into `value`. */
+/* The instruction that recomputes in's first output into `value`. */
 static ls__instruction replay_of(const ls__instruction *in, int value)
 {
     ls__instruction out = *in;
@@ -101,9 +100,9 @@ static ls__instruction replay_of(const ls__instruction *in, int value)
     return out;
 }
 
-/* ---- Which values ---- */
+/* ---- Selecting values ---- */
 
-/* Marks what instruction i's first output can be computed again from; false: it is kept. */
+/* Marks the operands for recomputing instruction i's first output; false: the output is kept. */
 static bool decide(pass *s, int i)
 {
     ls__program *p = s->p;
@@ -127,7 +126,7 @@ static bool decide(pass *s, int i)
     return true;
 }
 
-/* Operands of what will be computed again are needed in backward as well. */
+/* Backward also needs the operands of recomputed values. */
 static void save_operands(pass *s, int i)
 {
     const ls__instruction *in = &s->p->instructions[i];
@@ -155,7 +154,7 @@ static void decide_all(pass *s)
     for (int v = 0; v < p->n_values; v++) s->now[v] = s->cheap[v] ? -1 : v;
 }
 
-/* ---- Computing them again ---- */
+/* ---- Recomputation ---- */
 
 static ls_status append(pass *s, const ls__instruction *in)
 {
@@ -167,9 +166,8 @@ static ls_status append(pass *s, const ls__instruction *in)
     return LS_OK;
 }
 
-/* Computes forward instruction i's first output again, or keeps it after all where there is no
- * kernel for that. */
-static ls_status compute_again(pass *s, int i)
+/* Recomputes forward instruction i's first output, or keeps it if there is no kernel for that. */
+static ls_status recompute_output(pass *s, int i)
 {
     ls__program *p = s->p;
     const ls__instruction *in = &p->instructions[i];
@@ -180,7 +178,7 @@ static ls_status compute_again(pass *s, int i)
         if (again.operands[j] >= 0) again.operands[j] = s->now[again.operands[j]];
     ls__instruction_fill(p, &again);
     s->now[v] = copy;
-    if (!in->kernel) return append(s, &again); /* a reorder that moves nothing */
+    if (!in->kernel) return append(s, &again); /* a reorder of equal layouts */
     ls__device *device = p->ctx->device;
     ls_status status =
         device->backend->kernel_open(device, &again.op, in->kernel->name, &again.kernel);
@@ -195,7 +193,7 @@ static ls_status compute_again(pass *s, int i)
     return LS_OK;
 }
 
-/* Makes all that instruction `in` reads be there; *deepest: the depth of what was not, or -1. */
+/* Recomputes the missing inputs of instruction `in`; *deepest: their greatest depth, or -1. */
 static ls_status compute_inputs(pass *s, const ls__instruction *in, int *deepest)
 {
     const ls__program *p = s->p;
@@ -220,13 +218,13 @@ static ls_status compute_inputs(pass *s, const ls__instruction *in, int *deepest
         const ls__instruction *writer = &p->instructions[i];
         if (writer->op.n_operands == writer->n_inputs) continue;
         const int v = writer->operands[writer->n_inputs];
-        if (s->wanted[v] && s->now[v] < 0) LS_TRY(compute_again(s, i));
+        if (s->wanted[v] && s->now[v] < 0) LS_TRY(recompute_output(s, i));
     }
     return LS_OK;
 }
 
-/* Lets go of what only led to what was wanted, but for every S-th and for the last stretch of S. */
-static void let_go(pass *s, const ls__instruction *in, int n_values, int deepest)
+/* Drops intermediate values, except every S-th and the last S. */
+static void drop_intermediate(pass *s, const ls__instruction *in, int n_values, int deepest)
 {
     for (int j = 0; j < in->n_inputs; j++)
         if (in->operands[j] >= 0) s->wanted[in->operands[j]] = false;
@@ -250,7 +248,7 @@ static ls_status rebuild(pass *s)
             LS_TRY(compute_inputs(s, &in, &deepest));
             for (int j = 0; j < in.n_inputs; j++)
                 if (in.operands[j] >= 0) in.operands[j] = s->now[in.operands[j]];
-            let_go(s, &p->instructions[i], n_values, deepest);
+            drop_intermediate(s, &p->instructions[i], n_values, deepest);
         }
         LS_TRY(append(s, &in));
     }
@@ -271,7 +269,7 @@ static ls_status recompute(ls__program *p, ls__recomputed level)
         return ls__fail_memory(p->ctx, "recompute", s.room * sizeof *s.list);
     decide_all(&s);
     const ls_status status = rebuild(&s);
-    if (status != LS_OK) { /* the program closes the kernels of its list, which stays */
+    if (status != LS_OK) { /* the program keeps its list and closes the list's kernels */
         for (int i = 0; i < s.n; i++)
             if (s.list[i].again && s.list[i].kernel) s.list[i].kernel->close(s.list[i].kernel);
         return status;
@@ -282,9 +280,9 @@ static ls_status recompute(ls__program *p, ls__recomputed level)
     return LS_OK;
 }
 
-/* ---- How much of it ---- */
+/* ---- The amount ---- */
 
-/* A program as it was before memory was planned. */
+/* The state of a program before memory planning. */
 typedef struct snapshot {
     ls__instruction *instructions;
     ls__value *values;
@@ -306,7 +304,7 @@ static ls_status take_snapshot(ls__program *p, snapshot *out)
     return LS_OK;
 }
 
-/* Both lists have only grown since. */
+/* Both lists have only grown after the snapshot. */
 static void restore(ls__program *p, const snapshot *from)
 {
     for (int i = 0; i < p->n_instructions; i++)
@@ -333,7 +331,7 @@ static ls_status plan_automatically(ls__program *p)
     LS_TRY(take_snapshot(p, &before));
     LS_TRY(plan(p, LS__RECOMPUTED_NOTHING));
     p->kept_bytes = p->arena_bytes;
-    /* The arena of another program makes room. */
+    /* The arena of other programs is reused. */
     p->available_bytes = ls__pool_free_bytes(p->ctx->pool) + p->env->arena_bytes;
     const size_t fits = p->available_bytes / 100 * AUTO_SHARE;
     for (int level = LS__RECOMPUTED_PASSES; level <= LS__RECOMPUTED_CONVS && p->arena_bytes > fits;

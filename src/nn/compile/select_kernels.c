@@ -1,4 +1,4 @@
-/* select_kernels.c: which kernel runs each instruction; see select/selector.h. */
+/* select_kernels.c: selects the kernel of each instruction; see select/selector.h. */
 #include "nn/compile/compile.h"
 #include "nn/select/autotune.h"
 #include "nn/select/selector.h"

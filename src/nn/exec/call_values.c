@@ -33,14 +33,14 @@ static void set_contents(ls__trace_value *out, const ls__operand *operand, void 
     out->memory = memory;
 }
 
-/* Whether the memory lies in a block of so many bytes. */
+/* True if `memory` lies in a block of that size. */
 static bool lies_in(const void *memory, const void *block, size_t bytes)
 {
     return block && (uintptr_t)memory >= (uintptr_t)block &&
            (uintptr_t)memory - (uintptr_t)block < bytes;
 }
 
-/* The parameter or buffer that lies there, in a block of parameters; NULL elsewhere. */
+/* The name of the parameter or buffer at that address; NULL outside of the block. */
 static const char *parameter_at(const ls__net_blocks *blocks, const void *memory)
 {
     const struct {
@@ -50,7 +50,8 @@ static const char *parameter_at(const ls__net_blocks *blocks, const void *memory
     } places[] = {
         { blocks->values, blocks->block_elements, LS_F32 },
         { blocks->gradients, blocks->parameter_elements, LS_F32 },
-        { blocks->compute_weights, blocks->parameter_elements, LS_BF16 }, /* or f16, as wide */
+        { blocks->compute_weights, blocks->parameter_elements,
+          LS_BF16 }, /* or f16, of the same size */
     };
     for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
         const size_t size = ls_dtype_bytes(places[k].dtype);
@@ -63,8 +64,8 @@ static const char *parameter_at(const ls__net_blocks *blocks, const void *memory
     return NULL;
 }
 
-/* A value as long as the block of parameters falls into these, so that the gaps between them are
- * left out. False when *i is beyond these, and then less by their number. */
+/* Splits a value of the parameter block's size into parameters, which skips the gaps between them.
+ * If *i exceeds their number, subtracts that and returns false. */
 static bool find_in_block(const ls__net_blocks *blocks, const ls__operand *operand, void *memory,
                           int *i, ls__trace_value *out)
 {
@@ -86,7 +87,7 @@ static bool is_whole_block(const ls__call *call, const ls__net_blocks *blocks, i
     const void *memory = call->buffers[j];
     if (operand->shape.n_dims != 1 || operand->shape.dims[0] != blocks->parameter_elements)
         return false;
-    /* An activation may be as long. */
+    /* An activation may have the same size. */
     return call->updates || memory == blocks->values || memory == blocks->compute_weights;
 }
 
@@ -106,8 +107,8 @@ bool ls__call_value(const ls__call *call, const ls__net_blocks *blocks, int i, l
         }
     }
     if (!found) return false;
-    /* Integers say where something is, labels and places in a window: another one may point out of
-     * it. Images are safe. */
+    /* Integers are indices (labels, positions in a window), so that a changed one may be out of
+     * range. A changed image byte is valid. */
     const bool is_float = out->dtype == LS_F32 || out->dtype == LS_BF16 || out->dtype == LS_F16;
     out->is_target = out->output && (is_float || (out->dtype == LS_U8 && call->feeds_input));
     return true;

@@ -1,15 +1,15 @@
-/* capture.c: the copies of the inputs stay outside of graphs, because their addresses change;
- * whatever else a graph contains stays as it is while the program is bound to one arena:
+/* capture.c: graphs exclude the copies of the inputs, because their addresses change. All other
+ * calls are constant while the program is bound to one arena:
  *
- *   instructions, kernels, buffers   the program's; binding it anew drops its graphs
+ *   instructions, kernels, buffers   owned by the program; a new binding drops its graphs
  *   parameters, gradients            blocks that live as long as the net
  *   the optimizer's                  a graph is for one optimizer, by its serial number
- *   what is frozen                   training programs are dropped when that changes
+ *   frozen parameters                training programs are dropped when that changes
  *   seed, epoch, step, lr ...        the backend copies them to the device before a launch
  *
- * A range runs call by call the first time, because libraries finish their opening then; it is
- * captured the second time, and replayed from then on. What can't be captured runs call by call,
- * with a warning. */
+ * A range runs call by call the first time, because libraries initialise then. It is captured the
+ * second time and replayed afterwards. A range that can't be captured runs call by call, with a
+ * warning. */
 #include "nn/exec/capture.h"
 
 #include "base/error.h"

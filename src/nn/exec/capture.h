@@ -1,13 +1,11 @@
-/* capture.h: ranges of a call list as graphs, which a backend captures once and launches by one
- * call. */
+/* capture.h: captures ranges of a call list as graphs, which a backend launches by one call. */
 #ifndef LS_NN_EXEC_CAPTURE_H
 #define LS_NN_EXEC_CAPTURE_H
 
 #include "nn/exec/run_call.h"
 
-/* Runs `calls` [begin, end) by a captured graph where that can be: *launched is then true.
- * Otherwise nothing has been queued, and the caller runs them one by one, after which `was_run` is
- * set. */
+/* Runs `calls` [begin, end) as a captured graph if possible and sets *launched.
+ * Otherwise nothing is queued; the caller runs the calls one by one and sets `was_run`. */
 ls_status ls__capture_launch(ls_context *ctx, ls__call *const *calls, ls__capture *capture,
                              const ls__step *step, bool *launched);
 

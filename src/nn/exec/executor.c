@@ -95,7 +95,7 @@ static bool may_capture(const ls__executor *x)
            x->fault_at < 0 && !x->profiled && !(x->program && x->program->uncapturable);
 }
 
-/* What comes after the copies. */
+/* Runs calls after the copies. */
 static ls_status run_range(ls__executor *x, int end)
 {
     if (x->next >= end || !may_capture(x)) return run_one_by_one(x, end);
@@ -115,7 +115,8 @@ static ls_status run_range(ls__executor *x, int end)
     return LS_OK;
 }
 
-/* The event at this step's end; at its beginning that of the step which was so many steps ago. */
+/* The event of this step's end. Before that it is the event of the step LS__STEPS_QUEUED earlier.
+ */
 static ls__event *end_of_step(const ls__executor *x)
 {
     return x->events[x->n_steps % LS__STEPS_QUEUED];
@@ -143,7 +144,7 @@ ls_status ls__executor_run(ls__executor *x, int end)
 {
     ls_context *ctx = x->ctx;
     const ls_status status = run(x, end);
-    /* A library's error does not say whether the device is lost; waiting does. */
+    /* Waiting detects a lost device; a library's error alone does not. */
     if (status == LS_ERR_DEVICE && !ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
     return status;
 }

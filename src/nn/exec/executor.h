@@ -1,23 +1,24 @@
 /* executor.h: runs a step, which is one flat list of calls: copies of the inputs, instructions of
  * the program, operations of the optimizer. Graph capture, tracing, profiling and injected faults
- * are properties of the executor; each position looks the same to them. */
+ * are properties of the executor and treat all positions alike. */
 #ifndef LS_NN_EXEC_EXECUTOR_H
 #define LS_NN_EXEC_EXECUTOR_H
 
 #include "nn/exec/fault.h"
 #include "nn/plan/program.h"
 
-/* An optimizer's part of a step. */
+/* The update of a step. */
 typedef struct ls__update {
     ls_net *net;
     ls__call *calls; /* they only queue work, so that they can be captured */
     int n_calls;
-    uint64_t serial;   /* of the net's optimizers, from 1; never used again */
+    uint64_t serial;   /* number of the optimizer in its net, from 1; never reused */
     int64_t n_steps;   /* updates done, as ls__step counts them */
     const float *norm; /* device memory: the L2 norm of the last gradients; NULL: not measured */
-    ls__captures captures;                      /* of steps that only update */
-    void (*prepare)(struct ls__update *update); /* before a step: notes what was frozen since */
-    void (*done)(struct ls__update *update);    /* after its calls have been queued */
+    ls__captures captures; /* of steps that only update */
+    void (*prepare)(struct ls__update
+                        *update); /* called before a step: updates the list of frozen parameters */
+    void (*done)(struct ls__update *update); /* called after its calls were queued */
 } ls__update;
 
 typedef enum ls__phase {
@@ -28,24 +29,24 @@ typedef enum ls__phase {
     LS__N_PHASES
 } ls__phase;
 
-/* Steps that may be queued at a time: the host waits rather than run further ahead. */
+/* The largest number of queued steps; the host waits before it queues more. */
 enum { LS__STEPS_QUEUED = 2 };
 
 typedef struct ls__executor {
     ls_context *ctx;
     const ls__net_blocks *blocks;
-    ls__call **calls; /* of the step at hand */
+    ls__call **calls; /* of the current step */
     int n_calls, room;
-    int ends[LS__N_PHASES]; /* behind the last call of each phase */
+    int ends[LS__N_PHASES]; /* end of each phase */
     ls__program *program;   /* NULL: the step only updates */
-    ls__update *update;     /* NULL: it does not */
-    int next;               /* position that runs next */
+    ls__update *update;     /* NULL: no update */
+    int next;               /* the next position */
     int fault_at;           /* position after which the fault is injected; -1 = none in this step */
     ls__fault fault;        /* op -1: none */
-    bool call_by_call;      /* a trace looks at each call: nothing is captured or replayed */
+    bool call_by_call;      /* for a trace: no graph is captured or replayed */
     bool profiled;
     ls__step step;
-    ls__event *events[LS__STEPS_QUEUED]; /* at the ends of the last steps */
+    ls__event *events[LS__STEPS_QUEUED]; /* at the end of each of the last steps */
     int64_t n_steps, clock;
 } ls__executor;
 
@@ -56,9 +57,9 @@ void ls__executor_close(ls__executor *executor);
  * been set; update->prepare has run. */
 ls_status ls__executor_begin(ls__executor *executor, ls__program *program, ls__update *update,
                              double lr);
-/* Finds out whether the fault belongs to this step, and where. */
+/* Finds the fault's position, if it is in this step. */
 ls_status ls__executor_place_fault(ls__executor *executor);
-/* Runs the calls that come before position `end`. */
+/* Runs the calls before position `end`. */
 ls_status ls__executor_run(ls__executor *executor, int end);
 
 #endif

@@ -32,7 +32,7 @@ static ls_status run_profiled(ls_context *ctx, ls__call *call, const ls__step *s
     return LS_OK;
 }
 
-/* Behind all that has been queued so far, and beside what follows. */
+/* Runs the call in the side stream, after all queued work and concurrent with later work. */
 static ls_status run_beside(ls_context *ctx, const ls__call *call, const ls__step *step)
 {
     ls__device *device = ctx->device;

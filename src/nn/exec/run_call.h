@@ -9,11 +9,11 @@ typedef struct ls__run_mode {
     bool profiled; /* waits for each call and adds its time to call->seconds */
 } ls__run_mode;
 
-/* Queues the call, which may be skipped; the backend's begin and end are the caller's. On failure
- * the error names the call. */
+/* Queues the call, which may be skipped; the caller calls the backend's begin and end. On
+ * failure the error names the call. */
 ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
                        const ls__run_mode *mode);
-/* After a failure: nothing that is queued later runs beside what has been queued. */
+/* After a failure: later work waits for all queued work. */
 void ls__join_streams(ls_context *ctx);
 
 #endif

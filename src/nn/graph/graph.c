@@ -1,4 +1,4 @@
-/* graph.c: recording a model. */
+/* graph.c: appends the nodes of a model. */
 #include "nn/graph/graph.h"
 
 #include "base/alloc.h"

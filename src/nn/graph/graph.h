@@ -1,6 +1,5 @@
-/* graph.h: what a model function records: one node per layer call, in order. Nothing here knows
- * batch sizes other than the one that the graph was recorded with; programs infer shapes anew
- * through the layers' `infer`. */
+/* graph.h: the graph of a model: one node per layer call, in order. Shapes here have the batch of
+ * the net's config; programs infer shapes for other batches through the layers' `infer`. */
 #ifndef LS_NN_GRAPH_GRAPH_H
 #define LS_NN_GRAPH_GRAPH_H
 
@@ -10,7 +9,7 @@
 #include "nn/graph/layer.h"
 #include "nn/graph/parameter.h"
 
-/* A layer's parameters and buffers by what they are to it; -1 where it has none. */
+/* Roles of a layer's parameters and buffers; -1 = absent. */
 enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_PARAMETERS };
 
 /* Of a user's op or a concatenation; others have up to 3. */
@@ -21,14 +20,14 @@ struct ls_node {
     int id; /* index in graph->nodes */
     const ls__layer *layer;
     const char *name;
-    ls_spec spec; /* of the output, with the recorded batch */
+    ls_spec spec; /* of the output, with the config's batch */
     int n_inputs;
     ls_node *inputs[LS__MAX_NODE_INPUTS];
-    int parameters[LS__MAX_NODE_PARAMETERS]; /* indices in graph->entries */
+    int parameters[LS__MAX_NODE_PARAMETERS]; /* indices in graph->parameters */
     union {
         struct {
             bool wants_gradient;
-            int64_t classes; /* values must be -1..classes-1; 0: any will do */
+            int64_t classes; /* values must be -1..classes-1; 0: any value */
         } input;
         struct {
             int64_t kernel[2], stride[2], padding[2], dilation[2], groups, channels;
@@ -63,7 +62,7 @@ struct ls_node {
     } u;
 };
 
-/* How a new entry gets its values. */
+/* The initialisation of a parameter. */
 typedef struct ls__parameter_init {
     ls_init init;
     double fan_in, fan_out;
@@ -104,21 +103,21 @@ struct ls_graph {
 void ls__graph_open(ls_graph *graph, ls_context *ctx);
 void ls__graph_close(ls_graph *graph);
 
-/* May this call go on? False when an error waits, the graph is NULL, or one of its input nodes is
- * NULL or another graph's (which is then an error). */
+/* True if a layer call may proceed. False after an unread error, for a NULL graph or input, and
+ * with an error for an input of another graph. */
 bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node *const *inputs);
 
-/* Appends a node, infers its shape and returns it; NULL with a kept error otherwise. `name` NULL:
+/* Appends a node, infers its shape and returns it; on failure NULL and an error. `name` NULL:
  * made from the layer's. The node's `u` is a copy of prototype's. */
 ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char *name, int n_inputs,
                           ls_node *const *inputs);
 
-/* Adds an entry "<node>.<suffix>" to a node; false with a kept error. suffix NULL: the node's own
- * name. */
+/* Adds a parameter "<node>.<suffix>" to a node; on failure false and an error. suffix NULL: the
+ * node's name. */
 bool ls__graph_add_parameter(ls_graph *graph, ls_node *node, int role, const char *suffix,
                              ls_parameter_kind kind, ls_shape shape, ls__parameter_init init);
 
-/* false with a kept error when there is no memory or the name is taken. */
+/* On failure (memory, duplicate name) false and an error. */
 bool ls__graph_name_node(ls_graph *graph, ls__named_list *list, const char *what, const char *name,
                          ls_node *node, float weight);
 const ls__named_node *ls__find_named(const ls__named_list *list, const char *name);
@@ -126,7 +125,8 @@ const ls__named_node *ls__find_named(const ls__named_list *list, const char *nam
 /* An error about a node: "conv2d 'layer1.0.conv1': ...". */
 ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);
-/* Fails unless a node's input is f32 and has so many dimensions, which `wanted` names; 0: any. */
+/* Fails unless a node's input is f32 with the given number of dimensions, named by `wanted`; 0 =
+ * any. */
 ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims,
                           const char *wanted);
 

@@ -1,5 +1,5 @@
-/* layer.h: what a kind of layer brings: how shapes follow, how it becomes ops, what its settings
- * are. Each layer's file defines one. */
+/* layer.h: the functions of a kind of layer: shape inference, lowering to ops, settings. Each
+ * layer's file defines one. */
 #ifndef LS_NN_GRAPH_LAYER_H
 #define LS_NN_GRAPH_LAYER_H
 
@@ -11,8 +11,7 @@ typedef struct ls__fused_op ls__fused_op; /* plan/program.h */
 
 typedef struct ls__layer {
     const char *name; /* "conv2d"; users' ops are called "op" */
-    /* Output spec from input specs; keeps an error that names the node, the dimension and both
-     * values. */
+    /* Output spec from input specs; errors name the node, the dimension and both values. */
     ls_status (*infer)(const ls_node *node, const ls_spec *inputs, ls_spec *out);
     /* Forward: emits and sets the value of fused->tail. Backward (optional): takes the gradient of
      * fused->tail and contributes to the inputs and addend of the fused op. */
@@ -20,11 +19,11 @@ typedef struct ls__layer {
     void (*backward)(ls__builder *b, const ls__fused_op *fused);
     /* Multiply-adds of the forward pass (optional: none). */
     int64_t (*multiply_adds)(const ls_node *node, const ls_spec *inputs, const ls_spec *out);
-    /* Appends the settings that inputs, shapes and parameters do not show (optional: none). A
-     * model's digest contains this text, so it never changes. */
+    /* Appends the settings that do not follow from inputs, shapes and parameters (optional: none).
+     * A model's digest contains this text, so it must never change. */
     void (*put_settings)(const ls_node *node, ls__text *out);
     bool reads_compute_weights; /* weight and bias in the type of activations */
-    bool has_no_gradient;       /* of its input, whatever reads the output */
+    bool has_no_gradient;       /* its input has no gradient */
 } ls__layer;
 
 #endif

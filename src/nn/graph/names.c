@@ -15,7 +15,7 @@ typedef struct search {
     int n, n_seen;
 } search;
 
-/* Levenshtein's distance: how many characters are inserted, removed or replaced. */
+/* Levenshtein distance: the number of inserted, removed or replaced characters. */
 static size_t distance_of(const char *a, const char *b)
 {
     size_t row[LS__MAX_NAME + 1];

@@ -1,4 +1,4 @@
-/* names.h: which names there are, for errors about one that there is not. */
+/* names.h: the nearest existing names, for errors about unknown names. */
 #ifndef LS_NN_GRAPH_NAMES_H
 #define LS_NN_GRAPH_NAMES_H
 
@@ -7,10 +7,10 @@
 enum { LS__NAMES_TEXT_SIZE = 512 };
 
 /* Fills buffer with "it has 62 parameters and buffers, the nearest: 'fc.weight', 'fc.bias'", or
- * with "it has no ...". `what` is such a plural. Returns buffer. */
+ * with "it has no ...". `what` is the plural noun. Returns buffer. */
 const char *ls__nearest_names(const ls__named_list *list, const char *what, const char *wanted,
                               char buffer[LS__NAMES_TEXT_SIZE]);
-/* The same of n parameters and, where `buffers`, buffers. */
+/* The same for n parameters, and buffers if `buffers`. */
 const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, bool buffers,
                                    const char *wanted, char buffer[LS__NAMES_TEXT_SIZE]);
 

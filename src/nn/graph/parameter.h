@@ -4,7 +4,7 @@
 
 #include <lockstep/nn.h>
 
-/* Entries start at multiples of this many elements; the gap's elements are zero in every block. */
+/* Parameters start at multiples of this many elements; gaps are zero in every block. */
 enum { LS__PARAMETER_ALIGNMENT = 16 };
 
 /* A parameter or buffer. Parameters come first in the block, buffers after all of them. */
@@ -24,10 +24,10 @@ typedef struct ls__net_blocks {
     int64_t block_elements;     /* buffers included */
     float *values;              /* device memory: parameters, then buffers */
     float *gradients;           /* device memory; NULL for inference */
-    void *compute_weights;  /* device memory: the parameters in the type of activations, element for
-                       element, as programs have cast them last; NULL when that is f32 */
-    float *scaler;          /* device memory: see LS__LOSS_SCALE_*; NULL without loss scaling */
-    int64_t frozen_version; /* changes with every freeze and unfreeze */
+    void *compute_weights;      /* device memory: the parameters in the type of activations, as
+                           the last program has cast them; NULL if that is f32 */
+    float *loss_scale;          /* device memory: see LS__LOSS_SCALE_*; NULL without loss scaling */
+    int64_t frozen_version;     /* changes with every freeze and unfreeze */
 } ls__net_blocks;
 
 #endif

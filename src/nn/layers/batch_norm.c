@@ -1,10 +1,9 @@
-/* batch_norm.c: batch normalisation (Ioffe & Szegedy 2015), with the add and ReLU that fusion
- * hangs on it. */
+/* batch_norm.c: batch normalisation (Ioffe & Szegedy 2015), with a fused add and ReLU. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 #include <stdio.h>
 
-enum { FEW_VALUES = 8 }; /* fewer per channel than this make poor statistics */
+enum { FEW_VALUES = 8 }; /* fewer values per channel give poor statistics */
 
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -31,7 +30,7 @@ static ls__op norm_op(const ls__fused_op *fused, ls__op_kind kind)
     return op;
 }
 
-/* Of a channel's statistics. */
+/* The number of values of a channel's statistics. */
 static int64_t count_values(ls__builder *b, const ls_node *node)
 {
     const ls_shape *shape = &ls__spec_of(b, node)->shape;

@@ -1,4 +1,4 @@
-/* conv2d.c: two-dimensional convolution (cross-correlation, as everywhere in the field). */
+/* conv2d.c: two-dimensional convolution (in fact cross-correlation, as usual). */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
@@ -52,7 +52,7 @@ static ls__op conv_op(const ls_node *node, ls__op_kind kind)
     return op;
 }
 
-/* How many channels of x are zeros that the device is given for alignment, see layer_input.c. */
+/* The number of zero channels added to x for alignment, see input.c. */
 static int64_t padding_channels(ls__builder *b, const ls_node *node, int x)
 {
     if (b->status != LS_OK) return 0;
@@ -92,7 +92,7 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     const int dy = ls__gradient_of(b, fused->tail);
     if (dy < 0) return;
     const int x = ls__activation_of(b, node->inputs[0]);
-    /* The weights first: then x's memory is free for what comes after. */
+    /* The weight gradient first, because x's memory is free afterwards. */
     if (ls__wants_parameter(b, node->parameters[LS__WEIGHT]) ||
         ls__wants_parameter(b, node->parameters[LS__BIAS])) {
         ls__op op = conv_op(node, LS__OP_CONV2D_BACKWARD_WEIGHTS);

@@ -1,12 +1,11 @@
-/* custom.c: an op of the user's own, as a pair of callbacks over dense arrays of f32,
- * whatever the net's precision. */
+/* custom.c: a user's op: a pair of callbacks over dense f32 arrays, in every precision. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
 #include <string.h>
 
-/* The declared output is for the recorded inputs. With another batch its first dimension follows,
- * if it was that of an input whose first dimension is another now. */
+/* The declared output shape is for the model's inputs. With another batch, its first dimension is
+ * that of the input that had the same first dimension. */
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     *out = node->u.custom.output;

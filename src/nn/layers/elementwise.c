@@ -9,7 +9,7 @@ static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *
     return LS_OK;
 }
 
-/* A forward op y = f(x) of the stage's own shape. */
+/* A forward op y = f(x) of equal shapes. */
 static void unary_forward(ls__builder *b, const ls__fused_op *fused, const ls__op *op)
 {
     const int x = ls__activation_of(b, fused->head->inputs[0]);
@@ -169,7 +169,7 @@ ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b)
     return ls__graph_append(graph, &(ls_node){ .layer = &mul_layer }, NULL, 2, inputs);
 }
 
-/* ---- Flatten: no work where the input is dense already ---- */
+/* ---- Flatten: no work if the input is dense ---- */
 
 static ls_status flatten_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -197,7 +197,7 @@ static void flatten_backward(ls__builder *b, const ls__fused_op *fused)
     const ls_shape shape = ls__spec_of(b, x)->shape;
     int dx = ls__value_dense(b, b->activations, shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dy, 1, &dx);
-    if (shape.n_dims == 4) { /* into whatever layout x has */
+    if (shape.n_dims == 4) { /* in x's layout */
         const int dense = dx;
         dx = ls__activation_new(b, shape);
         ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dense, 1, &dx);

@@ -1,5 +1,4 @@
-/* input.c: where values come into a graph and where they are named on the way out: inputs,
- * parameters, u8 normalisation, outputs, losses, metrics. */
+/* input.c: inputs, parameters, u8 normalisation, named outputs, losses and metrics. */
 #include "nn/layers/layers.h"
 
 #include "base/error.h"
@@ -11,8 +10,8 @@ static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec 
     return LS_OK;
 }
 
-/* ---- Inputs: programs give them values before lowering begins; they receive gradients when asked
- * for. ---- */
+/* ---- Inputs: programs set their values before lowering; a gradient is computed if requested. ----
+ */
 
 static void input_forward(ls__builder *b, const ls__fused_op *fused)
 {
@@ -67,7 +66,7 @@ static ls_status normalize_infer(const ls_node *node, const ls_spec *inputs, ls_
     return LS_OK;
 }
 
-/* Is it a convolution over all channels that reads the node, and nothing else? */
+/* True if the only reader of the node is a convolution over all channels. */
 static bool feeds_one_convolution(const ls__program *p, const ls_node *node)
 {
     const ls_graph *graph = p->graph;
@@ -88,9 +87,8 @@ static bool feeds_one_convolution(const ls__program *p, const ls_node *node)
     return n_readers == 1 && n_convolutions == 1;
 }
 
-/* The image's channels, or more, of zeros, for a convolution that the device runs faster so. Where
- * anything else reads the image it stays as it is: a pass of its own would cost more than it saves.
- */
+/* The image's channels, or more, with zeros, if the device then runs the convolution faster. With
+ * other readers the image is not padded, because a separate pass would cost more than it saves. */
 static int64_t image_channels(const ls__builder *b, const ls_node *node, int64_t channels)
 {
     const ls__device *device = b->program->ctx->device;
@@ -137,7 +135,7 @@ ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4], 
     return ls__graph_append(graph, &prototype, NULL, 1, &x);
 }
 
-/* ---- Parameters for ops of one's own ---- */
+/* ---- Parameters for users' ops ---- */
 
 static void parameter_forward(ls__builder *b, const ls__fused_op *fused)
 {
@@ -178,15 +176,15 @@ ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_para
     ls_node *node = ls__graph_append(graph, &prototype, name, 0, NULL);
     if (!node) return NULL;
     /* [out, receptive field..., in] */
-    ls__parameter_init entry_init = { init, 1, shape.dims[0] };
-    for (int i = 1; i < shape.n_dims; i++) entry_init.fan_in *= shape.dims[i];
-    for (int i = 1; i < shape.n_dims - 1; i++) entry_init.fan_out *= shape.dims[i];
-    if (!ls__graph_add_parameter(graph, node, LS__WEIGHT, NULL, kind, shape, entry_init))
+    ls__parameter_init parameter_init = { init, 1, shape.dims[0] };
+    for (int i = 1; i < shape.n_dims; i++) parameter_init.fan_in *= shape.dims[i];
+    for (int i = 1; i < shape.n_dims - 1; i++) parameter_init.fan_out *= shape.dims[i];
+    if (!ls__graph_add_parameter(graph, node, LS__WEIGHT, NULL, kind, shape, parameter_init))
         return NULL;
     return node;
 }
 
-/* ---- Names on the way out ---- */
+/* ---- Named outputs and losses ---- */
 
 ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node)
 {

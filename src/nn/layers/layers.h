@@ -16,7 +16,7 @@ ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4], 
 /* The gradient before the ReLU that ends a fused op, from that after it. */
 int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy);
 
-/* One warning for all batch norms whose statistics are over few values. */
+/* Logs one warning for all batch norms with statistics over few values. */
 void ls__warn_of_few_values(ls__builder *b);
 
 #endif

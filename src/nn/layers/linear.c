@@ -1,4 +1,4 @@
-/* linear.c: y = x W^T + b, with the ReLU that fusion hangs on it. */
+/* linear.c: y = x W^T + b, with a fused ReLU. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 

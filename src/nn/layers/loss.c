@@ -1,4 +1,5 @@
-/* loss.c: softmax cross-entropy, and the count of rows whose label is among the k best. */
+/* loss.c: softmax cross-entropy, and the number of rows whose label is among the k largest logits.
+ */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 

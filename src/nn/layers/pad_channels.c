@@ -1,4 +1,4 @@
-/* pad_channels.c: further channels of zeros, for parameter-free shortcuts (He et al. 2015,
+/* pad_channels.c: adds channels of zeros, for parameter-free shortcuts (He et al. 2015,
  * option A). */
 #include "base/error.h"
 #include "nn/layers/layers.h"

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
-enum { MAX_U8_WINDOW = 255 }; /* places in a window that an u8 index can name */
+enum { MAX_U8_WINDOW = 255 }; /* positions in a window that fit an u8 index */
 
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {

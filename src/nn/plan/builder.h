@@ -20,7 +20,7 @@ struct ls__builder {
     bool backward;
     int *saved; /* per node, LS__MAX_SAVED values kept for the backward part */
     /* Of activations, their gradients, and the weights and biases of convolutions and linear
-     * layers: f32, or what the net's precision says. All else is f32, whatever a node's spec. */
+     * layers: f32, or what the net's precision says. All other values are f32. */
     ls_dtype activations;
     int *as_activation; /* per node: its forward value cast to that type, -1 */
     int n_few_values;   /* batch norms whose statistics are over few values; the first of them */
@@ -30,17 +30,17 @@ enum { LS__MAX_SAVED = 2 };
 
 /* A new arena value; those of rank 4 get a layout group of their own. */
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);
-/* Like it, always dense. */
+/* The same, always dense. */
 int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape);
-/* Like it, of weights or their gradient: dense, and in no layout group. */
+/* The same for weights or their gradient: dense, in no layout group. */
 int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape);
 /* A new activation, or the gradient of one. */
 int ls__activation_new(ls__builder *b, ls_shape shape);
 int ls__value_constant(ls__builder *b, const float *data, int64_t count);
-/* The value, or the gradient, of an entry of the node's graph; -1 for entry -1. */
+/* The value, or the gradient, of a parameter of the node's graph; -1 for parameter -1. */
 int ls__value_parameter(ls__builder *b, int parameter);
 int ls__value_parameter_gradient(ls__builder *b, int parameter);
-/* The value of an entry as a factor of activations, in their type. */
+/* The compute weight of a parameter, in the activations' type. */
 int ls__value_compute_weight(ls__builder *b, int parameter);
 /* A value at the start of a place that is not the arena. */
 int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place);

@@ -12,7 +12,7 @@
 
 typedef struct ls__selector ls__selector; /* select/selector.h */
 
-/* What the passes know of the net that they compile for. */
+/* The passes' view of the net that they compile for. */
 typedef struct ls__environment {
     ls_context *ctx;        /* device and policy */
     ls__selector *selector; /* kernel selections */
@@ -21,7 +21,7 @@ typedef struct ls__environment {
     ls_recompute recompute;
     int64_t expected_steps;     /* 0 = unknown */
     int64_t parameter_elements; /* of the block, gaps included */
-    size_t arena_bytes;         /* that the net's programs share now */
+    size_t arena_bytes;         /* size of the arena that the net's programs share now */
 } ls__environment;
 
 /* ---- Fused ops ---- */
@@ -49,11 +49,11 @@ typedef struct ls__value {
     ls_dtype dtype;
     ls_shape shape;
     ls__memory place;
-    int group; /* values of one layout: a union-find forest, roots name themselves; -1 where rank is
+    int group; /* values of one layout: a union-find forest, a root is its own parent; -1 if rank is
                   not 4 */
     bool dense;    /* in a root: the group must be N,H,W,C */
     bool pinned;   /* read after the program has run */
-    int64_t block; /* decided by layout.c; 0 where rank is not 4 */
+    int64_t block; /* set by choose_layout.c; 0 if rank is not 4 */
     size_t bytes;
     size_t offset; /* bytes from the start of its place */
     int first,
@@ -61,19 +61,19 @@ typedef struct ls__value {
     int storage; /* value whose memory this one shares; itself otherwise */
 } ls__value;
 
-/* Why an instruction's kernel was taken. */
+/* The reason of an instruction's kernel selection. */
 typedef struct ls__why {
     char reason[LS__SELECTION_REASON_SIZE]; /* "only", or as in ls__selection */
-    bool listed; /* there were others: the choice belongs to the net's list */
+    bool listed; /* there were other candidates: the net's list contains the selection */
     bool derived;
 } ls__why;
 
 typedef struct ls__instruction {
     ls__op op;             /* op.operands are filled from the values after layout */
-    const ls_node *node;   /* what it was made for */
+    const ls_node *node;   /* the node that it belongs to */
     const ls_node *custom; /* a user's op: runs callbacks instead of a kernel */
     bool backward;
-    bool again;                     /* computes a value of the forward part once more */
+    bool again;                     /* recomputes a value of the forward part */
     int n_inputs;                   /* operands before the outputs */
     int operands[LS__MAX_OPERANDS]; /* values, -1 absent */
     ls__kernel *kernel;
@@ -81,29 +81,29 @@ typedef struct ls__instruction {
     bool skipped;  /* a reorder that layout or memory made unnecessary */
     bool side;     /* runs in LS__STREAM_SIDE (overlap.c) */
     bool joins;    /* COMPUTE waits for SIDE before it */
-    int joined;    /* of a side one: the first after it that joins, or n_instructions */
+    int joined;    /* if side: the first later instruction that joins, or n_instructions */
     int workspace; /* value, -1 none */
 } ls__instruction;
 
-/* Whether a fusion that the backend offers was taken: of all that has this op in it. */
+/* The selection of a fusion that contains this op. */
 typedef struct ls__fusion {
     ls__op op; /* as at block C */
     bool taken;
 } ls__fusion;
 /* Instructions of one side of a fusion, at most. */
 enum { LS__MAX_FUSION_OPS = 5 };
-/* The two "kernels" of such a choice. */
+/* The two "kernels" of such a selection. */
 #define LS__FUSED   "fused"
 #define LS__UNFUSED "unfused"
-/* Its text among the choices: the op's, and a word. */
+/* The text of such a selection: the op's, and a word. */
 enum { LS__FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
 void ls__fusion_text(const ls__op *op, char *out);
 
-/* Which values backward recomputes, in the order of what that costs for a byte. */
+/* The values that the backward part recomputes, in the order of cost per byte. */
 typedef enum ls__recomputed {
     LS__RECOMPUTED_NOTHING,
-    LS__RECOMPUTED_PASSES, /* results of ops that do little more than pass over memory */
-    LS__RECOMPUTED_CONVS   /* and of convolutions of few products */
+    LS__RECOMPUTED_PASSES, /* results of memory-bound ops */
+    LS__RECOMPUTED_CONVS   /* and of convolutions with few products */
 } ls__recomputed;
 
 typedef struct ls__program {
@@ -113,8 +113,8 @@ typedef struct ls__program {
     ls__bump bump;
     ls_mode mode;
     bool gradients;        /* has a backward part */
-    bool timed;            /* kernels and fusions may be chosen by time */
-    double tuning_left_ms; /* what timing may still take, once has_tuning_budget */
+    bool timed;            /* kernels and fusions may be selected by timing */
+    double tuning_left_ms; /* the rest of the time for timing; valid if has_tuning_budget */
     bool has_tuning_budget;
 
     const ls_spec *specs; /* per node, for these inputs */
@@ -131,7 +131,7 @@ typedef struct ls__program {
     int n_fusions;
 
     int *node_values;     /* per node: value of its output, -1 */
-    int *full_values;     /* per node: the same as f32, where it has a name or is used so; or -1 */
+    int *full_values;     /* per node: the same as f32, if named or read as f32; else -1 */
     int *output_values;   /* per graph output: dense value */
     int *input_gradients; /* per graph input: dense value, -1 */
     float *constants;     /* host copy */
@@ -143,14 +143,14 @@ typedef struct ls__program {
     bool joins_at_end; /* COMPUTE waits for SIDE after the last instruction */
     size_t arena_bytes, unshared_bytes;
     ls__recomputed recomputed;
-    size_t kept_bytes;         /* the arena with everything kept; 0 unless recomputation is AUTO */
-    size_t available_bytes;    /* of memory, when AUTO decided */
-    void *bases[LS__N_PLACES]; /* where each place begins; `buffers` point into them */
+    size_t kept_bytes;         /* size of the arena without recomputation; 0 unless that is AUTO */
+    size_t available_bytes;    /* available memory when AUTO decided */
+    void *bases[LS__N_PLACES]; /* the start of each place; `buffers` point into them */
     uint64_t arena_generation; /* of the net's arena; 0 = not bound */
     ls__call *calls;           /* copies of the inputs, then instructions: in the order of both */
     int n_calls;
     ls__captures captures; /* of its calls */
-    bool uncapturable;     /* a user's op is in it that has not promised to be capturable */
+    bool uncapturable;     /* it contains a user's op that is not capturable */
 
     ls_spec *input_specs; /* key in the net's cache: per graph input */
     int64_t last_used;
@@ -158,24 +158,24 @@ typedef struct ls__program {
 
 void ls__program_close(ls__program **program);
 
-/* Makes the calls, when all passes are done. */
+/* Makes the calls after all passes. */
 ls_status ls__program_make_calls(ls__program *program);
 
-/* Where each place begins from now on, but for CONSTANTS, which is the program's own. */
+/* Sets the start of each place except CONSTANTS, which the program owns. */
 void ls__program_bind(ls__program *program, void *const bases[LS__N_PLACES], uint64_t generation);
-/* Where a value lies, after binding. */
+/* The address of a value after binding. */
 void *ls__program_address(const ls__program *program, int value);
 
-/* Another value of these fields, with memory of its own; -1 without memory for the record. */
+/* Adds a value with these fields and memory of its own; -1 if memory is short. */
 int ls__value_add(ls__program *program, const ls__value *fields);
-/* One like v, not pinned. */
+/* Adds a copy of v, not pinned. */
 int ls__value_copy(ls__program *program, int v);
 /* "conv2d 'layer1.0.conv1'" */
 enum { LS__INSTRUCTION_NAME_SIZE = LS__MAX_NAME + 64 };
 void ls__instruction_name(const ls__instruction *instruction, char out[LS__INSTRUCTION_NAME_SIZE]);
 /* Fills instruction->op.operands from its values' types, shapes and blocks. */
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
-/* A reorder that moves nothing: both sides lie alike. */
+/* True for a reorder whose layouts are equal in memory. */
 bool ls__reorder_is_identity(const ls__program *program, const ls__instruction *instruction);
 
 /* The first word of a selection that is not a kernel's, and its two values: see overlap.c. */

@@ -1,10 +1,9 @@
 /* autotune.c: benchmark = on. While a net is built, the kernels of its ops are timed, and the
- * fastest go into the context's table, where open_kernel.c finds them.
+ * fastest are put into the algorithm cache, where open_kernel.c finds them.
  *
- * Timing has to pay: it takes at most a small share of the time that the steps are expected to
- * take, by the backend's estimates. The ops that weigh most come first; those for which no time is
- * left go by the estimate, and into the table all the same, so that a run with this run's plan
- * times nothing. */
+ * Timing takes at most a small share of the estimated time of all expected steps. The longest ops
+ * are timed first. An op for which no time is left gets its cheapest candidate by the estimates.
+ * That selection is stored too, so that a run with this algorithm cache times nothing. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,18 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Timing may take this share of all steps' time. Where sizes change all the time only few steps
- * have the sizes that the net is built for, so an unknown number counts as few; with these numbers
- * bench_sizes finds what timing costs to be 0.5 % of 200 steps. */
+/* The largest share of all steps' time. If sizes change often, only few steps have the sizes of the
+ * build, so an unknown number of steps counts as few. With these values bench_sizes measures a cost
+ * of 0.5 % of 200 steps. */
 static const double SHARE = 0.03;
 enum { UNKNOWN_STEPS = 25 };
-/* It may always take this long. */
+/* Timing may always take this long. */
 static const double LEAST_MS = 30;
-/* Making a kernel: oneDNN writes its code at run time. */
+/* Opening a kernel: oneDNN generates code at run time. */
 static const double OPEN_MS = 1;
 
-/* Kernels whose estimate is so many times the best one's are not tried: the estimates are not that
- * wrong, and the plain-C reference is there for every op. */
+/* Candidates whose estimate is this many times the best one's are not timed. Every op has the slow
+ * plain-C reference, and no estimate is wrong by this much. */
 static const double HOPELESS = 8;
 /* ---- One op ---- */
 
@@ -36,13 +35,13 @@ static const double HOPELESS = 8;
 typedef struct job {
     const ls__instruction *in; /* filled */
     const char *text;
-    int n; /* candidates that are worth a try, the estimate's choice first */
+    int n; /* candidates to time, the cheapest by the estimates first */
     ls__candidate candidates[LS__MAX_CANDIDATES];
     double weight_ms; /* of all equal ops of the program */
     double price_ms;  /* of timing, by the estimates */
 } job;
 
-/* The candidates; 0 or 1 when there is nothing to compare. */
+/* Lists the candidates; 0 or 1 if there is nothing to compare. */
 static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out)
 {
     ls__candidate allowed[LS__MAX_CANDIDATES];
@@ -56,7 +55,7 @@ static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out
     return n;
 }
 
-/* Time of a candidate; negative when it could not be made or run. */
+/* Time of a candidate; negative if it can't be opened or run. */
 static double measure(ls__op_memory *memory, const char *name, double best_known)
 {
     ls_context *ctx = memory->ctx;
@@ -73,7 +72,7 @@ static double measure(ls__op_memory *memory, const char *name, double best_known
     return timed ? ms : -1;
 }
 
-/* The fastest of the candidates; no kernel when none could be run. */
+/* The fastest candidate; no kernel if none can be run. */
 static ls__selection choose_by_time(ls_context *ctx, const job *j)
 {
     ls__selection selection = { .op = j->text };
@@ -81,7 +80,8 @@ static ls__selection choose_by_time(ls_context *ctx, const job *j)
     double best_ms = -1;
     ls__op_memory memory;
     const bool ready = ls__timing_open(&memory, ctx, j->in, 1) == LS_OK;
-    /* A GPU that was idle takes some milliseconds to reach its clock: its first time is dropped. */
+    /* The first time is dropped, because an idle GPU needs some milliseconds to reach its clock
+     * rate. */
     bool idle = ctx->device->backend->timer_start && ctx->selections->n_timed == 0;
     for (int i = 0; i < j->n && ready; i++) {
         double ms = measure(&memory, j->candidates[i].name, best_ms);
@@ -111,8 +111,8 @@ ls_status ls__autotune_put(ls_context *ctx, const ls__selection *selection, bool
     return LS_OK;
 }
 
-/* The cheapest candidate that can be made; no kernel after a failure, which is kept, and when there
- * is none. */
+/* The cheapest candidate that can be opened; no kernel if there is none, or after an error, which
+ * stays in the context. */
 static ls__selection choose_by_estimate(ls__selector *s, const job *j)
 {
     ls__selection selection = { .op = j->text, .reason = "heuristic, no time to compare" };
@@ -126,12 +126,12 @@ static ls__selection choose_by_estimate(ls__selector *s, const job *j)
         memcpy(selection.kernel, candidates[chosen].name, sizeof selection.kernel);
         kernel->close(kernel);
     } else {
-        (void)ls__forgive_missing_kernel(s->ctx, status); /* open_kernel.c makes the error */
+        (void)ls__forgive_missing_kernel(s->ctx, status); /* open_kernel.c reports the error */
     }
     return selection;
 }
 
-/* Times it if that takes no more than *left_ms, of which it then takes its time. */
+/* Times the op if that takes at most *left_ms, and subtracts the time taken. */
 static ls_status run_job(ls__selector *s, const job *j, double *left_ms)
 {
     ls_context *ctx = s->ctx;
@@ -168,9 +168,9 @@ static bool is_for_a_kernel(const ls__program *p, const ls__instruction *in)
     return !in->custom && !ls__reorder_is_identity(p, in);
 }
 
-/* Is there an op that is not selected and has several kernels? Where listing takes long, a program
- * whose plan settles all has no time to lose. */
-static bool has_news(ls__program *p)
+/* True if an op with several kernels has no selection. Saves the listing of candidates, which is
+ * slow on some backends, if the algorithm cache has all ops. */
+static bool has_unselected_op(ls__program *p)
 {
     ls__candidate candidates[LS__MAX_CANDIDATES];
     char text[LS__OP_TEXT_SIZE];
@@ -208,7 +208,7 @@ double *ls__autotune_left_ms(ls__program *p)
     return &p->tuning_left_ms;
 }
 
-/* Adds the op, or its weight to that of an equal one. */
+/* Adds the op, or adds its weight to that of an equal op. */
 static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
 {
     char text[LS__OP_TEXT_SIZE];
@@ -216,7 +216,7 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
     const size_t length = ls__op_text(&in->op, text, sizeof text);
     if (is_selected(p, text)) return LS_OK;
     j->n = list_candidates(p->ctx, &in->op, j->candidates);
-    if (j->n < 2) return LS_OK; /* without any open_kernel.c makes the error */
+    if (j->n < 2) return LS_OK; /* if there is none, open_kernel.c reports the error */
     const double ms = j->candidates[0].cost_ms;
     for (int i = 0; i < jobs->n; i++)
         if (strcmp(jobs->items[i].text, text) == 0) {
@@ -252,5 +252,5 @@ ls_status ls__autotune_list(ls__program *p, const ls__instruction *list, int n)
 
 ls_status ls__autotune(ls__program *p)
 {
-    return has_news(p) ? ls__autotune_list(p, p->instructions, p->n_instructions) : LS_OK;
+    return has_unselected_op(p) ? ls__autotune_list(p, p->instructions, p->n_instructions) : LS_OK;
 }

@@ -7,8 +7,8 @@
 #include "base/strict_math.h"
 #include "backend/pool.h"
 
-/* The sum of the bytes of a hash, of mean 0 and std 1: nearly normal. Zeros would let a GPU
- * run at a higher clock than the numbers of a training. */
+/* The sum of the bytes of a hash, of mean 0 and std 1: nearly normal. With zeros a GPU
+ * would run at a higher clock rate than in training. */
 static float random_number(uint32_t i)
 {
     uint32_t h = (i + 1) * 2654435761u;
@@ -18,9 +18,9 @@ static float random_number(uint32_t i)
     return (float)(sum - 510) / 148;
 }
 
-/* Some numbers from the host, then copies of them, each as large as all before it. Vectors are
- * variances, scales and the like: their elements are near 1. What is not floating point is zero:
- * labels and indices must stay within their limits. */
+/* Writes random numbers from the host, then doubles them on the device. Vectors are variances,
+ * weights of norms and so on: their elements are near 1. Integers are zero, because labels and
+ * indices must be valid. */
 static ls_status fill_randomly(ls__device *device, const ls__operand *operand,
                                unsigned char *memory, size_t bytes)
 {
@@ -46,7 +46,7 @@ static ls_status fill_randomly(ls__device *device, const ls__operand *operand,
     return LS_OK;
 }
 
-/* The memory that an earlier operand of this value has, NULL when there is none. */
+/* The memory of an earlier operand with this value, or NULL. */
 static void *find(const ls__op_memory *m, int value, int op, int operand)
 {
     for (int i = 0; i <= op; i++)

@@ -5,19 +5,19 @@
 
 #include "nn/plan/program.h"
 
-/* Operands of one value share memory, so that an op reads what the one before it wrote. */
+/* Operands of one value share memory, so that an op reads the output of an earlier op. */
 typedef struct ls__op_memory {
     ls_context *ctx;
     int n;
     const ls__instruction *ops; /* borrowed; filled */
     void *buffers[LS__MAX_FUSION_OPS][LS__MAX_OPERANDS];
-    void *workspace; /* one for all: they run one after the other */
+    void *workspace; /* shared, because the ops run one after the other */
 } ls__op_memory;
 
 typedef enum ls__op_values { LS__ZEROS, LS__RANDOM } ls__op_values;
 
-/* Operands for these ops, with such values in them. LS_ERR_MEMORY where the device has none for
- * them. Call close also after a failure. */
+/* Allocates and fills the operands of these ops. LS_ERR_MEMORY if memory is short. Call close also
+ * after a failure. */
 ls_status ls__op_memory_open(ls__op_memory *memory, ls_context *ctx, const ls__instruction *ops,
                              int n, ls__op_values values);
 void ls__op_memory_close(ls__op_memory *memory);

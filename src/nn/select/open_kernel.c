@@ -1,8 +1,7 @@
-/* open_kernel.c: the kernel of an op, by the order of selector.h. The policy filters: strict leaves
- * deterministic kernels only. */
+/* open_kernel.c: selects the kernel of an op, in the order of selector.h. The policy filters
+ * candidates: strict allows deterministic kernels only. */
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/select/selector.h"
 #include "nn/select/selector.h"
 #include "nn/select/trial.h"
 #include <stdio.h>
@@ -10,7 +9,7 @@
 
 enum { ORIGIN_SIZE = LS__SELECTION_REASON_SIZE + 24 };
 
-/* -1 of none. */
+/* -1 if n is 0. */
 static int cheapest(const ls__candidate *candidates, int n)
 {
     int best = n > 0 ? 0 : -1;
@@ -43,18 +42,17 @@ static int index_of(const ls__candidate *candidates, int n, const char *kernel)
     return -1;
 }
 
-/* Where a selected choice comes from, for errors about its kernel: "which the algorithm cache
- * names". */
+/* The origin of a selection, for errors about its kernel: "which the algorithm cache names". */
 static void origin(const ls__selection *selection, char *out, size_t size)
 {
     const bool of_file = strcmp(selection->reason, "algorithm cache") == 0 ||
                          strcmp(selection->reason, "checkpoint") == 0;
-    snprintf(out, size, of_file ? "which the %s names" : "chosen before (%s)", selection->reason);
+    snprintf(out, size, of_file ? "which the %s names" : "selected before (%s)", selection->reason);
 }
 
-/* A selected choice that is not among those allowed: it came from a file, mostly. */
-static ls_status fail_settled(ls_context *ctx, const ls__op *op, const char *who,
-                              const ls__selection *selection)
+/* The error for a selected kernel, usually from a file, that is not an allowed candidate. */
+static ls_status fail_selected(ls_context *ctx, const ls__op *op, const char *who,
+                               const ls__selection *selection)
 {
     ls__candidate all[LS__MAX_CANDIDATES];
     const int n = ctx->device->backend->candidates(ctx->device, op, all, LS__MAX_CANDIDATES);
@@ -79,8 +77,8 @@ bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
     return true;
 }
 
-/* Makes a selected kernel without a list of what else there is. *kernel stays NULL when only a list
- * tells what to do: it can't be made so, or its bits may differ from run to run. */
+/* Opens a selected kernel without listing candidates. *kernel stays NULL if the list is necessary:
+ * the kernel can't be opened, or it is not deterministic. */
 static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *name,
                               ls__kernel **kernel)
 {
@@ -96,8 +94,8 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
     return LS_OK;
 }
 
-/* Runs the kernel once if it is a library's. One that fails is closed and *kernel is NULL; where
- * another may do, that is LS_ERR_UNSUPPORTED. `selected` may be NULL. */
+/* Runs the kernel once if it is a library's. If it fails, it is closed and *kernel is NULL; the
+ * status is LS_ERR_UNSUPPORTED if another kernel may work. `selected` may be NULL. */
 static ls_status try_kernel(ls__selector *s, const ls__op *op, const char *who,
                             const ls__selection *selected, ls__kernel **kernel)
 {
@@ -116,7 +114,7 @@ static ls_status try_kernel(ls__selector *s, const ls__op *op, const char *who,
                     name, selected ? ", " : "", from, selected ? "," : "", reason);
 }
 
-/* Counts an op that a library has kernels for, of which none runs; equal ops do without them. On
+/* Counts an op whose library kernels all fail when they are run; equal ops then skip them. On
  * failure the kernel is closed. */
 static ls_status note_fallback(ls__selector *s, const ls__op *op, const char *failure,
                                ls__kernel **kernel)
@@ -144,7 +142,7 @@ ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *
     ls_context *ctx = s->ctx;
     char failed[sizeof s->fallback] = "";
     for (;;) {
-        /* What ran for an equal op was the best of these then. */
+        /* the kernel that ran for an equal op was the best one */
         int best = ls__selector_tried(s, op, candidates, *n);
         if (best < 0) best = cheapest(candidates, *n);
         *chosen = best;
@@ -157,7 +155,7 @@ ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *
             return note_fallback(s, op, failed, kernel);
         if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
         if (made) snprintf(failed, sizeof failed, "%.500s", ctx->message);
-        ls__inform(ctx, "%s: %s %s, another is taken: %.500s", who, candidates[best].name, failure,
+        ls__inform(ctx, "%s: %s %s, another is used: %.500s", who, candidates[best].name, failure,
                    ctx->message);
         --*n;
         memmove(&candidates[best], &candidates[best + 1], (size_t)(*n - best) * sizeof *candidates);
@@ -192,7 +190,7 @@ ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char
     why->listed = n_found > 1;
     if (selected) {
         chosen = index_of(candidates, n_allowed, selected->kernel);
-        if (chosen < 0) return fail_settled(ctx, op, who, selected);
+        if (chosen < 0) return fail_selected(ctx, op, who, selected);
         LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
         LS_TRY(try_kernel(s, op, who, selected, kernel));
     } else {

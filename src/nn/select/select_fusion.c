@@ -1,8 +1,8 @@
-/* select_fusion.c: whether a fusion (fuse_batch_norm.c) is taken. That is a choice like that of a
- * kernel: it stands in the net's list as "norm_conv2d_statistics x=... fusion", "fused" or
- * "unfused", and a plan has the last word. Without one the side that costs less is taken: with
- * benchmark on by time, first of the kernels of both sides (autotune.c), then of each side as a
- * whole; otherwise, and where there is no time for it, by the backend's estimates. */
+/* select_fusion.c: selects whether a fusion (fuse_batch_norm.c) is used. The selection is stored
+ * like that of a kernel: "norm_conv2d_statistics x=... fusion" is "fused" or "unfused". One from
+ * the algorithm cache is followed. Else the cheaper side is used. With benchmark on that is timed:
+ * first the kernels of both sides (autotune.c), then each side as a whole. Otherwise, and if no
+ * time is left, the backend's estimates decide. */
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -25,7 +25,7 @@ static double cost_of(const ls__program *p, const ls__instruction *in)
     return best < 0 ? IMPOSSIBLE : found[best].cost_ms;
 }
 
-/* Libraries may refuse what they have named. */
+/* A library may fail to make a kernel that it listed. */
 static bool can_be_made(const ls__program *p, const ls__instruction *in)
 {
     ls__kernel *kernel;
@@ -49,8 +49,8 @@ static bool is_better(const ls__program *p, const ls__fusion_sides *f)
     return better;
 }
 
-/* Time of one side, with the kernels that are selected or else best by the estimates. Errors are
- * dropped as those of ls__timing_run. */
+/* Time of one side, with the selected kernels or else the cheapest by the estimates. Errors are
+ * dropped as in ls__timing_run. */
 static ls_status time_side(ls__program *p, const ls__instruction *list, int n, double *ms)
 {
     ls__kernel *kernels[LS__MAX_FUSION_OPS];
@@ -77,7 +77,7 @@ static ls_status time_side(ls__program *p, const ls__instruction *list, int n, d
     return status;
 }
 
-/* By the estimates. An op that was selected may be made without being listed. */
+/* Cost by the estimates. A selected op may have no listed candidate. */
 static double cost_of_side(const ls__program *p, const ls__instruction *list, int n)
 {
     double ms = 0;
@@ -90,8 +90,8 @@ static double cost_of_side(const ls__program *p, const ls__instruction *list, in
 
 typedef enum timing_result { TIMED, NOT_TIMED, NO_MEMORY } timing_result;
 
-/* TIMED with *fused_ms INFINITY when that side can't be made or run, as ctx->message tells.
- * NOT_TIMED where there was no time for it, or the other side failed. */
+/* TIMED with *fused_ms INFINITY if that side can't be made or run; ctx->message is the reason.
+ * NOT_TIMED if no time is left, or if the other side failed. */
 static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, double *fused_ms,
                                 double *apart_ms)
 {
@@ -112,7 +112,7 @@ static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, doubl
     return apart == LS_OK ? TIMED : NOT_TIMED;
 }
 
-/* Puts the choice into the context's table. */
+/* Puts the selection into the algorithm cache. */
 static void put_selection(ls__program *p, const ls__op *op, bool taken, const char *reason,
                           bool timed)
 {
@@ -124,8 +124,8 @@ static void put_selection(ls__program *p, const ls__op *op, bool taken, const ch
     (void)ls__autotune_put(p->ctx, &selection, timed); /* the context keeps its error */
 }
 
-/* By time where there is time for it, else by the estimates. Where there was no memory for it,
- * the next net may have some: the context's table does not get the choice. */
+/* Compares times if time is left, else estimates. If memory was short, the selection is not put
+ * into the algorithm cache, because the next net may have enough. */
 static bool is_faster(ls__program *p, const ls__fusion_sides *f)
 {
     char reason[LS__SELECTION_REASON_SIZE] = "heuristic";
@@ -144,7 +144,7 @@ static bool is_faster(ls__program *p, const ls__fusion_sides *f)
     return taken;
 }
 
-/* What this program has decided for the op already, NULL when it has not. */
+/* This program's earlier selection for the op, or NULL. */
 static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
 {
     for (int i = 0; i < p->n_fusions; i++)
@@ -152,14 +152,14 @@ static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
     return NULL;
 }
 
-/* An op that was selected has kernels, or opening it will say why not. */
+/* True if the op has kernels. For a selected op, opening it reports an error if not. */
 static bool is_offered(const ls__program *p, const ls__instruction *in)
 {
     return ls__selector_find_kernel(p->env->selector, &in->op) || cost_of(p, in) < IMPOSSIBLE;
 }
 
-/* What was decided before stays: for an equal op of this program, by the net's past, by a plan.
- * Where that says no, kernels are not listed, because listing is slow. */
+/* Follows an earlier selection: of an equal op of this program, of the net, or of the algorithm
+ * cache. If that is "unfused", candidates are not listed, because listing is slow. */
 bool ls__select_fusion(ls__program *p, ls__fusion_sides *f)
 {
     for (int i = 0; i < f->n_fused; i++) ls__instruction_fill(p, &f->fused[i]);

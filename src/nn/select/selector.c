@@ -1,4 +1,4 @@
-/* selector.c: which selections a net has, uses and takes over; see selector.h. */
+/* selector.c: the selections of a net; see selector.h. */
 #include "nn/select/selector.h"
 
 #include "base/error.h"
@@ -129,7 +129,7 @@ ls_status ls__selector_freeze(ls__selector *s)
     return LS_OK;
 }
 
-/* A copy of the net's list with what the run has used beside it. */
+/* A copy of the net's list with the run's selections added. */
 static ls_status join(ls__selector *s, const ls__selections *run, ls__selections *out)
 {
     ls_context *ctx = s->ctx;
@@ -147,7 +147,7 @@ ls_status ls__selector_replace(ls__selector *s, const char *path, ls__selections
     ls__selections *joined;
     for (int i = 0; i < s->used->n; i++) {
         const ls__selection *here = s->used->items[i];
-        if (ls__is_weight_gradients(here->op)) { /* no bit depends on it: it stays */
+        if (ls__is_weight_gradients(here->op)) { /* it changes no bit of a result */
             LS_TRY(ls__selections_put(ctx, *table, here));
             continue;
         }

@@ -1,12 +1,11 @@
-/* timing.c: see timing.h. Where the device has a clock of its own, its time between two points of
- * the stream is taken, over several runs that lie back to back. They are recorded first and
- * launched as one, as steps are, so that the host's time for queueing them does not count; a kernel
- * that can't be captured is not timed, and so not chosen. Elsewhere the host's clock is taken, run
- * by run.
+/* timing.c: see timing.h. If the device has a clock, it measures several consecutive runs in the
+ * stream. They are captured first and launched as one graph, like a step, so that the host's time
+ * to queue them is excluded; a kernel that can't be captured is not timed and not selected. On
+ * other devices the host's clock measures each run.
  *
- * Operands stay where they are from run to run. What fits into the device's cache is therefore read
- * from there, as it may be in a step, where the op before has just written it; large operands,
- * which decide a step's time, do not fit. */
+ * Operands keep their addresses between runs, so small ones are read from the device's cache. In a
+ * step that is similar, because the previous op has just written them. Large operands, which
+ * dominate a step's time, do not fit into the cache. */
 #include "nn/select/timing.h"
 
 #include "base/clock.h"
@@ -17,15 +16,15 @@
 
 #include <math.h>
 
-/* Runs that are timed together by the device's clock: enough for its resolution, half a
- * microsecond, to be no matter. */
+/* Runs per measurement by the device's clock, so that its resolution of half a microsecond is
+ * negligible. */
 enum { GROUP_RUNS = 10 };
-/* The time is the shortest of so many groups, or of more, as long as all of them take less than
+/* The time is the shortest of GROUPS groups, or of up to MOST_GROUPS while all take less than
  * SHORT_MS. */
 enum { GROUPS = 3, MOST_GROUPS = 20 };
 static const double SHORT_MS = 0.5;
-/* What a group shows to be slower than this many times the best is given up; a single run shows it
- * when it is slower than twice that. */
+/* Timing ends early if a group is slower than this many times the best, or a single run slower than
+ * twice that. */
 static const double SLOWER = 1.5;
 
 static bool has_clock(const ls_context *ctx)
@@ -38,7 +37,7 @@ int ls__timing_runs(const ls_context *ctx)
     return has_clock(ctx) ? 2 + GROUPS * GROUP_RUNS : 1 + GROUPS;
 }
 
-/* Says that this can't be timed, which is no error where another kernel may do better. */
+/* Logs that the ops can't be timed, which is no error because another kernel may work. */
 static ls_status forgive(ls_context *ctx, ls_status status, const ls__op *op, const char *what)
 {
     if (status != LS_OK && ls__forgive_failed_run(ctx))
@@ -51,7 +50,7 @@ ls_status ls__timing_open(ls__op_memory *memory, ls_context *ctx, const ls__inst
     return forgive(ctx, ls__op_memory_open(memory, ctx, ops, n, LS__RANDOM), &ops[0].op, "it");
 }
 
-/* What is timed: a kernel for each op, in order. */
+/* The subject of timing: a kernel for each op, in order. */
 typedef struct subject {
     const ls__op_memory *memory;
     ls__kernel *const *kernels;
@@ -68,8 +67,8 @@ static ls_status queue(const subject *s, int runs)
     return LS_OK;
 }
 
-/* *out stays NULL where the device records nothing. */
-static ls_status record(const subject *s, ls__captured **out)
+/* *out stays NULL if the device can't capture. */
+static ls_status capture(const subject *s, ls__captured **out)
 {
     ls__device *device = s->memory->ctx->device;
     const ls__backend *backend = device->backend;
@@ -79,7 +78,7 @@ static ls_status record(const subject *s, ls__captured **out)
     return status == LS_OK ? ended : status;
 }
 
-/* Milliseconds of one run, as the mean of `runs`, which may be recorded. */
+/* Milliseconds of one run, as the mean of `runs`, which may be captured. */
 static ls_status time_group(const subject *s, ls__captured *recording, int runs, double *ms)
 {
     ls__device *device = s->memory->ctx->device;
@@ -117,12 +116,12 @@ static ls_status time_subject(const subject *s, double best_known, double *ms)
 {
     ls__device *device = s->memory->ctx->device;
     ls__captured *recording = NULL;
-    /* Libraries finish their opening in the first run, which is no part of a kernel's time. On the
-     * CPU it is short. */
+    /* Libraries initialise in the first run, which is not part of a kernel's time. On the CPU that
+     * is short. */
     if (has_clock(s->memory->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
     LS_TRY(time_group(s, NULL, 1, ms));
     if (best_known >= 0 && *ms > 2 * SLOWER * best_known) return LS_OK;
-    LS_TRY(record(s, &recording));
+    LS_TRY(capture(s, &recording));
     const ls_status status = time_groups(s, recording, best_known, ms);
     if (recording) device->backend->captured_close(device, recording);
     return status;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Over zeros. Without memory the kernel is not run, and *ran stays false. */
+/* Runs over zeros. If memory is short, the kernel does not run and *ran stays false. */
 static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel, bool *ran)
 {
     ls__device *device = ctx->device;
@@ -62,7 +62,7 @@ int ls__selector_tried(ls__selector *s, const ls__op *op, const ls__candidate *c
 
 bool ls__forgive_failed_run(ls_context *ctx)
 {
-    /* Whether the device is lost shows when it is waited for. */
+    /* Waiting detects a lost device. */
     if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
     if (!ls__has_error(ctx) || ctx->unusable) return false;
     ls_context_clear_error(ctx);
