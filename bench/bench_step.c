@@ -11,10 +11,10 @@
  *                        that of the median
  *   throughput           images per second of the same number of steps without a wait between them,
  * as in training; cpu_us_per_step: processor time of the calling thread first_step_seconds   from
- * the program's start to the first step's end; --algorithm-cache (an algorithm cache: read if it exists, then
- * written) reduces it captured             whether those steps were replayed from a captured graph
- *   overhead_share       the share of a step without its update that is spent outside of kernels,
- * including the copy of the batch
+ * the program's start to the first step's end; --algorithm-cache (an algorithm cache: read if it
+ * exists, then written) reduces it captured             whether those steps were replayed from a
+ * captured graph overhead_share       the share of a step without its update that is spent outside
+ * of kernels, including the copy of the batch
  *
  *   arena_bytes          activations, their gradients and workspaces; scratch_bytes are the
  * threads', gradient_bytes the parameters' gradients; optimizer_bytes the momentum. unshared_bytes:
@@ -280,7 +280,8 @@ int main(int argc, char **argv)
         { "--warmup", BENCH_COUNT, &o.warmup,
           "untimed steps before; the first is reported separately" },
         { "--benchmark", BENCH_FLAG, &o.tune, "select kernels by timing them" },
-        { "--algorithm-cache", BENCH_TEXT, &o.algorithm_cache, "algorithm cache: read if it exists, then written" },
+        { "--algorithm-cache", BENCH_TEXT, &o.algorithm_cache,
+          "algorithm cache: read if it exists, then written" },
         { "--ops", BENCH_FLAG, &o.ops, "print a table of the time by op on stderr" },
         { 0 },
     };

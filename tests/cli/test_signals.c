@@ -100,11 +100,11 @@ END_TEST
 static bool has_temporary(pid_t pid)
 {
     char line[128];
-    snprintf(
-        line, sizeof(line),
-        "ls -l /proc/%d/fd 2>/dev/null | grep -q 'lockstep-test-.*(deleted)$' || ls .lockstep-*.tmp "
-        ">/dev/null 2>&1",
-        (int)pid);
+    snprintf(line, sizeof(line),
+             "ls -l /proc/%d/fd 2>/dev/null | grep -q 'lockstep-test-.*(deleted)$' || ls "
+             ".lockstep-*.tmp "
+             ">/dev/null 2>&1",
+             (int)pid);
     return system(line) == 0;
 }
 
