@@ -121,9 +121,11 @@ LS_API uint64_t ls_context_seed(const ls_context *ctx);
 
 LS_API const char *ls_version(void); /* "0.1.0" */
 
-/* In config structs zero means the default. Where zero itself is wanted for a float, LS_ZERO stands
- * for it. */
+/* In config structs zero means the default, which the field's comment gives; without one the
+ * default is zero itself. Where the default is another value, zero itself is LS_ZERO in a float or
+ * double field and LS_NONE in an integer field, if the field can be zero. */
 #define LS_ZERO (-0.0f)
+#define LS_NONE (-1)
 
 LS_END_DECLARATIONS
 

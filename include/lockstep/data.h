@@ -174,7 +174,7 @@ LS_API void ls_loader_close(ls_loader **loader);
 /* A net's input. */
 typedef struct ls_input_spec {
     ls_spec image;         /* u8 [batch,H,W,C], or f32, which is not normalised */
-    float mean[4], std[4]; /* for u8, per channel; std 0 = mean 0, std 1: just x / 255 */
+    float mean[4], std[4]; /* for u8, per channel: (x / 255 - mean) / std; std 0 = 1 */
     int n_classes;         /* 0 = no labels */
 } ls_input_spec;
 LS_API ls_input_spec ls_loader_spec(const ls_loader *loader);

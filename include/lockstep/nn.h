@@ -52,7 +52,7 @@ typedef enum ls_init {
 typedef struct ls_conv2d_config {
     int kernel, kernel_w;     /* height and width; kernel_w 0 = kernel. kernel 0 = 1 */
     int stride, stride_w;     /* 0 = 1, and the same as stride */
-    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding, -1 = none */
+    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding; LS_NONE */
     int dilation, dilation_w; /* 0 = 1, and the same as dilation */
     int groups;               /* 0 = 1 */
     bool bias;                /* initially uniform, limit 1 / sqrt(fan_in), as in PyTorch */

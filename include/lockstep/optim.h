@@ -36,10 +36,10 @@ LS_API ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config);
  * sqrt(v) then weakens where gradients are large. AdamW (Loshchilov & Hutter 2019) multiplies the
  * parameter by 1 - rate * weight_decay instead, decoupled from the gradient's statistics. */
 typedef struct ls_adam_config {
-    float beta1;        /* in [0,1); 0 = 0.9; LS_ZERO = zero */
-    float beta2;        /* in [0,1); 0 = 0.999; LS_ZERO = zero */
+    float beta1;        /* in [0,1); 0 = 0.9; LS_ZERO */
+    float beta2;        /* in [0,1); 0 = 0.999; LS_ZERO */
     float epsilon;      /* 0 = 1e-8 */
-    float weight_decay; /* ls_adam: 0 = none; ls_adamw: 0 = 0.01, LS_ZERO = none */
+    float weight_decay; /* 0 = none in ls_adam, 0.01 in ls_adamw; LS_ZERO */
     ls_decay decay;
     float clip_norm; /* as above */
 } ls_adam_config;
@@ -80,7 +80,7 @@ typedef struct ls_schedule ls_schedule;
  * milestones and periods count epochs since the end of the warm-up. */
 typedef struct ls_schedule_warmup {
     int epochs;
-    float start; /* 0 = 0.01; LS_ZERO = zero */
+    float start; /* 0 = 0.01; LS_ZERO */
 } ls_schedule_warmup;
 
 typedef struct ls_schedule_constant_config {
@@ -130,7 +130,7 @@ typedef struct ls_schedule_cosine_config {
     double max_lr, min_lr;
     int epochs; /* warm-up included: T = epochs - warmup_epochs, in steps */
     int warmup_epochs;
-    float warmup_start; /* 0 = 0.01; LS_ZERO = zero */
+    float warmup_start; /* 0 = 0.01; LS_ZERO */
     int64_t steps_per_epoch;
     bool by_epoch; /* t and T counted in epochs: the rate changes between epochs only, as in
                       PyTorch's usual loop */
@@ -168,9 +168,9 @@ LS_API ls_schedule *ls_schedule_one_cycle(ls_context *ctx,
 typedef struct ls_schedule_plateau_config {
     double lr, min_lr;
     double gamma; /* below 1; 0 = 0.1 */
-    int patience; /* 0 = 10; -1 = none */
+    int patience; /* 0 = 10; LS_NONE */
     int cooldown;
-    double threshold; /* relative, below 1; 0 = 1e-4 */
+    double threshold; /* relative, below 1; 0 = 1e-4; LS_ZERO */
     bool maximize;    /* the metric is better when larger */
     int64_t steps_per_epoch;
     ls_schedule_warmup warmup;

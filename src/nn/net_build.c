@@ -59,17 +59,16 @@ static ls_node *record_input(ls_net *net)
     ls_graph *graph = &net->graph;
     ls_node *x = ls__append_input(graph, "input", input->image);
     if (!x || input->image.dtype == LS_F32) return x;
-    float mean[4], std[4];
+    float std[4];
     for (int i = 0; i < 4; i++) {
-        const bool unset = input->std[i] == 0;
-        mean[i] = unset ? 0 : input->mean[i];
-        std[i] = unset ? 1 : input->std[i];
-        if (isfinite(mean[i]) && isfinite(std[i]) && std[i] > 0) continue;
+        const float mean = input->mean[i];
+        std[i] = input->std[i] == 0 ? 1 : input->std[i];
+        if (isfinite(mean) && isfinite(std[i]) && std[i] > 0) continue;
         ls__fail(graph->ctx, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
-                 (double)mean[i], (double)std[i], i);
+                 (double)mean, (double)std[i], i);
         return NULL;
     }
-    return ls__append_normalize(graph, x, mean, std);
+    return ls__append_normalize(graph, x, input->mean, std);
 }
 
 static bool record_loss(ls_net *net, ls_node *y)

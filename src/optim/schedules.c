@@ -20,7 +20,8 @@ static bool enter(ls_context *ctx, const ls__schedule_kind *kind, const void *co
 
 static double or_default(double value, double fallback)
 {
-    return value == 0 ? fallback : value;
+    if (value != 0) return value;
+    return signbit(value) ? 0 : fallback;
 }
 
 #define CHECK(ctx, kind, ...)                                                                      \
@@ -274,7 +275,9 @@ ls_schedule *ls_schedule_reduce_on_plateau(ls_context *ctx,
                                            const ls_schedule_plateau_config *config)
 {
     if (!enter(ctx, &plateau, config)) return NULL;
-    const int patience = config->patience == 0 ? 10 : config->patience == -1 ? 0 : config->patience;
+    const int patience = config->patience == 0         ? 10
+                         : config->patience == LS_NONE ? 0
+                                                       : config->patience;
     const ls_schedule s = { .kind = &plateau,
                             .base = config->lr,
                             .min_lr = config->min_lr,
@@ -285,8 +288,7 @@ ls_schedule *ls_schedule_reduce_on_plateau(ls_context *ctx,
                             .maximize = config->maximize,
                             .best = config->maximize ? -INFINITY : INFINITY };
     if (!CHECK(ctx, plateau, { "gamma", s.gamma, LS__INSIDE_UNIT },
-               { "patience", config->patience == -1 ? 0 : config->patience, LS__EPOCHS },
-               { "cooldown", config->cooldown, LS__EPOCHS },
+               { "patience", patience, LS__EPOCHS }, { "cooldown", config->cooldown, LS__EPOCHS },
                { "threshold", s.threshold, LS__BELOW_ONE }))
         return NULL;
     return ls__schedule_open(ctx, &s, config->steps_per_epoch, config->warmup);

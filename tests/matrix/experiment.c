@@ -64,7 +64,9 @@ static void open_optimizer(run *r)
         s->optimizer = ls_sgd(s->net, &sgd);
         s->schedule = ls_schedule_cosine(r->ctx, &cosine);
     } else {
-        const ls_schedule_plateau_config plateau = { .lr = 0.003, .gamma = 0.5, .patience = -1 };
+        const ls_schedule_plateau_config plateau = { .lr = 0.003,
+                                                     .gamma = 0.5,
+                                                     .patience = LS_NONE };
         s->optimizer = ls_adamw(s->net, &(ls_adam_config){ .clip_norm = 1 });
         s->schedule = ls_schedule_reduce_on_plateau(r->ctx, &plateau);
     }

@@ -297,10 +297,36 @@ START_TEST(a_metric_is_one_element)
 }
 END_TEST
 
+static ls_node *flat(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    return ls_flatten(g, x);
+}
+
+START_TEST(a_mean_counts_without_std)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(2, 8, 8, 3) },
+                                        .mean = { 0.25f, 0.5f } },
+                             .inference = true };
+    ls_net *net = ls_net_build(ctx, flat, NULL, &config);
+    data d = make_data(ctx, 2, 8);
+    float got[2 * 8 * 8 * 3];
+    ck_assert_int_eq(ls_net_evaluate(net, &d.batch), LS_OK);
+    ck_assert_int_eq(ls_tensor_read(ls_net_output(net, "output"), got, sizeof got), LS_OK);
+    const uint8_t *pixels = ls_tensor_data(d.images);
+    for (int i = 0; i < 2 * 8 * 8 * 3; i++)
+        ck_assert_float_eq_tol(got[i], (float)pixels[i] / 255 - config.input.mean[i % 3], 1e-6f);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 static ls_node *paddings(ls_graph *g, ls_node *x, const void *options)
 {
     (void)options;
-    const ls_conv2d_config tall = { .kernel = 3, .kernel_w = 1, .padding = 1, .padding_w = -1 };
+    const ls_conv2d_config tall = {
+        .kernel = 3, .kernel_w = 1, .padding = 1, .padding_w = LS_NONE
+    };
     return ls_conv2d(g, "tall", x, 4, &tall);
 }
 
@@ -758,6 +784,7 @@ int main(void)
     tcase_add_test(c, contexts_do_not_mix);
     tcase_add_test(c, few_values_are_warned_of);
     tcase_add_test(c, a_graph_declares_metrics);
+    tcase_add_test(c, a_mean_counts_without_std);
     tcase_add_test(c, a_metric_is_one_element);
     tcase_add_loop_test(c, labels_may_be_left_out_of_an_evaluation, 0, 2);
     suite_add_tcase(suite, c);

@@ -216,6 +216,27 @@ START_TEST(wrong_configs_are_refused)
 }
 END_TEST
 
+/* Where zero itself is meant: LS_NONE and LS_ZERO, also where a field can't be zero. */
+START_TEST(zero_is_not_the_default)
+{
+    ctx = ls_context_open(NULL);
+    const double threshold[] = { 0, LS_ZERO };
+    for (int i = 0; i < 2; i++) {
+        ls_schedule *s = ls_schedule_reduce_on_plateau(
+            ctx, &(ls_schedule_plateau_config){
+                     .lr = 1, .patience = LS_NONE, .threshold = threshold[i] });
+        ck_assert_int_eq(ls_schedule_report(s, 1), LS_OK);
+        ck_assert_int_eq(ls_schedule_report(s, 1 - 1e-5), LS_OK);
+        expect_rate(s, 2, 0, i ? 1 : 0.1);
+    }
+    expect_invalid(
+        ls_schedule_step(ctx,
+                         &(ls_schedule_step_config){ .lr = 1, .step_size = 1, .gamma = LS_ZERO }),
+        "gamma is 0, wanted a number above 0");
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(settings_must_be_finite)
 {
     ctx = ls_context_open(NULL);
@@ -262,5 +283,5 @@ int main(void)
 {
     return RUN_SUITE("schedules", warm_up_rises_step_by_step, any_time_has_a_rate,
                      milestones_are_copied, state_travels, wrong_configs_are_refused,
-                     settings_must_be_finite);
+                     zero_is_not_the_default, settings_must_be_finite);
 }

@@ -186,7 +186,7 @@ START_TEST(plateau_listens_to_the_same_metrics)
     metrics[1] = metrics[7] = metrics[8] = NAN;
     check(ctx, "plateau_infinite",
           ls_schedule_reduce_on_plateau(
-              ctx, &(ls_schedule_plateau_config){ .lr = 0.1, .gamma = 0.5, .patience = -1 }),
+              ctx, &(ls_schedule_plateau_config){ .lr = 0.1, .gamma = 0.5, .patience = LS_NONE }),
           false, metrics);
     check(ctx, "plateau_negative",
           ls_schedule_reduce_on_plateau(

@@ -69,7 +69,7 @@ run open_run(const options *o)
                                                  .loss_scale = { .initial = o->loss_scale } });
     r.state.optimizer = open_optimizer(r.state.net, o);
     r.state.schedule = ls_schedule_reduce_on_plateau(
-        r.ctx, &(ls_schedule_plateau_config){ .lr = o->lr, .gamma = 0.3, .patience = -1 });
+        r.ctx, &(ls_schedule_plateau_config){ .lr = o->lr, .gamma = 0.3, .patience = LS_NONE });
     return r;
 }
 

@@ -142,7 +142,7 @@ static bool take_pair(ls_graph *graph, const char *name, const char *what, int h
                       int fallback, int least, int64_t out[2])
 {
     out[0] = height ? height : fallback;
-    out[1] = width == -1 && least == 0 ? 0 : width ? width : out[0];
+    out[1] = width == LS_NONE && least == 0 ? 0 : width ? width : out[0];
     if (out[0] >= least && out[1] >= least) return true;
     ls__fail(graph->ctx, LS_ERR_INVALID, "conv2d '%s': %s is %lld x %lld, wanted at least %d", name,
              what, (long long)out[0], (long long)out[1], least);
