@@ -21,13 +21,13 @@ static const ls__host host = { .version = LS__MODULE_VERSION,
                                .zalloc = ls__zalloc,
                                .free = ls__free };
 
-/* The folder of the library or program that has this table. */
+/* The folder of the library or program that contains this code. */
 static bool find_own_folder(char *out, size_t size)
 {
     Dl_info info;
     if (!dladdr(&host, &info) || !info.dli_fname) return false;
     char path[PATH_MAX];
-    /* A program is named as it was called, which may be by a name without a folder. */
+    /* A program's name is that of its call, which may have no folder. */
     const bool program = !strchr(info.dli_fname, '/');
     if (!realpath(program ? "/proc/self/exe" : info.dli_fname, path)) return false;
     char *slash = strrchr(path, '/');
@@ -36,8 +36,8 @@ static bool find_own_folder(char *out, size_t size)
     return snprintf(out, size, "%s", path) < (int)size;
 }
 
-/* dlopen of FOLDER/FILE; folder NULL: where the system looks. With the error kept in `reason` when
- * the file is there but can't be loaded. */
+/* dlopen of FOLDER/FILE; folder NULL: the system's folders. If the file exists but can't be loaded,
+ * the error is in `reason`. */
 static void *open_file(const char *folder, const char *file, char *reason, size_t size)
 {
     char path[PATH_MAX];

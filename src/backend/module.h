@@ -1,16 +1,16 @@
-/* module.h: backends that are shared objects of their own, opened when a context asks for them. A
- * module has no symbol of the core's to link with, so static programs can use it as well: what it
- * needs comes in a table. */
+/* module.h: backends that are shared objects of their own, opened when a context names them. A
+ * module links with no symbol of the core, so that static programs can use it too: it gets the
+ * core's functions in a table. */
 #ifndef LS_BACKEND_MODULE_H
 #define LS_BACKEND_MODULE_H
 
 #include "backend/backend.h"
 #include <stdarg.h>
 
-/* Changes with the two tables below and with all that they reach: backend.h, base/context.h. */
+/* Changes with the two tables below and their types: backend.h, base/context.h. */
 enum { LS__MODULE_VERSION = 8 };
 
-/* What the core gives. All of it as the functions of the same names in base/. */
+/* The core's functions for a module, with the names that they have in base/. */
 typedef struct ls__host {
     int version;          /* LS__MODULE_VERSION */
     const char *lockstep; /* ls_version() */
@@ -23,14 +23,15 @@ typedef struct ls__host {
     void (*free)(const ls_context *ctx, void *memory);
 } ls__host;
 
-/* What a module gives. */
+/* A module's description. */
 typedef struct ls__module {
     int version;          /* LS__MODULE_VERSION of its build */
     const char *lockstep; /* ls_version() of its build */
     const ls__backend *backend;
 } ls__module;
 
-/* The one symbol that a module shows. It must look at the versions before anything else of host. */
+/* The only exported symbol of a module. It must compare the versions before it reads the rest of
+ * host. */
 #define LS__MODULE_SYMBOL "ls__module_open"
 #define LS__MODULE_EXPORT __attribute__((visibility("default")))
 typedef const ls__module *ls__module_open_fn(const ls__host *host);

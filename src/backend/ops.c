@@ -1,5 +1,4 @@
-/* ops.c: the table of op traits, from the list in backend.h; ops as text; how much work an op is.
- */
+/* ops.c: the table of op traits, from the list in backend.h; ops as text; the work of an op. */
 #include "base/text.h"
 #include "backend/backend.h"
 
@@ -22,7 +21,7 @@ const char *ls__op_name(ls__op_kind kind)
     return ls__op_traits_of(kind)->name;
 }
 
-/* Whether a name is among those of a list, which are separated by spaces. NULL lists none. */
+/* True if a list, separated by spaces, contains the name. NULL = empty. */
 static bool lists(const char *list, const char *name, int length)
 {
     for (const char *p = list; p && *p; p += strspn(p, " ")) {
@@ -62,7 +61,7 @@ int ls__op_inputs(ls__op_kind kind)
     return n;
 }
 
-/* The operand whose name is the first `length` characters of `name`; -1: none. */
+/* The operand whose name is the first `length` characters of `name`; -1 = none. */
 static int index_of(ls__op_kind kind, const char *name, size_t length)
 {
     ls__operand_role role;
@@ -101,7 +100,7 @@ static void put_operand(ls__text *text, const ls__operand_role *role, const ls__
         ls__text_put(text, "/%" PRId64, o->block);
 }
 
-/* A height and a width, where they are not what they are for most. */
+/* A height and a width, unless they have their defaults. */
 static void put_pair(ls__text *text, const char *name, const int64_t pair[2], int64_t usual)
 {
     if (pair[0] != usual || pair[1] != usual)
@@ -132,7 +131,7 @@ static void put_config(ls__text *text, const ls__op *op)
         if (op->u.linear.relu) ls__text_put(text, " relu");
         break;
     case LS__CONFIG_TOP_K: ls__text_put(text, " k=%" PRId64, op->u.top_k.k); break;
-    default: break; /* numbers of no consequence for a choice */
+    default: break; /* settings that do not affect kernel selection */
     }
 }
 

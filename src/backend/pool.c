@@ -14,7 +14,7 @@ struct ls__pool {
     ls__pool_source source;
     ls__block_list used, cached;
     int64_t capacity; /* of each list: all blocks fit into either, so a release cannot fail */
-    ls__block *spare; /* records without a block */
+    ls__block *spare; /* unused ls__block structs */
     ls_memory_stats stats;
 };
 
@@ -44,7 +44,7 @@ static size_t round_exactly(size_t bytes)
     return ls__round_up(bytes ? bytes : 1, MIN_BLOCK);
 }
 
-/* 0 for more than there can be. */
+/* 0 if too large. */
 static size_t size_class(size_t bytes)
 {
     if (bytes > PTRDIFF_MAX / 2) return 0;
@@ -87,7 +87,7 @@ static ls__block *use_spare(ls__pool *pool, ls__block fields)
     return b;
 }
 
-/* Room in both lists, and records, for what one request can need: a segment, cut in two. */
+/* Reserves list space and structs for one request: a segment, cut in two. */
 static bool reserve(ls__pool *pool)
 {
     enum { N_NEW = 2 };
@@ -148,7 +148,7 @@ void ls__pool_close(ls__pool **pool)
             size_t bytes = first->bytes;
             for (; last->next; bytes += last->bytes) last = last->next;
             release_segment(p, first->memory, bytes);
-            last->next = p->spare; /* nothing is freed before all lists are done with */
+            last->next = p->spare; /* freed only after all lists */
             p->spare = first;
         }
     free_records(p->ctx, p->spare);
@@ -171,7 +171,7 @@ static void release_whole_segments(ls__pool *pool)
     }
 }
 
-/* What the limit leaves beside all segments. */
+/* The bytes that the limit allows in addition to all segments. */
 static size_t room(const ls__pool *pool)
 {
     const ls_memory_stats *stats = &pool->stats;
@@ -180,7 +180,8 @@ static size_t room(const ls__pool *pool)
     return taken < stats->limit_bytes ? stats->limit_bytes - taken : 0;
 }
 
-/* A new segment as one block that is in no list yet; NULL when the limit or the backend refuses. */
+/* A new segment as one block that is in no list yet; NULL if the limit or the backend has no
+ * memory. */
 static ls__block *open_segment(ls__pool *pool, ls__stream stream, size_t bytes)
 {
     const ls__backend *backend = pool->device->backend;
@@ -192,7 +193,7 @@ static ls__block *open_segment(ls__pool *pool, ls__stream stream, size_t bytes)
     return use_spare(pool, (ls__block){ .memory = memory, .bytes = bytes, .stream = stream });
 }
 
-/* A block makes one with the next, which is free too; neither is in a list. */
+/* Merges a block with the next one; both are free and in no list. */
 static void merge_with_next(ls__pool *pool, ls__block *b)
 {
     ls__block *next = b->next;
@@ -202,7 +203,7 @@ static void merge_with_next(ls__pool *pool, ls__block *b)
     make_spare(pool, next);
 }
 
-/* Cuts off and caches what is beyond `bytes`, where that is worth it. */
+/* Cuts off and caches the bytes beyond `bytes`, if they are many enough. */
 static void cut(ls__pool *pool, ls__block *b, size_t bytes)
 {
     size_t least = bytes / 8;
@@ -245,7 +246,7 @@ static ls_status adopt(ls__pool *pool, ls__stream stream)
     return LS_OK;
 }
 
-/* The cached block that fits best; with `any`, also those that are meant for others. */
+/* The best-fitting cached block; with `any`, also blocks of other streams. */
 static ls__block *take(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded, bool any)
 {
     const bool small = is_small(pool, rounded);
@@ -280,7 +281,7 @@ void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes)
 
     ls__block *b = take(pool, stream, exact, rounded, false);
     if (!b) b = take_fresh(pool, stream, exact, rounded);
-    if (!b && adopt(pool, stream) != LS_OK) return NULL; /* the error is kept */
+    if (!b && adopt(pool, stream) != LS_OK) return NULL; /* the error is in the context */
     if (!b) b = take(pool, stream, exact, rounded, true);
     if (!b && pool->cached.n > 0) {
         release_whole_segments(pool);

@@ -1,18 +1,18 @@
 /* pool.h: a caching pool of device memory, or of host memory that the device copies from and to.
  *
- * Segments come from the backend; blocks are cut from them, and become one again with their free
- * neighbours when they are released. Sizes are rounded up so that requests meet each other's
- * blocks: to powers of two and the three steps between, above 8 MiB to multiples of 2 MiB, and
- * only to 256 bytes where the limit or the device leaves no room for that. Blocks up to half of the
- * backend's segment_bytes share segments of that size; larger ones have segments of their own, so
- * that no small block keeps a large segment from being whole again.
+ * Segments come from the backend. Blocks are cut from them and merged with free neighbours on
+ * release. Sizes are rounded up so that requests can reuse each other's blocks: to powers of two
+ * and the three steps between, above 8 MiB to multiples of 2 MiB, and only to 256 bytes if the
+ * limit or the device has no room for that. Blocks up to half of the backend's segment_bytes share
+ * segments of that size; larger ones have segments of their own, so that small blocks do not
+ * fragment large segments.
  *
- * The host hands memory out long before the device is done with it. That is safe within a stream,
- * where work is done in order. So a block is released after a stream, the one that used it last,
- * and goes back to requests for that stream at once; requests for another one get it when nothing
- * else is left, having made their stream wait for the first.
+ * The host reuses memory before the device has finished with it. That is safe within a stream,
+ * which runs in order. So a block is released for the stream that used it last. Requests for that
+ * stream can get it at once. Requests for another stream get it only if no other memory is left,
+ * and that stream then waits for the first.
  *
- * Records are kept on the host, for device memory may be out of its reach. */
+ * The block structs are in host memory, because the host may not be able to read device memory. */
 #ifndef LS_BACKEND_POOL_H
 #define LS_BACKEND_POOL_H
 
@@ -20,17 +20,17 @@
 
 typedef struct ls__pool ls__pool;
 
-/* Whoever releases host memory has seen the device's copies from and to it end. */
+/* Host memory may be released only after the device's copies from and to it have ended. */
 typedef enum ls__pool_source { LS__POOL_DEVICE, LS__POOL_HOST } ls__pool_source;
 
 ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source source,
                         size_t limit_bytes, ls__pool **out);
-/* Gives everything back to the backend, what is still handed out as well. */
+/* Returns all memory to the backend, also blocks in use. */
 void ls__pool_close(ls__pool **pool);
 
 /* Memory for work that is queued in `stream` from now on. Aligned to 256 bytes where the backend's
- * segments are, to 64 elsewhere. NULL when the limit or the device has no more, also after
- * trimming: the caller reports it with ls__pool_fail. bytes 0 is served. */
+ * segments are, to 64 elsewhere. NULL if the limit or the device has no more, even after
+ * trimming; the caller reports that with ls__pool_fail. bytes 0 is allowed. */
 void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes);
 /* The memory may be used for something else after all that is queued in `stream` now; what other
  * streams did with it has ended, or `stream` waits for it. NULL and what is no block of the pool's
