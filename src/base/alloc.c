@@ -24,7 +24,7 @@ const ls_allocator ls__default_allocator = { default_allocate, default_release, 
 
 void *ls__alloc(const ls_context *ctx, size_t bytes)
 {
-    /* 0 bytes are asked for as 1: what a user's allocator makes of 0 is its own affair */
+    /* a request for 0 bytes becomes 1, because user allocators may differ for 0 */
     return ctx->allocator.allocate(ctx->allocator.user, bytes ? bytes : 1, LS__ALIGNMENT);
 }
 

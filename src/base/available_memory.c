@@ -38,7 +38,7 @@ static bool find_number(const char *text, const char *key, uint64_t *out)
     return false;
 }
 
-/* What a group leaves. Its files that were not used lately count as used, but make room. */
+/* The memory that a group leaves. Its inactive file cache counts as used but can be freed. */
 static bool read_rest(const char *folder, bool version_2, uint64_t *rest)
 {
     static const char *const names[2][3] = {

@@ -1,4 +1,4 @@
-/* available_memory.h: how much memory the process may still take. */
+/* available_memory.h: the memory that the process may still allocate. */
 #ifndef LS_BASE_AVAILABLE_MEMORY_H
 #define LS_BASE_AVAILABLE_MEMORY_H
 
@@ -7,7 +7,7 @@
 
 /* The smallest of: what the machine has (MemAvailable), what the control groups of the process and
  * their parents leave (version 1 and 2, files that were read not counted as used), and what
- * RLIMIT_AS leaves. 0 also where nothing is known. */
+ * RLIMIT_AS leaves. 0 also if unknown. */
 size_t ls__available_memory(void);
 
 /* The same of other trees, for tests: `proc` for /proc, `mount` for /sys/fs/cgroup, and the limit

@@ -1,4 +1,4 @@
-/* bump.c: chunks that pieces are cut from; see bump.h. */
+/* bump.c: chunks that are divided into allocations; see bump.h. */
 #include "base/bump.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* bump.h: many small pieces of memory that are freed together. */
+/* bump.h: many small allocations that are freed together. */
 #ifndef LS_BASE_BUMP_H
 #define LS_BASE_BUMP_H
 
@@ -10,7 +10,7 @@ typedef struct ls__bump {
 } ls__bump;
 
 void ls__bump_open(ls__bump *bump, const ls_context *ctx);
-/* Zeroed memory, aligned to 16 bytes; NULL when there is none. */
+/* Zeroed memory, aligned to 16 bytes; NULL if memory is short. */
 void *ls__bump_alloc(ls__bump *bump, size_t bytes);
 char *ls__bump_strdup(ls__bump *bump, const char *text);
 /* An array with room for `more` elements of `size` bytes behind its first n: the array itself, or a

@@ -1,11 +1,11 @@
-/* clock.h: how long things take, for reports, waits and the choice of kernels; results never depend
- * on it. */
+/* clock.h: durations, for reports, waits and kernel selection; results never depend on
+ * it. */
 #ifndef LS_BASE_CLOCK_H
 #define LS_BASE_CLOCK_H
 
 #include <time.h>
 
-/* From some moment in the past on; never goes back. */
+/* Monotonic, from an arbitrary origin. */
 static inline double ls__now_seconds(void)
 {
     struct timespec now;

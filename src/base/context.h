@@ -1,4 +1,4 @@
-/* context.h: what a context is made of. Objects opened through a context begin with an ls__owned,
+/* context.h: the struct of a context. Objects opened through a context begin with an ls__owned,
  * so that the context can close what is still open, last opened first. */
 #ifndef LS_BASE_CONTEXT_H
 #define LS_BASE_CONTEXT_H

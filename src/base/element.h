@@ -1,4 +1,4 @@
-/* element.h: what kernels compute element by element, on the CPU and on the GPU: same formulas,
+/* element.h: element-wise arithmetic of kernels, on the CPU and on the GPU: same formulas,
  * same order of operations, same bits. */
 #ifndef LS_BASE_ELEMENT_H
 #define LS_BASE_ELEMENT_H
@@ -77,7 +77,7 @@ enum {
     LS__LOSS_SCALE_SIZE
 };
 
-/* Of a norm of gradients: whether one of them is infinite or NaN. */
+/* True if a gradient is infinite or NaN, by the norm of all gradients. */
 LS__SHARED bool ls__overflowed(float norm)
 {
     return !(norm <= 3.40282347e+38f);

@@ -1,4 +1,4 @@
-/* headroom.h: memory held back for libraries that do not check their allocations. A block of
+/* headroom.h: memory reserved for libraries that do not check their allocations. A block of
  * address space is held while none of their code runs and given back right before a call, so that
  * the call finds at least as much as the block had, whatever limits the process: RLIMIT_AS,
  * RLIMIT_DATA, strict overcommit. The pages are never touched, so the block takes no memory.

@@ -5,10 +5,10 @@
 
 #include "base/strict_math.h"
 
-/* One more whenever something of ours gives other bits under an unchanged name: a kernel, the order
- * in which src/nn adds gradients, a draw, the shuffle, a function of the schedules. */
+/* Increase it when our code computes other bits under an unchanged name: a kernel, the order in
+ * which src/nn adds gradients, a draw, the shuffle, a schedule. */
 enum { LS__OWN_KERNELS = 2 };
-/* One more for what only CUDA devices do otherwise under an unchanged name. */
+/* The same for changes on CUDA devices only. */
 enum { LS__CUDA_KERNELS = 1 };
 
 #endif

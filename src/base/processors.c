@@ -1,4 +1,4 @@
-/* processors.c: how many processors this process may use: what its affinity mask allows, cut by the
+/* processors.c: the number of processors of this process: its affinity mask, limited by the
  * CPU quota of its control groups (version 1 and 2), which containers set. */
 #include "base/cgroup.h"
 #include "base/threads.h"
@@ -56,7 +56,7 @@ int ls__cgroup_processors(const char *membership, const char *mount)
 
 static int affinity_processors(void)
 {
-    /* the kernel refuses masks smaller than its own, so ask with larger ones */
+    /* the kernel rejects masks smaller than its own, so larger ones are tried */
     for (int n_cpus = 1024; n_cpus <= 1 << 20; n_cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC(n_cpus);
         if (!set) break;
