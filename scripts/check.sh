@@ -44,7 +44,7 @@ build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefine
 # GPU's op cases (whose memory has guards, and is closed to all but kernels, in every build) and the script that runs them,
 # fusions and failing calls a second time, on the libraries' stand-ins.
 ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
-  --exclude-regex '^(crash|crash_train|matrix|op_bits_.+|conv_errors|cuda_ops|cuda_(ops|fuse|record)_libraries|gpu_check|parity_resnet18)$'
+  --exclude-regex '^(crash|crash_train|matrix|op_bits_.+|conv_errors|cuda_ops|cuda_(ops|fuse|capture)_libraries|gpu_check|parity_resnet18)$'
 
 # libgomp, inside oneDNN, does not support the thread sanitizer, so only tests without oneDNN kernels run here.
 title "thread sanitizer, thread pool and loader"

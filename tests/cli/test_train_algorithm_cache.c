@@ -82,14 +82,14 @@ START_TEST(timed_runs_resume_with_their_kernels)
     ck_assert_int_gt(write_references("kernels.json", "plain/manifest.json", "conv2d x=8x", true),
                      20);
     expect(0, TRAIN "--benchmark --algorithm-cache kernels.json --out whole");
-    ck_assert(!same_files("plain/run_log.txt", "whole/record.txt"));
+    ck_assert(!same_files("plain/run_log.txt", "whole/run_log.txt"));
     expect(0, TRAIN "--benchmark --algorithm-cache kernels.json --out stopped --stop-at 7");
     ck_assert_int_eq(remove("kernels.json"), 0);
     expect(0, "train --resume stopped --stop-at 33 -j 3 --threads 1");
     write_references("kernels.json", "plain/manifest.json", "no such op", true);
     expect(0, "train --resume stopped -j 1 --threads 3");
     ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
-    ck_assert(same_files("whole/run_log.txt", "stopped/record.txt"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
     json_t *whole = read_identity("whole/manifest.json");
     json_t *stopped = read_identity("stopped/manifest.json");
     ck_assert(json_equal(whole, stopped));

@@ -39,7 +39,7 @@ START_TEST(reasons_for_not_opening)
     check_refused("cuda:2", LS_ERR_NOT_FOUND, "there are 2");
     check_refused("cuda:x", LS_ERR_NOT_FOUND, "cuda:x");
     check_refused("gpu", LS_ERR_NOT_FOUND, "gpu");
-    check_refused("cpu:1", LS_ERR_NOT_FOUND, "one cpu");
+    check_refused("cpu:1", LS_ERR_NOT_FOUND, "only cpu device");
     setenv("LOCKSTEP_EMULATED_DRIVER", "0", 1);
     check_refused("cuda", LS_ERR_UNSUPPORTED, "no NVIDIA driver");
     setenv("LOCKSTEP_EMULATED_DRIVER", "12040", 1);
