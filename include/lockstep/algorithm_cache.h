@@ -1,8 +1,8 @@
 /* algorithm_cache.h: the kernel selected for each op, kept in a file.
  *
  * A context has an algorithm cache: a table of kernel selections. ls_net_build reads it, and with
- * benchmark on adds the kernels that it times. A file carries the table to other processes, which
- * then time nothing and compute the same bits:
+ * benchmark on adds the kernels that it times. Other processes that load the table from a file time
+ * nothing and compute the same bits:
  *
  *   ls_context_open with .benchmark = LS_BENCHMARK_ON
  *   ls_algorithm_cache_load   if the file exists: before nets are built
@@ -48,11 +48,12 @@ LS_BEGIN_DECLARATIONS
  * `deterministic` forbids. Selections for ops that no net has are ignored. */
 LS_API ls_status ls_algorithm_cache_load(ls_context *ctx, const char *path);
 
-/* Writes all loaded and timed selections, sorted, whole or not at all. Other ops of an existing
- * file stay, so processes may share one file: a lock of the file's folder makes one save wait for
- * another. Beyond 4096 ops, those that this context does not hold are dropped. Errors, with nothing
- * changed: LS_ERR_IO and LS_ERR_NOT_FOUND; LS_ERR_FORMAT and LS_ERR_MISMATCH when
- * ls_algorithm_cache_load rejects the existing file. An empty file counts as none. */
+/* Writes all loaded and timed selections, sorted; the file is written completely or not at all. The
+ * selections for other ops in an existing file are kept, so processes may share one file: a lock on
+ * the file's folder makes one save wait for another. Beyond 4096 ops, those that this context does
+ * not hold are dropped. Errors, with nothing changed: LS_ERR_IO and LS_ERR_NOT_FOUND; LS_ERR_FORMAT
+ * and LS_ERR_MISMATCH when ls_algorithm_cache_load rejects the existing file. An empty file counts
+ * as none. */
 LS_API ls_status ls_algorithm_cache_save(ls_context *ctx, const char *path);
 
 /* The number of ops and fusions that this context has timed. */

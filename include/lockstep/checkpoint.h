@@ -8,22 +8,23 @@
 
 LS_BEGIN_DECLARATIONS
 
-/* What belongs to a run, all from one context; members may be NULL. */
+/* The objects of a run, all of one context; members may be NULL. */
 typedef struct ls_training_state {
     ls_net *net;
     ls_optimizer *optimizer;
     ls_schedule *schedule;
     ls_loader *loader;
-    ls_loader *validation;       /* whose data decide what is best */
+    ls_loader *validation;       /* the loader whose metric decides which epoch is best */
     int64_t epoch, step;         /* the next step to run */
     double best;                 /* best metric so far */
-    bool force;                  /* load: go on as another run; what differs is warned of */
+    bool force;                  /* load: resume although the identity differs; each difference is a
+                                    warning */
     const char *const *metadata; /* further key, value, ..., NULL; may be NULL itself */
 } ls_training_state;
 
-/* Weights and buffers go by their names, optimizer state as "optimizer.<state>.<parameter>", with
- * loss scaling "optimizer.loss_scale" (scale, updates since it last changed, updates skipped), all
- * F32 in every precision; the rest into metadata:
+/* Weights and buffers are stored under their names, optimizer state under
+ * "optimizer.<state>.<parameter>", and with loss scaling "optimizer.loss_scale" (scale, updates
+ * since it last changed, updates skipped). All are F32 in every precision. The rest is metadata:
  *
  *   "identity"       what the run's bits depend on: the seed, device, libraries (the C library too)
  *                    and processor, the data with a digest (ls_dataset_digest), the settings of
@@ -38,33 +39,34 @@ typedef struct ls_training_state {
  *                    yet
  *   "lockstep digest" of all the rest of the file
  *
- * and what `state->metadata` adds, whose keys must be others.
- * ".safetensors" is appended to path when it is missing. A symbolic link at path is replaced, not
- * followed. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; what was there before stays. */
+ * and the entries of `state->metadata`, whose keys must differ from these. ".safetensors" is
+ * appended to path when it is missing. A symbolic link at path is replaced, not followed. Errors:
+ * LS_ERR_IO, LS_ERR_NOT_FOUND name the path; the previous file is unchanged. */
 LS_API ls_status ls_checkpoint_save(const ls_training_state *state, const char *path);
-/* Goes on with a run: restores what state's members point to, and sets epoch, step and best.
- * Everything is checked before anything is changed: names, shapes, and the identity of what state
- * points to; with an optimizer also seed, device, libraries, processor, model and kernels. Errors
- * name the file and what differs, there and here: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE;
- * LS_ERR_FORMAT when the file is no checkpoint of a run, or is not as it was saved, which the
- * digest shows. With `force` another identity is no error, nor is a missing digest.
- * What is NULL is neither compared nor restored: to go on with another schedule, leave it out.
- * With an optimizer and without `force` the net also takes over the run's kernels for ops that it
- * has not come to yet. Those of ops that it has are compared: a run with kernels chosen by timing,
- * or by a plan file, needs ls_checkpoint_load_algorithms before the net is built. */
+/* Resumes a run: restores the objects that `state` points to, and sets epoch, step and best. Names,
+ * shapes and the identity of these objects, and with an optimizer also seed, device, libraries,
+ * processor, model and kernels, are checked before anything is changed. Errors name the file and
+ * both values of what differs: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE; LS_ERR_FORMAT when the
+ * file is not a checkpoint of a run, or its digest shows that it was changed after it was saved.
+ * With `force` a different identity and a missing digest are not errors. Members that are NULL are
+ * neither compared nor restored: to resume with another schedule, set `schedule` to NULL. With an
+ * optimizer and without `force` the net also uses the run's kernels for ops that it has not planned
+ * yet. The kernels of ops that it has already planned are compared. So a run whose kernels were
+ * selected by timing or by an algorithm cache file requires ls_checkpoint_load_algorithms before
+ * the net is built. */
 LS_API ls_status ls_checkpoint_load(ls_training_state *state, const char *path);
-/* Makes the context's table of kernel choices (algorithm_cache.h) that of the checkpoint's run,
- * before the net is built: those that the run has used, and those that were loaded or timed when
- * its net was built for ops that it has not come to yet. What the table had before is gone, so no
- * plan file that was written or edited since changes a bit: the run goes on with the same kernels,
- * also when they were chosen by timing. Errors as ls_algorithm_cache_load (algorithm_cache.h);
- * LS_ERR_FORMAT when there are none in the file.
- */
+/* Replaces the context's algorithm cache (algorithm_cache.h) by the kernel selections of the
+ * checkpoint's run; call it before the net is built. They are the selections that the run has used,
+ * and those that were loaded or timed when its net was built, for ops that have not run yet.
+ * Previous selections of the context are dropped, so an algorithm cache file that was written or
+ * edited later changes no bit: the run resumes with the same kernels, also if they were selected by
+ * timing. Errors are those of ls_algorithm_cache_load; LS_ERR_FORMAT when the file has no kernel
+ * selections. */
 LS_API ls_status ls_checkpoint_load_algorithms(ls_context *ctx, const char *path);
-/* Weights and buffers only, into a net whose names and shapes are the same; optimizer entries and
- * torch's batch counters in the file are ignored. Accepts files from elsewhere with torchvision's
- * names, in F32, F16 or BF16. LS_ERR_FORMAT when the file has a digest of ours and is not as it was
- * saved. */
+/* Weights and buffers only, into a net with the same names and shapes; optimizer state and torch's
+ * batch counters in the file are ignored. Accepts files of other programs with torchvision's names,
+ * in F32, F16 or BF16. LS_ERR_FORMAT when the file has a Lockstep digest that does not match its
+ * contents. */
 LS_API ls_status ls_checkpoint_load_weights(ls_net *net, const char *path);
 
 LS_END_DECLARATIONS

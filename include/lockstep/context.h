@@ -1,12 +1,12 @@
-/* context.h: one context per device holds the seed, the policy on kernels, the memory, and the
- * first error.
+/* context.h: a context holds the seed, the kernel policy, the memory and the first error of one
+ * device.
  *
- * A context and everything opened through it belong to one thread at a time; only the allocator and
- * the log callback are called from the library's own threads as well.
+ * One thread at a time may use a context and everything opened through it. The allocator and the
+ * log callback are also called from the library's own threads.
  *
- * Calls compute in the default floating-point environment, round to nearest without flushing of
- * denormals, and restore the caller's before they return; callbacks run in the default one. So
- * neither fesetround nor a program linked with -ffast-math changes a bit. */
+ * Calls set the default floating-point environment (round to nearest, no flushing of denormals) and
+ * restore the caller's environment before they return. Callbacks run in the default environment. So
+ * neither fesetround nor a program linked with -ffast-math changes a bit of a result. */
 #ifndef LOCKSTEP_CONTEXT_H
 #define LOCKSTEP_CONTEXT_H
 
@@ -22,8 +22,8 @@ typedef struct ls_context ls_context;
 
 /* Where host memory comes from. Both functions must be safe to call from any thread.
  * allocate returns `bytes` of memory aligned to `alignment` (a power of two), or NULL; release
- * accepts NULL. Alignments are 64, or 2 MiB for large blocks of a CPU; where that gives NULL, the
- * block is asked for again with 64. */
+ * accepts NULL. The alignment is 64 bytes, or 2 MiB for large blocks on a CPU. If allocate returns
+ * NULL for 2 MiB, it is called again with 64 bytes. */
 typedef struct ls_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory);
@@ -39,37 +39,38 @@ typedef enum ls_deterministic {
 
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
-    LS_BENCHMARK_ON   /* kernels, and fusions of batch norms with convolutions, by time measured
-                         while a net is built, among those that `deterministic` leaves; they stay for
-                         the net's life, and for nets that are built later. Another process measures
-                         anew and may choose others, with other bits, unless it is given the choices:
-                         algorithm_cache.h. Shapes that come up after the build go by the heuristic */
+    LS_BENCHMARK_ON   /* kernels, and fusions of batch norms with convolutions, are selected by
+                         timing while a net is built, among those that `deterministic` allows. The
+                         selections hold for the net's life, and for nets that are built later.
+                         Another process measures again and may select others, with other bits,
+                         unless it loads an algorithm cache (algorithm_cache.h). Shapes that first
+                         appear after the build use the heuristic */
 } ls_benchmark;
 
-/* Info: the kernel of each op when a net first uses it, and why it was taken. */
+/* LS_LOG_INFO: the kernel of each op when a net first uses it, and the reason for its selection. */
 typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO } ls_log_level;
 typedef void (*ls_log_fn)(void *user, ls_log_level level, const char *message);
 
 typedef struct ls_context_config {
-    const char *device; /* "cpu" (default); "cuda", or "cuda:1" for the second one; "auto": cuda
-                           where that can be had, else the cpu, with the reason in the log: as
-                           a warning where a CUDA module is installed */
+    const char *device; /* "cpu" (default); "cuda", or "cuda:1" for the second GPU; "auto": "cuda"
+                           if it can be opened, else "cpu". The log then has the reason, as a
+                           warning if a CUDA module is installed */
     uint64_t seed;
     ls_deterministic deterministic;
     ls_benchmark benchmark;
     int threads;               /* threads that compute; 0 = as many as processors are available */
     size_t memory_limit_bytes; /* of device memory; 0 = no limit but the machine's */
-    bool nvtx; /* CUDA: each op is queued by itself, in an NVTX range with its name, for NVIDIA's
-                  profilers, instead of a step as one CUDA graph. The same bits, slower. The CPU
-                  refuses it: LS_ERR_UNSUPPORTED */
+    bool nvtx; /* CUDA: steps run op by op instead of as one CUDA graph, each op in an NVTX range
+                  with its name, for NVIDIA's profilers. The same bits, slower. LS_ERR_UNSUPPORTED
+                  on the CPU */
     const ls_allocator *allocator; /* NULL = the C library's; copied */
     ls_log_fn log;                 /* NULL = none; warnings are kept either way, see below */
     void *log_user;
 } ls_context_config;
 
 /* Opens a context. config NULL = all defaults. Returns NULL only when there is no memory for the
- * context itself; any other failure (unknown device, ...) is kept in the context: ask
- * ls_context_status. Such an error stays for good: the context can only be closed. */
+ * context itself; any other failure (unknown device, ...) is kept in the context, and
+ * ls_context_status returns it. Such an error can't be cleared; the context can only be closed. */
 LS_API ls_context *ls_context_open(const ls_context_config *config);
 
 /* Frees the context and all that was opened through it and is still open. Accepts NULL; sets the
@@ -77,21 +78,22 @@ LS_API ls_context *ls_context_open(const ls_context_config *config);
 LS_API void ls_context_close(ls_context **ctx);
 
 /* The error that the context keeps: the first one since it was opened or cleared; LS_OK when there
- * is none, LS_ERR_MEMORY for NULL. While an error is kept, every verb returns LS_ERR_EARLIER and
- * does nothing, and every call that makes something returns NULL. */
+ * is none, LS_ERR_MEMORY for NULL. While an error is kept, every action (a call that returns
+ * ls_status) returns LS_ERR_EARLIER and does nothing, and every call that creates an object returns
+ * NULL. */
 LS_API ls_status ls_context_status(const ls_context *ctx);
 
 /* The text of that error: which call, which layer, which shapes, which file. "" when there is none.
  * Valid until the next call with this context that is not const. */
 LS_API const char *ls_context_message(const ls_context *ctx);
 
-/* Drops the error, after which the context works on. An error of ls_context_open, or that the
- * device is lost, stays. Accepts NULL. */
+/* Clears the error, so that the context can be used again. An error of ls_context_open and the loss
+ * of the device can't be cleared. Accepts NULL. */
 LS_API void ls_context_clear_error(ls_context *ctx);
 
-/* Warnings: what is probably a mistake and no error, such as an image folder opened one level too
- * high. A program reads them once all is opened, whether or not it has a log callback. The first 64
- * since the context was opened are kept, oldest first. */
+/* Warnings report probable mistakes that are not errors, such as an image folder opened one level
+ * too high. A program should read them after it has opened everything, with or without a log
+ * callback. The first 64 since the context was opened are kept, oldest first. */
 LS_API int64_t ls_context_warning_count(const ls_context *ctx); /* of those kept; 0 for NULL */
 /* Warnings after the first 64. */
 LS_API int64_t ls_context_dropped_warning_count(const ls_context *ctx);
@@ -110,7 +112,7 @@ typedef struct ls_memory_stats {
 } ls_memory_stats;
 LS_API ls_memory_stats ls_context_memory(const ls_context *ctx);
 
-/* Gives cached device memory, and cached host memory for copies to it, back to the system. */
+/* Returns cached device memory, and cached host memory for copies to the device, to the system. */
 LS_API ls_status ls_context_trim(ls_context *ctx);
 
 /* "cpu, 2 threads, AVX2, oneDNN 2.6.3": static text about the open device, or "" for NULL. Valid as
@@ -121,9 +123,9 @@ LS_API uint64_t ls_context_seed(const ls_context *ctx);
 
 LS_API const char *ls_version(void); /* "0.1.0" */
 
-/* In config structs zero means the default, which the field's comment gives; without one the
- * default is zero itself. Where the default is another value, zero itself is LS_ZERO in a float or
- * double field and LS_NONE in an integer field, if the field can be zero. */
+/* In config structs, zero means the default, which the field's comment gives. If the comment gives
+ * none, the default is zero. If the default is not zero and the field may be zero, LS_ZERO sets a
+ * float or double field to zero, and LS_NONE sets an integer field to zero. */
 #define LS_ZERO (-0.0f)
 #define LS_NONE (-1)
 

@@ -1,5 +1,5 @@
-/* models.h: the bundled networks. Each is an ls_model_fn for ls_net_build, in models/,
- * with public headers only: examples to read and to copy.
+/* models.h: the bundled networks. Each is an ls_model_fn for ls_net_build. Their sources in models/
+ * include public headers only, so they can be copied and changed.
  *
  *     ls_net_build(ctx, ls_resnet20, &(ls_resnet_options){ .n_classes = 10 }, &config)
  *
@@ -35,7 +35,7 @@ LS_API ls_node *ls_resnet44(ls_graph *graph, ls_node *x, const void *options);
 LS_API ls_node *ls_resnet56(ls_graph *graph, ls_node *x, const void *options);
 LS_API ls_node *ls_resnet110(ls_graph *graph, ls_node *x, const void *options);
 
-/* Section 4.1, torchvision's version 1.5: a bottleneck's 3x3 convolution has its stride. */
+/* Section 4.1, torchvision's version 1.5: the stride of a bottleneck is in its 3x3 convolution. */
 LS_API ls_node *ls_resnet18(ls_graph *graph, ls_node *x, const void *options);
 LS_API ls_node *ls_resnet34(ls_graph *graph, ls_node *x, const void *options);
 LS_API ls_node *ls_resnet50(ls_graph *graph, ls_node *x, const void *options);
@@ -46,7 +46,7 @@ LS_API ls_node *ls_resnet152(ls_graph *graph, ls_node *x, const void *options);
 typedef struct ls_model {
     const char *name; /* "resnet20" */
     ls_model_fn function;
-    int64_t image_size; /* of the paper's data set: 32 or 224 */
+    int64_t image_size; /* of the paper's dataset: 32 or 224 */
     int64_t n_classes;  /* the default: 10 or 1000 */
 } ls_model;
 /* The i-th bundled model, in the order above; NULL beyond the last. */

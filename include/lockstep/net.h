@@ -52,11 +52,11 @@ typedef struct ls_loss_scale_config {
 /* Activation checkpointing: which forward values the backward part recomputes instead of keeping
  * them in memory. It changes no bit of a result. */
 typedef enum ls_recompute {
-    LS_RECOMPUTE_AUTO, /* on the CPU the first of these whose arena takes at most 75 % of the
-                          available memory when a shape is first planned: NONE; results of
-                          normalisation, ReLU, additions and pooling; CHEAP. The available memory
-                          is the machine's, limited by control groups, ulimit -v and
-                          ls_context_config.memory_limit_bytes. On other devices NONE */
+    LS_RECOMPUTE_AUTO, /* on the CPU the first of three whose arena takes at most 75 % of the
+                          available memory when a shape is first planned: NONE; recomputing the
+                          results of normalisation, ReLU, additions and pooling; CHEAP. The
+                          available memory is the machine's, limited by control groups, ulimit -v
+                          and ls_context_config.memory_limit_bytes. On other devices NONE */
     LS_RECOMPUTE_NONE, /* all values are kept */
     LS_RECOMPUTE_CHEAP /* results of normalisation, ReLU, additions, pooling, and of convolutions
                           with up to 64 products per result */
@@ -96,9 +96,10 @@ LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *bat
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
 /* The same in separate calls. Inputs are named as in the graph; the model's input is "input", the
- * config loss's labels "label". The tensor must be of the net's context and live until the next
- * forward, which copies it. dims[0] may be any batch; execution plans are kept by shape. Errors
- * name the input: LS_ERR_NOT_FOUND, LS_ERR_SHAPE, LS_ERR_MISMATCH for a tensor of another context.
+ * config loss's labels "label". The tensor must belong to the net's context and stay open until the
+ * next forward, which copies it. dims[0] may be any batch size; execution plans are kept by shape.
+ * Errors name the input: LS_ERR_NOT_FOUND, LS_ERR_SHAPE, LS_ERR_MISMATCH for a tensor of another
+ * context.
  *
  * Labels of cross-entropy are 0 to classes - 1, or -1 for a row to skip. Other labels are
  * LS_ERR_INVALID before anything is computed; the error gives the label and its position. On a GPU
@@ -132,9 +133,9 @@ typedef struct ls_results {
 /* The value of the metric of that name; 0 where there is none. */
 LS_API double ls_results_metric(const ls_results *results, const char *name);
 
-/* The results of the oldest batch that was not returned yet, without waiting for the device. On a
- * GPU they are those of the previous batch, because the last one is still running. On the CPU they
- * are those of the last batch:
+/* The results of the oldest batch whose results were not returned yet, without waiting for the
+ * device. On a GPU they are those of the previous batch, because the last one is still running. On
+ * the CPU they are those of the last batch:
  *
  *     while (ls_loader_next(loader, &b)) {
  *         LS_TRY(ls_net_step(net, opt, &b, lr));
@@ -187,9 +188,10 @@ LS_API ls_status ls_net_unfreeze(ls_net *net, const char *pattern);
 LS_API ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped);
 
 /* A table of the layers: output shape, parameters, multiply-adds, bytes, and below each its
- * kernels, with the reason of their selection if it is not the heuristic; then the memory plan and
- * the precision. Lines have at most 80 columns where names and shapes allow it. Cut to size,
- * always terminated; returns the whole text's length as snprintf does, or -1. */
+ * kernels, with the reason for their selection if it is not the heuristic; then the memory plan and
+ * the precision. Lines have at most 80 columns where names and shapes allow it. The text is cut to
+ * `size` and always terminated. Returns the length of the whole text, as snprintf does, or -1 on
+ * error. */
 LS_API int ls_net_describe(ls_net *net, char *buffer, size_t size);
 
 typedef struct ls_net_memory {

@@ -1,8 +1,9 @@
-/* nn.h: layers. A model is a C function from node to node; ls_net_build (net.h) calls it once.
+/* nn.h: layers. A model is a C function that takes an input node and returns an output node;
+ * ls_net_build (net.h) calls it once.
  *
  * Every layer call checks its shapes and appends one node to the graph. On failure it keeps the
- * error in the context and returns NULL; a NULL input gives NULL at once, so calls compose. Nodes
- * and names belong to the graph. `name` is copied and prefixed by the open scopes:
+ * error in the context and returns NULL; if an input is NULL, it only returns NULL, so calls can be
+ * nested. Nodes and names belong to the graph. `name` is copied and prefixed by the open scopes:
  * "layer1.0.conv1". NULL config = all defaults. Shapes: N images, height H, width W, C channels, in
  * memory order. */
 #ifndef LOCKSTEP_NN_H
@@ -32,9 +33,9 @@ LS_API ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node);
 /* An additional loss: a node of one element; the net minimises the sum of weight * loss. weight 0
  * = 1. Returns node. */
 LS_API ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight);
-/* A metric: a node of one F32 element that counts over the batch, as that of ls_top_k; reported by
- * name, divided by the number of images. At most LS_MAX_METRICS with those of the config loss.
- * Returns node. */
+/* A metric: a node of one F32 element that holds a count over the batch, such as that of ls_top_k.
+ * It is reported by name, divided by the number of images. At most LS_MAX_METRICS, including those
+ * of the config loss. Returns node. */
 enum { LS_MAX_METRICS = 8 };
 LS_API ls_node *ls_metric(ls_graph *graph, const char *name, ls_node *node);
 
@@ -51,9 +52,9 @@ typedef enum ls_init {
 
 typedef struct ls_conv2d_config {
     int kernel, kernel_w;     /* height and width; kernel_w 0 = kernel. kernel 0 = 1 */
-    int stride, stride_w;     /* 0 = 1, and the same as stride */
-    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding; LS_NONE */
-    int dilation, dilation_w; /* 0 = 1, and the same as dilation */
+    int stride, stride_w;     /* stride 0 = 1; stride_w 0 = stride */
+    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding, LS_NONE = 0 */
+    int dilation, dilation_w; /* dilation 0 = 1; dilation_w 0 = dilation */
     int groups;               /* 0 = 1 */
     bool bias;                /* initially uniform, limit 1 / sqrt(fan_in), as in PyTorch */
     ls_init init;             /* of the weight; default: He normal, fan out */
@@ -104,7 +105,7 @@ LS_API ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b); /* same shape *
 LS_API ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b); /* same shape; a b, by element */
 /* Concatenates n nodes along their channels, in order: [N,H,W,C_i] -> [N,H,W,sum of C_i], or
  * [N,C_i] -> [N,sum of C_i]. A node may be given more than once. n is 1 to LS_MAX_CONCAT_INPUTS,
- * else LS_ERR_INVALID; sizes that differ before the channels are LS_ERR_SHAPE. */
+ * else LS_ERR_INVALID. LS_ERR_SHAPE if any dimension other than the channels differs. */
 enum { LS_MAX_CONCAT_INPUTS = 32 };
 LS_API ls_node *ls_concat(ls_graph *graph, int n, ls_node *const *nodes);
 /* [N,H,W,C] -> [N,H,W,channels], channels >= C: the added channels are zeros. */
@@ -136,7 +137,7 @@ LS_API ls_node *ls_top_k(ls_graph *graph, ls_node *logits, ls_node *labels, int 
 
 typedef enum ls_parameter_kind {
     LS_PARAMETER_WEIGHT,
-    LS_PARAMETER_BIAS, /* not decayed if the optimizer is so configured, like LS_PARAMETER_NORM */
+    LS_PARAMETER_BIAS, /* like LS_PARAMETER_NORM, without weight decay with LS_DECAY_WEIGHTS */
     LS_PARAMETER_NORM,
     LS_PARAMETER_BUFFER /* running statistics: not trained; not for ls_parameter */
 } ls_parameter_kind;
@@ -163,7 +164,8 @@ typedef struct ls_op_call {
 } ls_op_call;
 typedef struct ls_op_config {
     const char *kind; /* for messages and ls_net_describe: "swish"; required */
-    ls_spec output;   /* f32; required. If dims[0] is an input's, it changes with the batch */
+    ls_spec output;   /* f32; required. If dims[0] equals dims[0] of an input, it changes with the
+                         batch size */
     ls_status (*forward)(const ls_op_call *call);  /* required */
     ls_status (*backward)(const ls_op_call *call); /* NULL = no gradient flows through */
     void *user;                                    /* passed to both; must outlive the net */
@@ -173,8 +175,8 @@ typedef struct ls_op_config {
     bool capturable; /* for CUDA: true promises that the callbacks only submit work to the stream,
                         the same work in each call; they do not wait, allocate or copy to the
                         memory. Steps with this op are then captured as CUDA graphs, and a replay
-                        does not call back. If false, nets with this op run op by op. Ignored on
-                        the CPU */
+                        does not call the callbacks. If false, nets with this op run op by op.
+                        Ignored on the CPU */
 } ls_op_config;
 /* The callbacks run on the thread that steps the net, one at a time. A status other than LS_OK ends
  * the step with that status. */

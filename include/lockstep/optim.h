@@ -7,9 +7,9 @@
 LS_BEGIN_DECLARATIONS
 
 /* ---- Optimizers: one pass over the net's parameter block. The net must stay open. Frozen
- * parameters are left alone, with their state. ----
+ * parameters and their state do not change. ----
  *
- * Errors: LS_ERR_INVALID names the field, its value and what was wanted; LS_ERR_MEMORY. A field
+ * Errors: LS_ERR_INVALID names the field, its value and what was expected; LS_ERR_MEMORY. A field
  * that would have no effect is an error. config NULL = all defaults. */
 
 typedef enum ls_decay {
@@ -17,8 +17,8 @@ typedef enum ls_decay {
     LS_DECAY_WEIGHTS /* not biases, nor scale and bias of normalisation */
 } ls_decay;
 
-/* m = momentum m + (1 - dampening) g, in the first update m = g; p = p - rate m, or with nesterov
- * p = p - rate (g + momentum m). Without momentum p = p - rate g. */
+/* m = momentum m + (1 - dampening) g, in the first update m = g; p = p - lr m, or with nesterov
+ * p = p - lr (g + momentum m). Without momentum p = p - lr g. */
 typedef struct ls_sgd_config {
     float momentum;
     float dampening; /* only with momentum and without nesterov */
@@ -31,10 +31,10 @@ typedef struct ls_sgd_config {
 LS_API ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config);
 
 /* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; with t the number of the update, from
- * 1: p = p - rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
+ * 1: p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
  * Adam (Kingma & Ba 2015) adds weight_decay * parameter to the gradient: L2, which the division by
  * sqrt(v) then weakens where gradients are large. AdamW (Loshchilov & Hutter 2019) multiplies the
- * parameter by 1 - rate * weight_decay instead, decoupled from the gradient's statistics. */
+ * parameter by 1 - lr * weight_decay instead, independently of the gradient's statistics. */
 typedef struct ls_adam_config {
     float beta1;        /* in [0,1); 0 = 0.9; LS_ZERO */
     float beta2;        /* in [0,1); 0 = 0.999; LS_ZERO */
@@ -47,11 +47,11 @@ LS_API ls_optimizer *ls_adam(ls_net *net, const ls_adam_config *config);
 LS_API ls_optimizer *ls_adamw(ls_net *net, const ls_adam_config *config);
 
 LS_API void ls_optimizer_close(ls_optimizer **opt);
-/* One update from the net's gradients at this learning rate (>= 0). Each backward pass serves one
- * update: LS_ERR_INVALID when there are no gradients, or they were used. */
+/* One update from the net's gradients with this learning rate (>= 0). Each backward pass allows one
+ * update: LS_ERR_INVALID if there are no gradients or they were already used. */
 LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double lr);
-/* Updates done: Adam's t, counted for all parameters together; but those that loss scaling has
- * skipped count here, not in t. */
+/* The number of updates, one count for all parameters: Adam's t plus the updates that loss scaling
+ * has skipped. */
 LS_API int64_t ls_optimizer_step_count(const ls_optimizer *opt);
 LS_API ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps); /* when restoring */
 /* Global L2 norm of the gradients in the last step, before clipping, without the loss scale: not
@@ -65,19 +65,20 @@ LS_API int ls_optimizer_state_count(const ls_optimizer *opt);
 LS_API const char *ls_optimizer_state_name(const ls_optimizer *opt, int state);
 LS_API ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter);
 
-/* ---- Schedules: the rate as a pure function of (epoch, step), epochs and the steps in each
- * counted from 0. Only ls_schedule_reduce_on_plateau has a state: what was reported to it. ----
+/* ---- Schedules: the learning rate (lr) as a pure function of (epoch, step); epochs, and the steps
+ * in an epoch, are counted from 0. Only ls_schedule_reduce_on_plateau has a state: the reported
+ * metrics. ----
  *
- * steps_per_epoch (ls_loader_step_count) is required where the rate changes from step to step: with
- * warm-up, in ls_schedule_cosine unless by_epoch, in ls_schedule_one_cycle. Errors are as for
- * optimizers. */
+ * steps_per_epoch (ls_loader_step_count) is required where the learning rate changes in each step:
+ * with warm-up, in ls_schedule_cosine without by_epoch, and in ls_schedule_one_cycle. Errors are
+ * those of the optimizers. */
 
 typedef struct ls_schedule ls_schedule;
 
-/* Linear warm-up. With W = epochs * steps_per_epoch and r the rate that the schedule begins with,
- * the first W steps i = 0, 1, ... have the rate r (start + (1 - start) i / W): `start` r in the
- * first one, r itself in the first one after them. The schedule's own clock starts only then: its
- * milestones and periods count epochs since the end of the warm-up. */
+/* Linear warm-up. With W = epochs * steps_per_epoch, step i = 0, 1, ... W - 1 has
+ * lr (start + (1 - start) i / W), where lr is the schedule's first learning rate: the first step
+ * has start * lr, and step W has lr. After the warm-up the schedule begins with its epoch 0, so
+ * milestones and periods are counted from the end of the warm-up. */
 typedef struct ls_schedule_warmup {
     int epochs;
     float start; /* 0 = 0.01; LS_ZERO */
@@ -91,7 +92,7 @@ typedef struct ls_schedule_constant_config {
 LS_API ls_schedule *ls_schedule_constant(ls_context *ctx,
                                          const ls_schedule_constant_config *config);
 
-/* rate gamma^floor(epoch / step_size) */
+/* lr gamma^floor(epoch / step_size) */
 typedef struct ls_schedule_step_config {
     double lr;
     int step_size; /* required */
@@ -101,7 +102,7 @@ typedef struct ls_schedule_step_config {
 } ls_schedule_step_config;
 LS_API ls_schedule *ls_schedule_step(ls_context *ctx, const ls_schedule_step_config *config);
 
-/* rate gamma^(number of milestones <= epoch) */
+/* lr gamma^(number of milestones <= epoch) */
 typedef struct ls_schedule_multi_step_config {
     double lr;
     const int *milestones; /* epochs above 0, ascending; copied */
@@ -113,7 +114,7 @@ typedef struct ls_schedule_multi_step_config {
 LS_API ls_schedule *ls_schedule_multi_step(ls_context *ctx,
                                            const ls_schedule_multi_step_config *config);
 
-/* rate gamma^epoch */
+/* lr gamma^epoch */
 typedef struct ls_schedule_exponential_config {
     double lr;
     double gamma; /* per epoch; required */
@@ -123,22 +124,22 @@ typedef struct ls_schedule_exponential_config {
 LS_API ls_schedule *ls_schedule_exponential(ls_context *ctx,
                                             const ls_schedule_exponential_config *config);
 
-/* Cosine annealing (Loshchilov & Hutter 2017) without restarts: floor + (peak - floor)
- * (1 + cos(pi t / T)) / 2, with t counted in steps. After T the rate stays at floor, where
- * PyTorch's CosineAnnealingLR rises again. */
+/* Cosine annealing (Loshchilov & Hutter 2017) without restarts: min_lr +
+ * (max_lr - min_lr) (1 + cos(pi t / T)) / 2, with t counted in steps. After T the learning rate
+ * stays at min_lr; in PyTorch's CosineAnnealingLR it increases again. */
 typedef struct ls_schedule_cosine_config {
     double max_lr, min_lr;
     int epochs; /* warm-up included: T = epochs - warmup_epochs, in steps */
     int warmup_epochs;
     float warmup_start; /* 0 = 0.01; LS_ZERO */
     int64_t steps_per_epoch;
-    bool by_epoch; /* t and T counted in epochs: the rate changes between epochs only, as in
-                      PyTorch's usual loop */
+    bool by_epoch; /* t and T are counted in epochs: the learning rate changes between epochs only,
+                      as in PyTorch's usual loop */
 } ls_schedule_cosine_config;
 LS_API ls_schedule *ls_schedule_cosine(ls_context *ctx, const ls_schedule_cosine_config *config);
 
-/* floor + (rate - floor) (1 - epoch / T)^power, T = epochs - warmup.epochs. After T the rate stays
- * at floor. */
+/* min_lr + (lr - min_lr) (1 - epoch / T)^power, T = epochs - warmup.epochs. After T the learning
+ * rate stays at min_lr. */
 typedef struct ls_schedule_polynomial_config {
     double lr, min_lr;
     double power; /* 0 = 1 */
@@ -149,11 +150,13 @@ typedef struct ls_schedule_polynomial_config {
 LS_API ls_schedule *ls_schedule_polynomial(ls_context *ctx,
                                            const ls_schedule_polynomial_config *config);
 
-/* One cycle (Smith & Topin 2019), two cosine phases as PyTorch's OneCycleLR: peak / div -> peak ->
- * peak / div / final_div, step by step. Its pct_start is its warm-up. */
+/* One cycle (Smith & Topin 2019), two cosine phases as in PyTorch's OneCycleLR: max_lr / div_factor
+ * -> max_lr -> max_lr / div_factor / final_div_factor, step by step. It has no other warm-up than
+ * pct_start. */
 typedef struct ls_schedule_one_cycle_config {
     double max_lr;
-    double pct_start;                    /* share of the steps spent rising; 0 = 0.3 */
+    double pct_start;                    /* fraction of the steps in which the learning rate
+                                            increases; 0 = 0.3 */
     double div_factor, final_div_factor; /* 0 = 25, 1e4 */
     int epochs;
     int64_t steps_per_epoch;
@@ -161,10 +164,11 @@ typedef struct ls_schedule_one_cycle_config {
 LS_API ls_schedule *ls_schedule_one_cycle(ls_context *ctx,
                                           const ls_schedule_one_cycle_config *config);
 
-/* Multiplies the rate by gamma when the reported metric has not improved for more than `patience`
- * epochs; after that `cooldown` epochs count for nothing. To improve is to be below best * (1 -
- * threshold), or above best * (1 + threshold) with maximize, as in PyTorch; NaN is no improvement.
- * PyTorch's eps, below which a change of the rate is ignored, has no counterpart. */
+/* Multiplies the learning rate by gamma when the reported metric has not improved for more than
+ * `patience` epochs; the next `cooldown` epochs are then not counted. The metric improves if it is
+ * below best * (1 - threshold), or above best * (1 + threshold) with maximize, as in PyTorch; NaN
+ * is no improvement. There is no counterpart of PyTorch's eps, which suppresses small changes of
+ * the learning rate. */
 typedef struct ls_schedule_plateau_config {
     double lr, min_lr;
     double gamma; /* below 1; 0 = 0.1 */
@@ -179,12 +183,12 @@ LS_API ls_schedule *ls_schedule_reduce_on_plateau(ls_context *ctx,
                                                   const ls_schedule_plateau_config *config);
 
 LS_API void ls_schedule_close(ls_schedule **schedule);
-/* The rate for one step; 0 for NULL. */
+/* The learning rate of one step; 0 for NULL. */
 LS_API double ls_schedule_lr(const ls_schedule *schedule, int64_t epoch, int64_t step);
-/* Tells an epoch's validation metric; only ls_schedule_reduce_on_plateau listens, others ignore it.
- */
+/* Reports the validation metric of an epoch. Only ls_schedule_reduce_on_plateau uses it; other
+ * schedules ignore it. */
 LS_API ls_status ls_schedule_report(ls_schedule *schedule, double metric);
-/* The state that reports have left, for checkpoints: at most LS_SCHEDULE_STATE numbers. */
+/* The state that results from the reports, for checkpoints: at most LS_SCHEDULE_STATE numbers. */
 enum { LS_SCHEDULE_STATE = 4 };
 LS_API void ls_schedule_get_state(const ls_schedule *schedule, double state[LS_SCHEDULE_STATE]);
 LS_API ls_status ls_schedule_set_state(ls_schedule *schedule,

@@ -7,10 +7,10 @@
  *   train = ls_image_folder_open(ctx, "photos.pack/train");
  *
  * ls_image_folder_open and _open_classes open a pack like the folder that was packed; its parts are
- * the folders in it. The index is read when the pack is opened, each image when it is
- * needed. A pack of files, or of their pixels, gives the same batches, bit for bit, and has the
- * same digest as the folder: a run begun on one can be resumed on the other. A pack of resized
- * images is a dataset of its own.
+ * opened like sub-folders. The index is read when the pack is opened, each image when it is needed.
+ * A pack of files, or of their pixels, gives the same batches, bit for bit, and has the same digest
+ * as the folder: a run begun on one can be resumed on the other. A pack of resized images is a
+ * different dataset with its own digest.
  *
  * Damage to the index is detected when the pack is opened, damage to a sample's data when it is
  * first read; the sample is then a bad image (see on_bad_image of the loader). The file must not
@@ -24,8 +24,8 @@
 
 LS_BEGIN_DECLARATIONS
 
-/* The dataset of an image folder, which becomes the part `name`; "" for a pack of one part that is
- * opened by the name of the file alone. */
+/* The dataset of an image folder, which becomes the part `name`. The name "" is for a pack of one
+ * part, which is opened by the path of the file alone. */
 typedef struct ls_pack_part {
     const char *name;
     ls_dataset *dataset;

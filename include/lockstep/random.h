@@ -1,7 +1,7 @@
 /* random.h: counter-based random numbers, Philox4x32-10 (Salmon et al., "Parallel random numbers:
- * as easy as 1, 2, 3", SC'11). There is no generator state: the key comes from the seed and
- * the counter names the draw, so a draw gives the same words on any thread, worker and machine and
- * after any restart. */
+ * as easy as 1, 2, 3", SC'11). There is no generator state: the key is computed from the seed, and
+ * the counter identifies the draw, so a draw gives the same words on any thread, worker and
+ * machine, and after a restart. */
 #ifndef LOCKSTEP_RANDOM_H
 #define LOCKSTEP_RANDOM_H
 
@@ -16,7 +16,7 @@ typedef enum ls_random_stream {
     LS_RANDOM_INIT,      /* initial values: layer = index among parameters and buffers; sample =
                             element / 2 (normal) or / 4 (uniform), which share the words in turn */
     LS_RANDOM_DROPOUT,   /* layer = dropout index, sample = logical element / 4, word element % 4 */
-    LS_RANDOM_SHUFFLE,   /* permutation of a data set's samples in one epoch */
+    LS_RANDOM_SHUFFLE,   /* permutation of a dataset's samples in one epoch */
     LS_RANDOM_TRANSFORM, /* crop and flip of one sample in one epoch */
     LS_RANDOM_REPLACE,   /* the sample that replaces an unreadable one */
     LS_RANDOM_TENSOR,    /* ls_tensor_random_* */
@@ -27,8 +27,8 @@ typedef enum ls_random_stream {
 } ls_random_stream;
 
 /* The name of one draw. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample <
- * 2^40, block < 2^8: together the 128 bits of the counter, so no two draws share one. Values beyond
- * a limit are cut to it. */
+ * 2^40, block < 2^8: together the 128 bits of the counter, so no two draws share one. Only the low
+ * bits of larger values are used. */
 typedef struct ls_draw {
     ls_random_stream stream;
     uint32_t layer;

@@ -1,8 +1,8 @@
-/* status.h: what a call answers.
+/* status.h: the status that a call returns.
  *
- * A verb returns an ls_status. A call that makes something returns a pointer, or NULL when it
- * failed; the reason is then kept in the context (see context.h). Strings and codes come from this
- * one list. */
+ * An action returns an ls_status. A call that creates an object returns a pointer, or NULL when it
+ * fails; the error is then kept in the context (see context.h). Codes and texts are defined by one
+ * list. */
 #ifndef LOCKSTEP_STATUS_H
 #define LOCKSTEP_STATUS_H
 
@@ -37,7 +37,7 @@ typedef enum ls_status {
 /* One line of text for a status, static. Never NULL. */
 LS_API const char *ls_status_text(ls_status status);
 
-/* Return from the calling function when `call` did not answer LS_OK. */
+/* Returns the status of `call` from the calling function unless it is LS_OK. */
 #define LS_TRY(call)                                                                               \
     do {                                                                                           \
         ls_status ls_try_status_ = (call);                                                         \

@@ -61,7 +61,8 @@ LS_API bool ls_shape_equal(const ls_shape *a, const ls_shape *b);
 LS_API const char *ls_shape_text(const ls_shape *shape, char *buffer, size_t size);
 enum { LS_SHAPE_TEXT_SIZE = 160 };
 
-/* A tensor of zeros in device memory. Owned: close it, or the context does. */
+/* A tensor of zeros in device memory. The caller owns it; if it is not closed, ls_context_close
+ * closes it. */
 LS_API ls_tensor *ls_tensor_open(ls_context *ctx, ls_dtype dtype, ls_shape shape);
 /* The same, holding a copy of host data of that type and shape. */
 LS_API ls_tensor *ls_tensor_from(ls_context *ctx, ls_dtype dtype, ls_shape shape, const void *data);
@@ -86,8 +87,8 @@ LS_API ls_status ls_tensor_copy(ls_tensor *dst, const ls_tensor *src);
 LS_API ls_status ls_tensor_cast(ls_tensor *dst, const ls_tensor *src);
 /* Every element = value, converted as in ls_tensor_cast. */
 LS_API ls_status ls_tensor_fill(ls_tensor *tensor, double value);
-/* f32 tensors: uniform in [low, high) or normal, from the context's seed and `draw` (element number
- * added as sample). */
+/* f32 tensors: uniform in [low, high) or normal, from the context's seed and `draw`; the index of
+ * an element gives the draw's sample. */
 LS_API ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, float high);
 LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float std);
 
@@ -100,8 +101,9 @@ typedef struct ls_difference {
 } ls_difference;
 LS_API ls_status ls_tensor_compare(const ls_tensor *a, const ls_tensor *b, ls_difference *out);
 
-/* 128 bits over the elements in logical order; equal bits, type and shape = equal digest.
- * Position-aware and the same for any number of threads. */
+/* A 128-bit hash of the elements in logical order. Tensors with equal bits, type and shape have
+ * equal digests. A digest depends on the positions of the elements, and not on the number of
+ * threads. */
 typedef struct ls_digest {
     uint64_t lanes[2];
 } ls_digest;
@@ -116,7 +118,7 @@ LS_API const char *ls_digest_text(ls_digest digest, char buffer[LS_DIGEST_TEXT_S
  * error. */
 LS_API int ls_tensor_format(const ls_tensor *tensor, char *buffer, size_t size);
 
-/* safetensors files. Names and tensors in parallel arrays; metadata is a list of key, value, key,
+/* safetensors files. names[i] is the name of tensors[i]; metadata is a list of key, value, key,
  * value, ... ended by NULL, or NULL for none. The file appears whole or not at all. */
 LS_API ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n,
                                  const char *const *names, const ls_tensor *const *tensors,

@@ -35,14 +35,14 @@ typedef enum ls_event_kind {
     LS_EVENT_SKIPPED_UPDATES, /* loss scaling has skipped 50 updates or more in a row */
     LS_EVENT_BEST_LOST,       /* best.safetensors of a resumed run is missing or damaged */
     LS_EVENT_NONFINITE,       /* a loss is infinite or not a number: the run ends */
-    LS_EVENT_DATA_ERROR       /* the loader failed: the run saves the steps before, and ends */
+    LS_EVENT_DATA_ERROR       /* the loader failed: the steps done are saved and the run ends */
 } ls_event_kind;
 
-/* Fields that the comment does not name for the event's kind are 0. Pointers are valid during the
+/* A field is 0 if its comment does not name the event's kind. Pointers are valid during the
  * call. */
 typedef struct ls_event {
     ls_event_kind kind;
-    bool validation;       /* of a pass, NONFINITE, DATA_ERROR: not in training */
+    bool validation;       /* of a pass, NONFINITE, DATA_ERROR: false in training */
     int64_t epoch, step;   /* from 0. PASS_BEGIN: the pass's first step; STEP, NONFINITE: that step;
                               EPOCH: the epoch that is done; else the position of the run */
     int64_t step_count;    /* PASS_BEGIN: steps of a whole pass */
@@ -63,21 +63,22 @@ typedef struct ls_event {
     const char *message;       /* DATA_ERROR; BEST_LOST: the reason, NULL where it is missing */
 } ls_event;
 
-/* Called in the thread of the run. It may read the objects of the run, and change none. A status
- * other than LS_OK ends the run with that error; that of NONFINITE and DATA_ERROR is ignored. */
+/* Called in the thread of the run. It may read the objects of the run, but must not change them. A
+ * status other than LS_OK ends the run with that error. For NONFINITE and DATA_ERROR the returned
+ * status is ignored. */
 typedef ls_status (*ls_event_fn)(void *user, const ls_event *event);
 
 /* ---- Evaluation ---- */
 
 typedef struct ls_evaluate_config {
     const volatile sig_atomic_t
-        *stop;            /* the pass ends after a step where it is not 0; may be NULL */
+        *stop;            /* the pass ends after a step if *stop is not 0; may be NULL */
     ls_event_fn on_event; /* PASS_BEGIN, STEP, PASS_END, NONFINITE; may be NULL */
     void *user;
 } ls_evaluate_config;
 
 /* One pass over the loader, from its first batch, in evaluation mode. config NULL = all defaults.
- * out: the averages over all images; where `stop` ended the pass, over those before it.
+ * out: the averages over all images, or, if `stop` ended the pass, over the images until then.
  * Errors: those of the loader and of ls_net_evaluate; LS_ERR_NONFINITE names the first batch whose
  * loss is not finite. */
 LS_API ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
@@ -127,30 +128,30 @@ typedef struct ls_trainer_config {
                               stopping */
     ls_loader *validation; /* NULL = none: the training accuracy decides what is best */
 
-    /* The run's folder, which is made where it is missing; NULL = no files are written. In it:
-     * metrics.jsonl and metrics.csv (a row per epoch), run_log.txt (run_log.h), last.safetensors
-     * (the complete state for a resume, saved after each epoch and at the end) and best.safetensors
-     * (the weights with the best top-1). What follows requires it. */
+    /* The run's folder, created if missing; NULL = no files are written. It contains metrics.jsonl
+     * and metrics.csv (a row per epoch), run_log.txt (run_log.h), last.safetensors (the complete
+     * state for a resume, saved after each epoch and at the end) and best.safetensors (the weights
+     * with the best top-1). The fields from resume to model require dir. */
     const char *dir;
     bool resume; /* from last.safetensors; the identity must be the same */
     bool force;  /* with resume: although the identity differs (ls_training_state.force) */
     int64_t checkpoint_every;   /* in steps, also within an epoch; 0 = after epochs only */
-    bool keep_checkpoints;      /* each also as checkpoint-<steps, 12 digits>.safetensors */
+    bool keep_checkpoints;      /* each is also kept as checkpoint-<steps, 12 digits>.safetensors */
     const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
                                    resize, honour_exif, decode; the loader gives the rest. Copied;
                                    NULL = the weights alone */
 
-    const volatile sig_atomic_t *stop; /* the run saves and ends where it is not 0; may be NULL */
+    const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
     ls_event_fn on_event;              /* may be NULL */
     void *user;
 } ls_trainer_config;
 
 /* Opens a run at its start or, with `resume`, where it was saved. All objects have one context and
- * must stay open. A run that was tuned by ls_algorithm_cache_load or by timing needs
- * ls_checkpoint_load_algorithms before its net is built again.
- * Errors: LS_ERR_INVALID names the field; also where the folder holds a run already (without
- * `resume`) or another process trains there. With `resume` those of ls_checkpoint_load, and
- * LS_ERR_DATA, LS_ERR_FORMAT where a file of the run is damaged. */
+ * must stay open. To resume a run whose kernels were selected by ls_algorithm_cache_load or by
+ * timing, call ls_checkpoint_load_algorithms before the net is built. Errors: LS_ERR_INVALID names
+ * the field; also if the folder already holds a run (without `resume`) or another process trains in
+ * it. With `resume`, those of ls_checkpoint_load, and LS_ERR_DATA or LS_ERR_FORMAT if a file of the
+ * run is damaged. */
 LS_API ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
                                    ls_loader *loader, const ls_trainer_config *config);
 LS_API void ls_trainer_close(ls_trainer **trainer);
@@ -165,8 +166,9 @@ typedef enum ls_trainer_end {
     LS_TRAINER_ERROR       /* anything else */
 } ls_trainer_end;
 
-/* Trains from where the run is to its end. end: how it ended; may be NULL. Returns LS_OK for the
- * first four, else the error: that of the loader, LS_ERR_NONFINITE, or any other. */
+/* Trains from the run's position to its end. end: how the run ended; may be NULL. Returns LS_OK for
+ * the first four values of ls_trainer_end, else the error: that of the loader, LS_ERR_NONFINITE, or
+ * another. */
 LS_API ls_status ls_trainer_run(ls_trainer *trainer, ls_trainer_end *end);
 
 /* Writes last.safetensors. ls_trainer_run does so itself, also at the start of a new run. */
