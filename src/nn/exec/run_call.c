@@ -61,18 +61,24 @@ static ls_status queue(ls_context *ctx, ls__call *call, const ls__step *step,
     return call->joins_after ? join(ctx) : LS_OK;
 }
 
+/* "conv2d 'layer1.0.conv1'", "input 'label'" */
+enum { NAME_SIZE = 128 };
+static const char *name_of(const ls__call *call, char buffer[NAME_SIZE])
+{
+    snprintf(buffer, NAME_SIZE, "%s '%s'", call->feeds_input ? "input" : call->kind, call->name);
+    return buffer;
+}
+
 ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
                        const ls__run_mode *mode)
 {
-    enum { NAME_SIZE = 128 };
     char name[NAME_SIZE];
     const ls__backend *backend = ctx->device->backend;
     const bool shown = ctx->config.nvtx && !call->skipped;
-    snprintf(name, sizeof name, "%s '%s'", call->feeds_input ? "input" : call->kind, call->name);
-    if (shown) backend->range_push(ctx->device, name);
+    if (shown) backend->range_push(ctx->device, name_of(call, name));
     const ls_status status = queue(ctx, call, step, mode);
     if (shown) backend->range_pop(ctx->device);
-    if (status != LS_OK) ls__error_in(ctx, "%s", name);
+    if (status != LS_OK) ls__error_in(ctx, "%s", name_of(call, name));
     return status;
 }
 
