@@ -7,19 +7,22 @@
  *
  * The batch is random and the same in each step, or with --data-dir the loader's next one.
  *
- *   step_ms_median       of steps that are waited for, one after the other; images_per_second is
- *                        that of the median
- *   throughput           images per second of the same number of steps without a wait between them,
- * as in training; cpu_us_per_step: processor time of the calling thread first_step_seconds   from
- * the program's start to the first step's end; --algorithm-cache (an algorithm cache: read if it
- * exists, then written) reduces it captured             whether those steps were replayed from a
- * captured graph overhead_share       the share of a step without its update that is spent outside
- * of kernels, including the copy of the batch
- *
- *   arena_bytes          activations, their gradients and workspaces; scratch_bytes are the
- * threads', gradient_bytes the parameters' gradients; optimizer_bytes the momentum. unshared_bytes:
- * the arena if no two values shared memory; peak_bytes: of device memory, all in all;
- * peak_rss_bytes: the process's
+ *   step_ms_median       of steps that are waited for, one after the other
+ *   images_per_second    of the median step
+ *   throughput           images per second without a wait between the steps, as in training
+ *   cpu_us_per_step      processor time of the calling thread in those steps
+ *   first_step_seconds   from the program's start to the end of the first step; an algorithm cache
+ *                        (--algorithm-cache: read if it exists, then written) reduces it
+ *   captured             whether those steps were replayed from a captured graph
+ *   overhead_share       the share of a step without its update that is spent outside of kernels,
+ *                        including the copy of the batch
+ *   arena_bytes          activations, their gradients and workspaces
+ *   unshared_bytes       the arena if no two values shared memory
+ *   scratch_bytes        of the threads
+ *   gradient_bytes       of the parameters
+ *   optimizer_bytes      the momentum
+ *   peak_bytes           of all device memory
+ *   peak_rss_bytes       of the process
  *
  * --recompute none keeps all values that backward reads (see ls_recompute). --ops adds a table of
  * where the time goes, on stderr: for each op GFLOP/s and GB/s as ls__op_flops and ls__op_bytes
