@@ -14,7 +14,7 @@ LS_BEGIN_DECLARATIONS
  * identity. */
 typedef enum ls_random_stream {
     LS_RANDOM_INIT,      /* initial values: layer = index among parameters and buffers; sample =
-                            element / 2 (normal) or / 4 (uniform), which share the words in turn */
+                            element / 2 (normal) or / 4 (uniform), one word or pair of words each */
     LS_RANDOM_DROPOUT,   /* layer = dropout index, sample = logical element / 4, word element % 4 */
     LS_RANDOM_SHUFFLE,   /* permutation of a dataset's samples in one epoch */
     LS_RANDOM_TRANSFORM, /* crop and flip of one sample in one epoch */

@@ -380,8 +380,8 @@ typedef struct ls__backend {
     size_t alignment;
     void *(*allocate)(ls__device *device, size_t bytes);
     void (*release)(ls__device *device, void *memory, size_t bytes);
-    /* Host memory that the device copies from and to by itself, while the host goes on: pinned for
-     * a GPU, plain on the CPU. Dear to get, so it is pooled too. NULL when there is none. */
+    /* Host memory for asynchronous copies: pinned for a GPU, plain on the CPU. Allocation is slow,
+     * so it is pooled too. NULL when there is none. */
     void *(*host_allocate)(ls__device *device, size_t bytes);
     void (*host_release)(ls__device *device, void *memory, size_t bytes);
     /* Bytes that allocate could still give, best guess; 0 where it can't be told. */

@@ -50,7 +50,7 @@ ls_status ls__net_take_selections(ls_net *net, const char *path, ls__selections 
  * of frozen parameters. A custom op is its kind, its settings and whether it has a backward. */
 ls_digest ls__net_model_digest(const ls_net *net);
 
-/* Seconds spent in each instruction of the last program since profiling began. */
+/* Seconds spent in each call of the last program since profiling began. */
 typedef struct ls__profile_line {
     const char *layer, *op, *kernel;
     double seconds;

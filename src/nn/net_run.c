@@ -135,9 +135,10 @@ static ls_status begin(ls_net *net, ls__program *program, ls__update *update, do
         program->calls[i].buffers[0] = net->feeds[i]->data;
         net->unlabelled |= net->feeds[i] == &net->no_labels;
     }
+    net->current = NULL;
+    net->forward_done = false;
     LS_TRY(ls__executor_begin(&net->executor, program, update, lr));
     net->current = program;
-    net->forward_done = false;
     net->has_gradients &= !program->gradients;
     view_outputs(net, program);
     return LS_OK;
@@ -360,16 +361,14 @@ void ls__net_profile(ls_net *net)
         ls__program *p = net->cache.programs[i];
         for (int j = 0; j < p->n_calls; j++) p->calls[j].seconds = 0;
     }
-    const ls__update *update = net->executor.update;
-    for (int i = 0; update && i < update->n_calls; i++) update->calls[i].seconds = 0;
 }
 
 int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max)
 {
-    const ls__executor *x = &net->executor;
+    const ls__program *p = net->executor.profiled ? net->current : NULL;
     int n = 0;
-    for (int i = 0; x->profiled && i < x->n_calls; i++) {
-        const ls__call *call = x->calls[i];
+    for (int i = 0; p && i < p->n_calls; i++) {
+        const ls__call *call = &p->calls[i];
         if (call->skipped) continue;
         const bool counted = call->kernel || !call->callback;
         if (n < max)

@@ -17,7 +17,7 @@ struct ls_run_log {
     char *path;
     int fd;
     int64_t n_steps;
-    ls__step_digest digests[2]; /* of ls_run_log_step, in turn */
+    ls__step_digest digests[2]; /* of ls_run_log_step, used alternately */
     int64_t n_begun, n_ended;   /* steps of ls_run_log_step */
 };
 

@@ -23,8 +23,7 @@ typedef struct ls__tally {
     ls__sums *sums;
     ls__listener listener;
     bool validation;
-    /* The samples of the batches that are queued, in turn: the first ones, and how many there are.
-     */
+    /* Of each queued batch: its first samples, and their number. */
     int64_t samples[LS__TALLY_BATCHES][LS__TALLY_SAMPLES], n_samples[LS__TALLY_BATCHES];
     int64_t n_begun, n_added;
 } ls__tally;

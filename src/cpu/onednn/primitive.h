@@ -1,9 +1,9 @@
 /* primitive.h: the only door to oneDNN, 2.x or 3.x.
  *
  * Primitives are created and run by one thread (ls__dnn_one_thread), with an explicit algorithm
- * and scratch memory from us, so their bits are a function of their shapes alone. The exception is
- * what goes on between ls__dnn_use_threads and ls__dnn_one_thread: there oneDNN cuts the work by
- * the number of threads. */
+ * and scratch memory from us, so their bits are a function of their shapes alone. Between
+ * ls__dnn_use_threads and ls__dnn_one_thread oneDNN cuts the work by the number of threads instead.
+ */
 #ifndef LS_CPU_ONEDNN_PRIMITIVE_H
 #define LS_CPU_ONEDNN_PRIMITIVE_H
 

@@ -1,5 +1,5 @@
 /* channel_sums.h: the first half of norm.c, which alone includes it: what batch normalisation's
- * stages share, the walk of a task over its rows, and sums per channel over all rows. A row is a
+ * stages share, the cursor of a task over its rows, and sums per channel over all rows. A row is a
  * place, `width` channels side by side; a task owns some rows of one group of channels. */
 #ifndef LS_CPU_OPS_CHANNEL_SUMS_H
 #define LS_CPU_OPS_CHANNEL_SUMS_H
@@ -40,21 +40,21 @@ static float *vector(const ls__ops_kernel *k, int which)
 
 /* A task's rows as spans that are contiguous in memory. */
 
-typedef struct walk {
+typedef struct span_cursor {
     int64_t group, chunk, row, end;
     int64_t offset, rows; /* of the present span */
-} walk;
+} span_cursor;
 
-static walk walk_of(const ls__ops_kernel *k, int64_t task)
+static span_cursor span_cursor_of(const ls__ops_kernel *k, int64_t task)
 {
-    walk w = { .group = task % k->planes.groups, .chunk = task / k->planes.groups };
+    span_cursor w = { .group = task % k->planes.groups, .chunk = task / k->planes.groups };
     const ls__range rows = ls__part(n_rows(k), k->n_chunks, w.chunk, 4);
     w.row = rows.begin;
     w.end = rows.end;
     return w;
 }
 
-static bool next_span(const ls__ops_kernel *k, walk *w)
+static bool next_span(const ls__ops_kernel *k, span_cursor *w)
 {
     const ls__planes *p = &k->planes;
     if (w->row >= w->end) return false;
@@ -103,7 +103,7 @@ typedef struct row_sums {
     double near[2][ROW_WIDTH];
 } row_sums;
 
-LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const walk *w, row_sums *s)
+LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const span_cursor *w, row_sums *s)
 {
     const int64_t width = k->planes.width;
     const bool few = width <= ROW_WIDTH;
@@ -114,7 +114,7 @@ LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const walk *w, row_su
 }
 
 /* Sums per column into the task's partial sums. */
-static void store_sums(const ls__ops_kernel *k, const walk *w, int which,
+static void store_sums(const ls__ops_kernel *k, const span_cursor *w, int which,
                        const double sums_of_row[ROW_WIDTH])
 {
     double *sums = partial(k, which, w->group, w->chunk);
@@ -129,7 +129,7 @@ static void store_sums(const ls__ops_kernel *k, const walk *w, int which,
     sums[0] = tree[0];
 }
 
-LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const walk *w, const row_sums *s)
+LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const span_cursor *w, const row_sums *s)
 {
     if (k->planes.width > ROW_WIDTH) return;
     store_sums(k, w, 0, s->s1);

@@ -43,7 +43,7 @@ static void moments(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
     const int64_t width = k->planes.width;
-    walk w = walk_of(k, task);
+    span_cursor w = span_cursor_of(k, task);
     ls__element copy[ROW_WIDTH];
     const ls__element *origin = origin_of(k, w.group);
     if (width <= ROW_WIDTH) {
@@ -149,7 +149,7 @@ LS__ALWAYS_INLINE void apply(const ls__ops_kernel *k, int64_t task, bool with_ad
 {
     const ls__element *x = k->buffers[0], *add = k->buffers[5];
     ls__element *y = k->buffers[6];
-    walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
+    span_cursor w = span_cursor_of(k, k->stages[k->stage].n_tasks - 1 - task);
     float copy[3][ROW_WIDTH];
     const apply_operands at = apply_operands_of(k);
     const float *mean = row_values(k, group_values(k, k->buffers[at.mean], w.group), copy[0]);
@@ -266,7 +266,7 @@ LS__ALWAYS_INLINE gradient_span span_at(const ls__ops_kernel *k, int64_t offset,
 LS__ALWAYS_INLINE void products(const ls__ops_kernel *k, int64_t task, options with)
 {
     const int64_t width = k->planes.width;
-    walk w = walk_of(k, task);
+    span_cursor w = span_cursor_of(k, task);
     float copy[ROW_WIDTH];
     const float *mean = row_values(k, group_values(k, k->buffers[5], w.group), copy);
     row_sums sums;
@@ -308,7 +308,7 @@ static void middle_backward(const ls__ops_kernel *k, int64_t task)
 /* If the op computes dadd, it holds the gradient already. */
 LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, options with)
 {
-    walk w = walk_of(k, k->stages[k->stage].n_tasks - 1 - task);
+    span_cursor w = span_cursor_of(k, k->stages[k->stage].n_tasks - 1 - task);
     float copy[4][ROW_WIDTH];
     const float *mean = row_values(k, group_values(k, k->buffers[5], w.group), copy[0]);
     const float *factor = row_values(k, group_values(k, vector(k, 0), w.group), copy[1]);

@@ -168,7 +168,7 @@ typedef struct plan {
     ls__axis_weights rows, columns;
     double *raw;
     const uint8_t **inputs; /* of an output row: longest */
-    uint8_t *between;       /* the last n_between rows after the first pass, in turn */
+    uint8_t *between;       /* the last n_between rows after the first pass, as a ring */
     int64_t n_between, between_bytes;
 } plan;
 

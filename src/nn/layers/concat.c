@@ -1,6 +1,6 @@
 /* concat.c: concatenation along channels (Huang et al. 2017, DenseNet): y's channels are those of
- * each input in turn. Each input is copied into its range of y by one op of a chain, whose results
- * share one memory. */
+ * the inputs, in order. Each input is copied into its range of y by one op of a chain, whose
+ * results share one memory. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
