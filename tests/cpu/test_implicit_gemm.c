@@ -1,54 +1,29 @@
-/* The convolutions that are products, of both vector widths (see test_winograd.c): every case's
- * bits must be equal. */
+/* The convolutions as implicit GEMM, of both vector widths (vector_widths.h). */
 #include "../suite.h"
-#include "missing_isa.h"
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
-#include "op_case.h"
-#include <string.h>
+#include "vector_widths.h"
 
 static const char NAME[] = "implicit gemm";
 
 extern const ls__microkernels ls__microkernels_pairs; /* 16 wide, of AVX2 */
 
-static void run_table(ls_context *ctx, const op_case *c, const ls__microkernels *table,
-                      op_buffers *b)
+static void run_width(ls_context *ctx, const op_case *c, vector_width width, op_buffers *b)
 {
+    static const ls__microkernels *const tables[] = { [WIDTH_8] = &ls__microkernels_avx2,
+                                                      [WIDTH_16_PAIRS] = &ls__microkernels_pairs,
+                                                      [WIDTH_16_AVX512] =
+                                                          &ls__microkernels_avx512 };
     ls__kernel *kernel;
     ck_assert_int_eq(ls__conv_open(&ls__implicit_gemm_algorithm, (ls__cpu *)ctx->device, &c->op,
-                                   table, NAME, &kernel),
+                                   tables[width], NAME, &kernel),
                      LS_OK);
     fill_buffers(c, b, false);
     run_and_close(ctx, c, kernel, b);
 }
 
-/* 16 wide: pairs of AVX2 registers, and registers of AVX-512 where the machine has them. */
-static const ls__microkernels *const tables_of_16[] = { &ls__microkernels_pairs,
-                                                        &ls__microkernels_avx512 };
-
-static void check_widths(ls_context *ctx, const op_case *c)
-{
-    const int n_tables = ls__isa_detect() >= LS__ISA_AVX512 ? 2 : 1;
-    const int out = ls__op_inputs(c->op.kind);
-    op_buffers of_8, of_16;
-    run_table(ctx, c, &ls__microkernels_avx2, &of_8);
-    for (int i = 0; i < n_tables; i++) {
-        run_table(ctx, c, tables_of_16[i], &of_16);
-        ck_assert_msg(memcmp(of_8.memory[out], of_16.memory[out], of_8.bytes[out]) == 0,
-                      "%s: bits of vectors of 8 and of 16 (%s) differ", c->name,
-                      i == 0 ? "pairs" : "AVX-512");
-        compare_buffers(c, NAME, &of_16, &of_8);
-        free_buffers(&of_16);
-    }
-    free_buffers(&of_8);
-}
-
 START_TEST(widths)
 {
-    const op_case *c = &all_cases()->cases[_i];
-    if (!ls__op_is_convolution(c->op.kind)) return;
-    ls_context *ctx = open_cpu(2, -1);
-    if (is_offered(ctx, c, NAME)) check_widths(ctx, c);
-    ls_context_close(&ctx);
+    check_widths(&all_cases()->cases[_i], NAME, run_width);
 }
 END_TEST
 
@@ -60,8 +35,5 @@ END_TEST
 
 int main(void)
 {
-    if (ls__isa_detect() < LS__ISA_AVX2) return skip_program("the processor has no AVX2");
-    note_missing_isa("widths");
-    return both(RUN_SUITE("implicit gemm", offered),
-                run_loop("implicit gemm: widths", widths, all_cases()->n));
+    return run_width_tests(NAME, offered, widths);
 }
